@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// What a data plug-in may add. Torch-free.
+/// The kinds of parts that a data plug-in may add. Torch-free.
 struct DataParts {
   /// Crops, transforms of pixels, transforms of labels.
   TransformRegistries pipeline;

@@ -1,6 +1,6 @@
-"""Reads Fashion-MNIST as Debian installs it and writes NumPy archives, with Python's library alone.
+"""Reads Fashion-MNIST as Debian installs it (`apt install dataset-fashion-mnist`) and writes NumPy archives.
 
-For the examples' make_data.py: `apt install dataset-fashion-mnist`.
+Used by the examples' make_data.py. Needs only Python's standard library.
 """
 
 import functools
@@ -16,7 +16,7 @@ SIDE = 28
 
 
 def read(split):
-    """Images (28 * 28 bytes each) and their labels."""
+    """Returns the images (28 * 28 bytes each) and their labels."""
     name = FILES[split]
     with gzip.open(FOLDER / f"{name}-images-idx3-ubyte.gz") as file:
         pixels = file.read()[16:]
@@ -30,7 +30,7 @@ read_once = functools.cache(read)
 
 
 def rgb(grey):
-    """Each grey value three times."""
+    """Returns RGB pixels: each grey value three times."""
     three = bytearray(3 * len(grey))
     for channel in range(3):
         three[channel::3] = grey
@@ -38,7 +38,7 @@ def rgb(grey):
 
 
 def save(path, **arrays):
-    """An .npz of arrays; each is given as (dtype, shape, bytes or iterable of values)."""
+    """Writes an .npz archive; each array is given as (dtype, shape, bytes or iterable of values)."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, (dtype, shape, values) in arrays.items():
             if not isinstance(values, (bytes, bytearray)):
@@ -54,8 +54,8 @@ def save(path, **arrays):
 def write_pictures(arguments, counts, side, picture, **second):
     """Writes train.npz and val.npz for the command line FOLDER [TRAIN_SAMPLES VAL_SAMPLES].
 
-    picture(images, labels, rng) returns grey pixels of side x side, and the bytes of the array whose name and shape
-    `second` gives.
+    picture(images, labels, rng) returns side x side grey pixels, and the bytes of a second array; the keyword argument
+    `second` is the name and shape of that array.
     """
     ((name, shape),) = second.items()
     counts = [int(count) for count in arguments[2:]] or counts

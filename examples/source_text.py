@@ -1,6 +1,6 @@
-"""Pieces of this repository's own files, with the language they are written in, with Python's library alone.
+"""Pieces of this repository's files, each with the language in which it is written.
 
-For the examples' make_data.py.
+Used by the examples' make_data.py. Needs only Python's standard library.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ def language_of(path):
 
 
 def pieces(split, most_of_a_language):
-    """(text, language) of three lines each. One file in five, with all of its pieces, is for "val"."""
+    """Returns pairs (text, language); a text has three lines. All pieces of one file in five are for "val"."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):

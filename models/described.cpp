@@ -5,7 +5,6 @@
 #include <ATen/ops/adaptive_max_pool2d.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/upsample_nearest2d.h>
 #include <fmt/format.h>
@@ -23,6 +22,7 @@
 #include "framework/core/suggest.h"
 #include "models/detail/batch_norm.h"
 #include "models/detail/blur_conv.h"
+#include "models/detail/max_pool.h"
 #include "models/detail/module_model.h"
 
 namespace precast::models {
@@ -53,6 +53,8 @@ struct Chain : torch::nn::Module {
     return x;
   }
   std::vector<std::function<Tensor(const Tensor&)>> steps;
+  /// The last step, if it is a norm.
+  detail::BatchNorm2d last_norm = nullptr;
 };
 
 struct Residual : torch::nn::Module {
@@ -120,6 +122,7 @@ class Builder {
         const ConfigNode& options = plain ? kNone : node.entries[0].value;
         (this->*known.add)(
             {node, name, options, fmt::format("{}.{}", key, name), chain, place, flow});
+        if (known.add != &Builder::add_norm) chain.last_norm = nullptr;
         return;
       }
       names.emplace_back(known.name);
@@ -182,12 +185,14 @@ class Builder {
     if (in % groups != 0 || out % groups != 0)
       fail(entry.node.origin, entry.key + ".groups",
            fmt::format("expected a divisor of {} and {} channels, got {}", in, out, groups));
-    module_step(entry, detail::BlurConv2d(torch::nn::Conv2dOptions(in, out, kernel)
-                                              .stride(stride)
-                                              .padding(padding)
-                                              .groups(groups)
-                                              .bias(bias),
-                                          spec_.blurpool));
+    detail::BlurConv2d conv(torch::nn::Conv2dOptions(in, out, kernel)
+                                .stride(stride)
+                                .padding(padding)
+                                .groups(groups)
+                                .bias(bias),
+                            spec_.blurpool);
+    if (spec_.fused_kernels) conv->fuse();
+    module_step(entry, conv);
     slide(entry, kernel, stride, padding);
     entry.flow.channels = out;
   }
@@ -195,11 +200,18 @@ class Builder {
   void add_norm(const Entry& entry) {
     need_image(entry);
     read_nothing(entry);
-    module_step(entry, detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks,
-                                           spec_.ghost_batch_size));
+    entry.chain.last_norm =
+        detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks, spec_.ghost_batch_size);
+    module_step(entry, entry.chain.last_norm);
   }
   void add_relu(const Entry& entry) {
     read_nothing(entry);
+    detail::BatchNorm2d norm = entry.chain.last_norm;
+    if (spec_.fused_kernels && norm) {
+      norm->fuse();
+      entry.chain.steps.back() = [norm](const Tensor& x) mutable { return norm->forward_relu(x); };
+      return;
+    }
     step(entry, [](const Tensor& x) { return at::relu(x); });
   }
   void add_gelu(const Entry& entry) {
@@ -219,11 +231,15 @@ class Builder {
     if (2 * padding > kernel)
       fail(entry.node.origin, entry.key + ".padding",
            fmt::format("expected at most half the kernel ({}), got {}", kernel, padding));
-    const bool largest = entry.name == "max_pool";
-    step(entry, [=](const Tensor& x) {
-      return largest ? at::max_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding})
-                     : at::avg_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
-    });
+    if (entry.name == "max_pool") {
+      detail::MaxPool2d pool(kernel, stride, padding);
+      if (spec_.fused_kernels) pool->fuse();
+      module_step(entry, pool);
+    } else {
+      step(entry, [=](const Tensor& x) {
+        return at::avg_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
+      });
+    }
     slide(entry, kernel, stride, padding);
   }
   void add_global_pool(const Entry& entry) {
@@ -355,7 +371,8 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
     chain->steps.insert(chain->steps.begin(),
                         [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });
   }
-  // One class: how many there are is not known yet, the recipe is read before the dataset.
+  // One class, because the number of classes is not known yet: the recipe is read before the
+  // dataset.
   const bool other_number = spec.num_classes > 1 && flow.channels != spec.num_classes;
   if (spec.targets == TargetKind::class_mask) {
     if (flow.flat || other_number)
@@ -365,7 +382,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
                                 spec.num_classes, flow.text()));
   } else if (spec.targets == TargetKind::none ||
              (spec.targets == TargetKind::values && !flow.flat)) {
-    // Images out of images, say: the loss compares the shapes.
+    // The output may be images, for example; the loss compares the shapes.
   } else if (!flow.flat || other_number) {
     Builder::fail(options.layers.items.back().origin, "model.params.layers",
                   fmt::format("expected {} features at the end, one per class, got {}. End with "

@@ -13,21 +13,23 @@ namespace precast::models {
 struct DescribedOptions {
   /// See make_described.
   ConfigNode layers;
-  /// Side of the images in px, needed for flatten; 0: any size.
+  /// Side of the images in px, required for flatten; 0: any size.
   std::int64_t image_size = 0;
-  /// Above 0: the input is not an image but this many numbers.
+  /// Above 0: the input is not an image but an array of this number of values.
   std::int64_t features = 0;
 
   void options(Schema& schema);
 };
 
-/// A chain of layers that the recipe describes, for images [N, 3, H, W] or, with `features`, for
-/// arrays of any type and of that many values.
+/// A chain of layers that the recipe describes. Its input is an image [N, 3, H, W] or, with
+/// `features`, an array of any type with that number of values.
 ///
 ///   layers      a list, each entry `name` or `name: {options}`:
-///     conv      out (0: the number of classes), kernel (3), stride (1), padding (-1: kernel / 2),
-///     groups (1), bias (true) bn        batch norm relu, gelu max_pool, avg_pool   kernel (2),
-///     stride (0: the kernel), padding (0)
+///     conv      out (0: the number of classes), kernel (3), stride (1),
+///               padding (-1: kernel / 2), groups (1), bias (true)
+///     bn        batch norm
+///     relu, gelu
+///     max_pool, avg_pool   kernel (2), stride (0: the kernel), padding (0)
 ///     global_avg_pool, global_max_pool   [N, C, H, W] -> [N, C, 1, 1]
 ///     flatten              [N, C, H, W] -> [N, C * H * W]
 ///     linear    out (0: the number of classes), bias (true)
@@ -39,9 +41,8 @@ struct DescribedOptions {
 /// Names, order and starting weights are those of Python's torch.nn.Sequential of the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics work as in the other models.
-/// Shapes are computed layer by layer, from the input to the [N, classes] at the end; for masks
-/// (TargetKind::class_mask) to [N, classes, H, W], and for values, or
-/// without targets, to any shape.
+/// Shapes are computed layer by layer, from the input to the output: [N, classes]; for masks
+/// (TargetKind::class_mask) [N, classes, H, W]; for values, or without targets, any shape.
 /// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
 /// match.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,

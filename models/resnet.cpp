@@ -1,7 +1,6 @@
 #include "models/resnet.h"
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
-#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
 #include <fmt/format.h>
 #include <torch/nn/init.h>
@@ -15,6 +14,8 @@
 #include "framework/core/error.h"
 #include "models/detail/batch_norm.h"
 #include "models/detail/blur_conv.h"
+#include "models/detail/fused_blur.h"
+#include "models/detail/max_pool.h"
 #include "models/detail/module_model.h"
 #include "models/detail/stochastic_depth.h"
 
@@ -23,24 +24,34 @@ namespace {
 
 using detail::BatchNorm2d;
 using detail::BlurConv2d;
+using detail::Forked;
 
 /// Builds the layers of a network in torchvision's manner: square kernels, "same" padding, no bias.
 struct LayerMaker {
   bool blurpool = false;
   Communicator* batch_norm_ranks = nullptr;
   std::int64_t ghost_batch_size = 0;
+  bool fused = false;
 
   [[nodiscard]] BlurConv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
                                 std::int64_t stride = 1, std::int64_t groups = 1) const {
-    return BlurConv2d(torch::nn::Conv2dOptions(in, out, kernel)
-                          .stride(stride)
-                          .padding(kernel / 2)
-                          .groups(groups)
-                          .bias(false),
-                      blurpool);
+    BlurConv2d made(torch::nn::Conv2dOptions(in, out, kernel)
+                        .stride(stride)
+                        .padding(kernel / 2)
+                        .groups(groups)
+                        .bias(false),
+                    blurpool);
+    if (fused) made->fuse();
+    return made;
   }
   [[nodiscard]] BatchNorm2d norm(std::int64_t channels) const {
     return BatchNorm2d(channels, batch_norm_ranks, ghost_batch_size);
+  }
+  /// A norm that a ReLU follows, directly or after an addition.
+  [[nodiscard]] BatchNorm2d norm_relu(std::int64_t channels) const {
+    BatchNorm2d made = norm(channels);
+    if (fused) made->fuse();
+    return made;
   }
 };
 
@@ -59,18 +70,25 @@ TORCH_MODULE(Downsample);
 
 /// One residual block. `downsample` may be empty.
 struct Block : torch::nn::Module {
-  virtual at::Tensor forward(const at::Tensor& x) = 0;
+  /// @param x for the branch, and a fork of it for the shortcut.
+  virtual Forked forward(const Forked& x) = 0;
   /// The norm before the addition.
-  [[nodiscard]] virtual at::Tensor last_norm_weight() const = 0;
+  [[nodiscard]] virtual BatchNorm2d last_norm() const = 0;
 
   double drop_rate = 0;
   bool drops_by_sample = false;
 
  protected:
-  at::Tensor add_shortcut(at::Tensor branch, const at::Tensor& x) {
-    if (is_training()) branch = detail::drop_branch(branch, drop_rate, drops_by_sample);
-    branch.add_(downsample ? downsample->forward(x) : x);
-    return branch.relu_();
+  at::Tensor shortcut_of(const Forked& x) {
+    return downsample ? downsample->forward(x.fork) : x.fork;
+  }
+  /// @param branch the input of the last norm.
+  Forked add_shortcut(const at::Tensor& branch, const at::Tensor& shortcut) {
+    BatchNorm2d norm = last_norm();
+    if (drop_rate == 0 || !is_training()) return norm->forward_relu_fork(branch, shortcut);
+    at::Tensor kept = detail::drop_branch(norm(branch), drop_rate, drops_by_sample);
+    kept.add_(shortcut).relu_();
+    return {kept, kept};
   }
   Downsample downsample = nullptr;
 };
@@ -89,17 +107,23 @@ struct BasicBlock final : Block {
 
   BasicBlock(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
       : conv1(register_module("conv1", make.conv(s.in, s.planes, 3, s.stride))),
-        bn1(register_module("bn1", make.norm(s.planes))),
+        bn1(register_module("bn1", make.norm_relu(s.planes))),
         conv2(register_module("conv2", make.conv(s.planes, s.planes, 3))),
-        bn2(register_module("bn2", make.norm(s.planes))) {
+        bn2(register_module("bn2", make.norm_relu(s.planes))) {
     if (shortcut) downsample = register_module("downsample", shortcut);
   }
 
-  at::Tensor forward(const at::Tensor& x) override {
-    const at::Tensor inner = bn1(conv1(x)).relu_();
-    return add_shortcut(bn2(conv2(inner)), x);
+  Forked forward(const Forked& x) override {
+    if (downsample && conv1->blurs_also_for(*downsample->conv, x.y)) {
+      const detail::Blurred blurred = detail::fused_blur_both(x.y);
+      const at::Tensor branch = rest_of_branch(conv1->forward_blurred(blurred.all));
+      return add_shortcut(branch, downsample->bn(downsample->conv->forward_blurred(blurred.even)));
+    }
+    const at::Tensor branch = rest_of_branch(conv1(x.y));
+    return add_shortcut(branch, shortcut_of(x));
   }
-  [[nodiscard]] at::Tensor last_norm_weight() const override { return bn2->weight; }
+  [[nodiscard]] BatchNorm2d last_norm() const override { return bn2; }
+  at::Tensor rest_of_branch(const at::Tensor& x) { return conv2(bn1->forward_relu(x)); }
 
   BlurConv2d conv1;
   BatchNorm2d bn1;
@@ -113,20 +137,20 @@ struct Bottleneck final : Block {
   Bottleneck(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
       : width(s.planes * s.width_per_group / 64 * s.groups),
         conv1(register_module("conv1", make.conv(s.in, width, 1))),
-        bn1(register_module("bn1", make.norm(width))),
+        bn1(register_module("bn1", make.norm_relu(width))),
         conv2(register_module("conv2", make.conv(width, width, 3, s.stride, s.groups))),
-        bn2(register_module("bn2", make.norm(width))),
+        bn2(register_module("bn2", make.norm_relu(width))),
         conv3(register_module("conv3", make.conv(width, s.planes * kExpansion, 1))),
-        bn3(register_module("bn3", make.norm(s.planes * kExpansion))) {
+        bn3(register_module("bn3", make.norm_relu(s.planes * kExpansion))) {
     if (shortcut) downsample = register_module("downsample", shortcut);
   }
 
-  at::Tensor forward(const at::Tensor& x) override {
-    at::Tensor inner = bn1(conv1(x)).relu_();
-    inner = bn2(conv2(inner)).relu_();
-    return add_shortcut(bn3(conv3(inner)), x);
+  Forked forward(const Forked& x) override {
+    const at::Tensor inner = bn1->forward_relu(conv1(x.y));
+    const at::Tensor branch = conv3(bn2->forward_relu(conv2(inner)));
+    return add_shortcut(branch, shortcut_of(x));
   }
-  [[nodiscard]] at::Tensor last_norm_weight() const override { return bn3->weight; }
+  [[nodiscard]] BatchNorm2d last_norm() const override { return bn3; }
 
   std::int64_t width;
   BlurConv2d conv1;
@@ -142,7 +166,7 @@ struct StageImpl : torch::nn::Module {
   void append(const std::shared_ptr<Block>& block) {
     blocks.push_back(register_module(std::to_string(blocks.size()), block));
   }
-  at::Tensor forward(at::Tensor x) {
+  Forked forward(Forked x) {
     for (const auto& block : blocks) x = block->forward(x);
     return x;
   }
@@ -153,14 +177,16 @@ TORCH_MODULE(Stage);
 template <typename BlockType>
 struct ResNet : torch::nn::Module {
   ResNet(const ResNetShape& shape, const ModelSpec& spec, const ResNetOptions& options)
-      : make_{spec.blurpool, spec.batch_norm_ranks, spec.ghost_batch_size} {
+      : make_{spec.blurpool, spec.batch_norm_ranks, spec.ghost_batch_size, spec.fused_kernels} {
     conv1 = register_module("conv1",
                             BlurConv2d(torch::nn::Conv2dOptions(spec.in_channels, kStemChannels, 7)
                                            .stride(2)
                                            .padding(3)
                                            .bias(false),
                                        spec.blurpool));
-    bn1 = register_module("bn1", make_.norm(kStemChannels));
+    bn1 = register_module("bn1", make_.norm_relu(kStemChannels));
+    maxpool = register_module("maxpool", detail::MaxPool2d(3, 2, 1));
+    if (spec.fused_kernels) maxpool->fuse();
     std::int64_t in = kStemChannels;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       stages[i] = register_module("layer" + std::to_string(i + 1), make_stage(shape, i, in));
@@ -171,11 +197,9 @@ struct ResNet : torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& images) {
-    at::Tensor x = bn1(conv1(images)).relu_();
-    x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+    Forked x = maxpool->forward_fork(bn1->forward_relu(conv1(images)));
     for (Stage& stage : stages) x = stage(x);
-    x = at::adaptive_avg_pool2d(x, {1, 1});
-    return fc(x.flatten(1));
+    return fc(at::adaptive_avg_pool2d(x.y, {1, 1}).flatten(1));
   }
 
  private:
@@ -217,7 +241,7 @@ struct ResNet : torch::nn::Module {
                     .by_sample = depth.mode == "sample",
                     .linear = depth.distribution == "linear"});
     if (!options.zero_init_residual) return;
-    for (const auto& block : blocks()) torch::nn::init::constant_(block->last_norm_weight(), 0);
+    for (const auto& block : blocks()) torch::nn::init::constant_(block->last_norm()->weight, 0);
   }
 
   void add_squeeze_excites(const ResNetOptions& options) {
@@ -237,6 +261,7 @@ struct ResNet : torch::nn::Module {
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i]->drop_rate = rates[i];
       all[i]->drops_by_sample = options.by_sample;
+      if (rates[i] > 0) all[i]->last_norm()->unfuse("stochastic_depth");
     }
   }
 
@@ -250,6 +275,7 @@ struct ResNet : torch::nn::Module {
   LayerMaker make_;
   BlurConv2d conv1 = nullptr;
   BatchNorm2d bn1 = nullptr;
+  detail::MaxPool2d maxpool = nullptr;
   std::array<Stage, 4> stages{nullptr, nullptr, nullptr, nullptr};
   torch::nn::Linear fc = nullptr;
 };

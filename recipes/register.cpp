@@ -47,15 +47,18 @@
 namespace precast::recipes {
 
 void register_metrics(MetricRegistry& registry) {
-  registry.add("top_k", "share of samples whose class is among the k largest logits", make_top_k);
-  registry.add("per_class_accuracy", "mean over classes of the share that is classified correctly",
+  registry.add("top_k", "fraction of samples whose class is among the k largest logits",
+               make_top_k);
+  registry.add("per_class_accuracy",
+               "fraction of samples classified correctly, averaged over classes",
                make_per_class_accuracy);
   registry.add("f1", "harmonic mean of precision and recall", make_f1);
   registry.add("map", "mean average precision, for several labels per sample", make_map);
   registry.add("mean_iou", "intersection over union of masks, the mean over classes",
                make_mean_iou);
   registry.add("mse", "mean squared error", make_mse_metric);
-  registry.add("r2", "share of the variance that is explained", make_r2);
+  registry.add("r2", "coefficient of determination: fraction of the variance that is explained",
+               make_r2);
 }
 
 void register_methods(MethodRegistry& registry) {
@@ -75,12 +78,13 @@ void register_methods(MethodRegistry& registry) {
                make_ghost_batch_norm);
   registry.add("mixup", "mix each image and label with its neighbour's (Zhang et al. 2018)",
                make_mixup);
-  registry.add("cutmix", "replace a box of each image by its neighbour's (Yun et al. 2019)",
+  registry.add("cutmix", "replace a box of each image with its neighbour's (Yun et al. 2019)",
                make_cutmix);
-  registry.add("mixup_or_cutmix", "one of the two for each batch (timm, torchvision)",
+  registry.add("mixup_or_cutmix", "mixup or cutmix, chosen for each batch (timm, torchvision)",
                make_mixup_or_cutmix);
   registry.add("ema", "evaluate an average of the weights (Polyak & Juditsky 1992)", make_ema);
-  registry.add("swa", "evaluate a mean of late epochs' weights (Izmailov et al. 2018)", make_swa);
+  registry.add("swa", "evaluate the mean of the weights of late epochs (Izmailov et al. 2018)",
+               make_swa);
   registry.add("squeeze_excite",
                "scale channels by weights computed from their means (Hu et al. 2018)",
                make_squeeze_excite);
@@ -93,9 +97,9 @@ void register_methods(MethodRegistry& registry) {
   registry.add("layer_freezing", "freeze early layers late in a run (Brock et al. 2017)",
                make_layer_freezing);
   registry.add("batch_resize",
-               "make batches smaller on the device early in training (Howard 2018, Composer)",
+               "reduce images on the device early in training (Howard 2018, Composer)",
                make_batch_resize);
-  registry.add("scale_schedule", "the same recipe in fewer or more epochs (Composer)",
+  registry.add("scale_schedule", "run the recipe in fewer or more epochs (Composer)",
                make_scale_schedule);
   registry.add("sam", "sharpness-aware minimisation: two gradients per step (Foret et al. 2021)",
                make_sam);

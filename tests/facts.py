@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Checks that tests assert facts, not sentences:  facts.py FOLDER...
 
-A message may be reworded without touching a test. So what a test looks for in it is a name, a place, a user's
-value or a number; an exit code or an error type tells the rest. This reads the string literals inside the
-matchers and comparisons below, in .cpp, .h and .py files, and refuses prose: three words in a row of which two
-are lower case, outside quotes and backticks and not a command `precast ...`, or a literal anywhere with
-`expected ... got` or `Did you mean`.
+A message can be reworded without changing a test if tests search messages only for names, places, users' values and
+numbers, and check the exit code or the error type. This script reads the string literals inside the matchers and
+comparisons below, in .cpp, .h and .py files, and rejects prose: three words in a row of which two are lower case,
+outside quotes and backticks and not a command `precast ...`. It also rejects any literal with `expected ... got` or
+`Did you mean`.
 
-Where a program reads the text, or the text is what the test is about, say so on a line of the statement:
+If a program reads the text, or the test is about the text, say so on a line of the statement:
     EXPECT_THAT(out, HasSubstr("..."));  // text is the interface: why
 """
 
@@ -48,8 +48,8 @@ def is_prose(text):
 
 
 def literals(source, token, start=0, depth=None):
-    """(offset, text) of each literal from `start` on, neighbours joined, up to where the parenthesis open there
-    ends, which is told as (offset, None)."""
+    """(offset, text) of each literal from `start` to the end of the parenthesis that is open there; adjacent literals
+    are joined. The end is returned as (offset, None)."""
     at, text, behind = None, None, start
     for found in token.finditer(source, start):
         if found[0] == "(" and depth is not None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants sentences and facts in made-up tests and expects facts.py to tell them apart."""
+"""Puts sentences and facts into invented tests and expects facts.py to distinguish them."""
 
 import unittest
 

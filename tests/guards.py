@@ -3,8 +3,8 @@
 
 A guard (tools/plugins/data_guards.cpp, tools/app/train_guards.cpp) derives from an interface, calls the part of a
 plug-in and adds its name to errors. The compiler accepts a guard that forgets a virtual function with a default
-implementation; the plug-in's override would then never run. This reads the classes of the interfaces' headers and of
-the guards and reports each virtual function that a guard does not override.
+implementation; the plug-in's override would then never run. This script reads the
+classes of the interfaces' headers and of the guards, and reports each virtual function that a guard does not override.
 """
 
 import pathlib

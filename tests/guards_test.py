@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes overrides away from made-up guards and expects guards.py to miss them."""
+"""Removes overrides from invented guards and expects guards.py to report them."""
 
 import unittest
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Finds translated idiom in Markdown, comments and texts: CONTRIBUTING.md, "Words".
+"""Finds phrases that read like a translation in Markdown, comments and texts: CONTRIBUTING.md, "Words".
 
 usage: words.py FILE...
-Fails if README.md has any, or all files together have more than 8 per 1,000 lines of prose: lines
-of Markdown, and lines of code with a comment or a text of three words or more. With --list it
-prints each line that has one.
+Fails if README.md has any, or if all files together have more than 8 per 1,000 lines of prose. Lines of
+prose are lines of Markdown, and lines of code with a comment or a text of three words or more. With
+--list it prints each line with such a phrase.
 """
 import argparse
 import pathlib
@@ -26,7 +26,7 @@ FEWEST_WORDS = 3
 
 
 def prose_of(path, line):
-    """What of a line people read; empty: nothing."""
+    """The part of a line that people read; empty if there is none."""
     if path.suffix == ".md":
         return line.strip()
     if path.suffix in CODE_ENDINGS:
@@ -40,7 +40,7 @@ def prose_of(path, line):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print each line with idiom")
+    parser.add_argument("--list", action="store_true", help="print each line with such a phrase")
     parser.add_argument("files", nargs="+", type=pathlib.Path, help="files or folders")
     options = parser.parse_args()
     files = [file for given in options.files

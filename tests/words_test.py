@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants idiom in made-up files and expects words.py to find it where people read it."""
+"""Puts translated phrases into invented files and expects words.py to find them in the text that people read."""
 
 import pathlib
 import subprocess

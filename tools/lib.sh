@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What setup, test, lint, quickstart and .ci/run share: steps that say what they do and how long it took,
-# failures that say where and what to do, the configuration of a build folder. Sourced, never run.
+# Functions that setup, test, lint, quickstart and .ci/run share: steps that print what they do and how long it took,
+# failures that print where they occurred and how to fix them, the configuration of a build folder. Sourced, never run.
 set -Eeuo pipefail
 
 # ROOT, the two VENVs, BUILD_DIR and the exit codes are read by the scripts that source this file.
@@ -27,13 +27,13 @@ HEARTBEAT_PID=
 
 say() { printf '%s: %s\n' "$PROGRAM" "$*"; }
 
-# step WHAT: names what comes next; a failure is reported under this name.
+# step WHAT: prints the name of the next step; failures are reported under this name.
 step() {
   STEP=$1
   say "$1"
 }
 
-# die EXIT_CODE WHAT CURE: the one way to stop on an expected problem.
+# die EXIT_CODE WHAT FIX: ends the script. Used for all expected problems.
 die() {
   trap - ERR
   printf '%s: error: %s\n' "$PROGRAM" "$2" >&2
@@ -55,9 +55,9 @@ unexpected() { # unexpected LINE EXIT_CODE COMMAND
 }
 trap 'unexpected "$LINENO" "$?" "$BASH_COMMAND"' ERR
 trap stop_heartbeat EXIT
-trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to go on\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
+trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to continue\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
 
-# The last line of a log that a person can read, cut to a terminal's width.
+# The last line of a log that is not blank, cut to the width of a terminal.
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
 
 heartbeat() { # heartbeat LOG: shows progress: a redrawn line on a terminal, else an occasional line
@@ -77,8 +77,8 @@ heartbeat() { # heartbeat LOG: shows progress: a redrawn line on a terminal, els
   done
 }
 
-# logged LOG COMMAND...: runs a long command with its output in LOG and signs of life here. Returns
-# the command's exit code; on failure the end of the log has been printed.
+# logged LOG COMMAND...: runs a long command, writes its output to LOG and prints its progress. Returns the exit code of
+# the command; if it failed, prints the end of the log.
 logged() {
   local log=$1 code=0
   shift
@@ -103,8 +103,8 @@ elapsed() { # elapsed BEGIN: "1 min 5 s" since BEGIN, a value of SECONDS (0: the
   if ((s >= 60)); then printf '%d min %d s' $((s / 60)) $((s % 60)); else printf '%d s' "$s"; fi
 }
 
-# Jobs of a build: PRECAST_JOBS, else the number of cores, or fewer if memory is short: a libtorch source takes up to 2
-# GB to compile.
+# The number of parallel jobs of a build: PRECAST_JOBS, else the number of cores, or fewer if memory is short (a
+# libtorch source needs up to 2 GB to compile).
 jobs_to_use() {
   if [[ -n ${PRECAST_JOBS:-} ]]; then
     printf '%s' "$PRECAST_JOBS"
@@ -117,8 +117,8 @@ jobs_to_use() {
   printf '%s' $((cores < by_memory ? cores : by_memory))
 }
 
-# configure FOLDER OPTIONS...: runs CMake in FOLDER, or nothing when it was last run with the same
-# options (Ninja itself notices changed CMakeLists.txt).
+# configure FOLDER OPTIONS...: runs CMake in FOLDER unless its last run there had the same options (Ninja itself detects
+# changes of CMakeLists.txt).
 configure() {
   local folder=$1 wanted
   shift
@@ -134,7 +134,7 @@ configure() {
   printf '%s\n' "$wanted" >"$folder/.options"
 }
 
-# build FOLDER TARGETS...: builds with signs of life; nothing to do takes well under a second.
+# build FOLDER TARGETS...: builds and prints the progress; takes well under a second if nothing has changed.
 build() {
   local folder=$1
   shift

@@ -4,6 +4,7 @@
 
 #include "tools/bench/decode.h"
 #include "tools/bench/loader.h"
+#include "tools/bench/ring.h"
 #include "tools/cli/command.h"
 #include "tools/cli/exec_sibling.h"
 #include "tools/commands/convert.h"
@@ -53,6 +54,8 @@ constexpr std::array kCommands = {
             kElsewhere},
     Command{"predict", "predict the classes of images",
             [](Args args) -> int { exec_precast_train("predict", args); }, kElsewhere},
+    Command{"serve", "load the batches of training runs once, for all of them",
+            [](Args args) -> int { exec_precast_train("serve", args); }, kElsewhere},
     Command{"grid", "train a recipe with every combination of some values", run_grid},
     Command{"reproduce", "train the rows of a published table", run_reproduce},
     Command{"list", "list the parts that a recipe can name", run_list_here, kElsewhere},
@@ -62,6 +65,7 @@ constexpr std::array kCommands = {
     Command{"bench loader", "measure how fast batches are loaded", run_bench_loader},
     Command{"bench decode", "measure how fast stored JPEGs are decoded and resized",
             run_bench_decode},
+    Command{"bench ring", "measure how fast a ring delivers batches", run_bench_ring},
     Command{"bench step", "measure training steps on synthetic or real data, on one rank or many",
             [](Args args) -> int { exec_precast_train("bench step", args); }, kElsewhere},
     Command{"bench stages", "find what slows training down: reading, processing or the steps",

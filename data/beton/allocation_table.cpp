@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-constexpr auto by_pointer = [](const Allocation& a, const Allocation& b) {
+constexpr auto kByPointer = [](const Allocation& a, const Allocation& b) {
   return a.pointer < b.pointer;
 };
 
@@ -21,7 +21,7 @@ struct Limits {
   int page_shift;
 
   [[nodiscard]] bool allow(const Allocation& entry) const {
-    // Compared in this order, no sum can overflow.
+    // In this order of comparisons, no sum can overflow.
     return entry.sample < num_samples && entry.pointer >= begin && entry.pointer <= end &&
            entry.size <= end - entry.pointer &&
            entry.pointer >> page_shift == (entry.pointer + entry.size - 1) >> page_shift;
@@ -63,7 +63,7 @@ AllocationTable::AllocationTable(std::span<const std::byte> table, const BetonHe
   if (table.size() % kAllocationBytes != 0) {
     throw DataError(
         fmt::format("{}: allocation table at {}: expected a multiple of {} bytes, got {}. The file "
-                    "is cut off or has extra bytes after its table",
+                    "is truncated or has extra bytes after its table",
                     place, header.table_offset, kAllocationBytes, table.size()));
   }
   const Limits limits{header.num_samples, metadata_end, header.table_offset,
@@ -82,7 +82,7 @@ AllocationTable::AllocationTable(std::span<const std::byte> table, const BetonHe
     last = entry.pointer;
     entries_.push_back(entry);
   }
-  if (!sorted) std::ranges::sort(entries_, by_pointer);
+  if (!sorted) std::ranges::sort(entries_, kByPointer);
   check_no_overlap(entries_, place);
 }
 

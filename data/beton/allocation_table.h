@@ -34,8 +34,8 @@ class AllocationTable {
   [[nodiscard]] std::span<const Allocation> entries() const { return entries_; }
 
   /// Returns the entry that begins at `pointer`, or nullptr. @param hint index at which the search
-  /// begins; 0 in the first call. It is moved past the entry found, so that a walk in file order
-  /// takes constant time per step.
+  /// begins; 0 in the first call. It is set to the index after the entry found, so that looking up
+  /// entries in file order takes constant time per entry.
   [[nodiscard]] const Allocation* find(std::uint64_t pointer, std::size_t& hint) const;
 
  private:

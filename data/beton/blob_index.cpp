@@ -10,7 +10,7 @@
 namespace precast::data {
 namespace {
 
-/// Size of a blob that only the table knows.
+/// Size of a blob that is only in the table.
 constexpr std::uint64_t kAnySize = UINT64_MAX;
 
 /// Follows the pointers of the metadata into the table.
@@ -19,7 +19,8 @@ class Resolver {
   Resolver(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place)
       : metadata_(metadata), table_(table), place_(place), claimed_(table.entries().size()) {}
 
-  /// Checks every pointer of one field against the table. @return the sizes.
+  /// Checks every pointer of one field against the table. @return the size of each sample's blob; 0
+  /// if it has none.
   std::vector<std::uint32_t> checked(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
@@ -34,8 +35,8 @@ class Resolver {
     return sizes;
   }
 
-  /// A custom field's values may be empty, and its pointer may then hold anything: follows only
-  /// pointers that match the start of a table entry of the same sample. @return the sizes.
+  /// A custom field's values may be empty, and the pointer of an empty value is undefined. Follows
+  /// only pointers that match the start of a table entry of the same sample. @return as checked().
   std::vector<std::uint32_t> found(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
@@ -84,12 +85,12 @@ class Resolver {
              const Allocation* found) const {
     const std::string& name = metadata_.fields()[field].name;
     if (found == nullptr || found->sample != sample) {
-      throw DataError(fmt::format(
-          "{}: sample {} field '{}': expected a pointer to bytes that the allocation table gives "
-          "to this sample, got {}, where {}",
-          place_, sample, name, pointer,
-          found == nullptr ? std::string("no bytes begin")
-                           : fmt::format("bytes of sample {} begin", found->sample)));
+      throw DataError(
+          fmt::format("{}: sample {} field '{}': expected a pointer to bytes that belong to this "
+                      "sample in the allocation table, got {}, where {}",
+                      place_, sample, name, pointer,
+                      found == nullptr ? std::string("no bytes begin")
+                                       : fmt::format("bytes of sample {} begin", found->sample)));
     }
     if (expected != kAnySize && found->size != expected) {
       throw DataError(

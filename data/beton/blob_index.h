@@ -11,8 +11,8 @@
 
 namespace precast::data {
 
-/// The size of each sample's blobs, and, in files with custom fields, which blobs no known pointer
-/// refers to. Immutable.
+/// The size of each sample's blobs and, in files with custom fields, the blobs that no known
+/// pointer refers to. Immutable.
 class BlobIndex {
  public:
   BlobIndex() = default;
@@ -23,7 +23,7 @@ class BlobIndex {
 
   /// Whether the field's blobs are known.
   [[nodiscard]] bool has_blobs(std::size_t field) const { return !sizes_[field].empty(); }
-  /// Bytes of a blob; 0 where there is none.
+  /// Size of a blob in bytes; 0 if there is none.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t sample, std::size_t field) const {
     return sizes_[field].empty() ? 0 : sizes_[field][sample];
   }

@@ -19,19 +19,19 @@ enum class BlobAccess {
   /// The whole file is mapped: read through the page cache, shared with every process that maps it.
   mapped,
   /// Metadata is read into memory (40 to 60 bytes per sample); callers read blobs through disk().
-  /// Nothing is mapped, so a file that shrinks while in use causes an error and not a SIGBUS.
+  /// Nothing is mapped, so that a file that shrinks during use causes an error and not a SIGBUS.
   on_disk,
   /// The same, bypassing the page cache (O_DIRECT).
   on_disk_direct,
 };
 
 /// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid
-/// as long as this object exists, also after it is moved.
+/// as long as this object exists, even after it is moved.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.
   BetonBytes(const std::filesystem::path& path, BlobAccess access);
-  /// A file on a server: its copy is mapped. What is not fetched is 0.
+  /// A file on a server: its copy is mapped. Bytes that have not been fetched are 0.
   explicit BetonBytes(std::shared_ptr<RemoteFile> remote);
   /// A file that is in memory. Borrows `bytes`. @param path names it in messages.
   BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
@@ -40,7 +40,7 @@ class BetonBytes {
   /// The path as text, for messages.
   [[nodiscard]] std::string place() const { return path_.string(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  /// The file to read blobs from, or null where it is mapped or in memory.
+  /// The file to read blobs from, or null if the file is mapped or in memory.
   [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
   /// The mapping, or null.
   [[nodiscard]] const MappedFile* mapping() const {
@@ -51,7 +51,8 @@ class BetonBytes {
 
   /// Makes the first `end` bytes of the file (all of a shorter file) part of known().
   void load(std::uint64_t end);
-  /// The whole file; for a file on disk or on a server, what load() has read is valid.
+  /// The whole file. For a file on disk or on a server, only the bytes that load() has read are
+  /// valid.
   [[nodiscard]] std::span<const std::byte> known() const { return known_; }
   /// Bytes of the file. @param memory receives them if the file is on disk.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,
@@ -67,7 +68,7 @@ class BetonBytes {
   std::unique_ptr<MappedFile> mapping_;
   std::unique_ptr<DiskFile> disk_;
   std::vector<std::byte> head_;
-  /// Of a remote file: the end of what load() has fetched.
+  /// For a remote file: the end of the part that load() has fetched.
   std::uint64_t loaded_ = 0;
   std::span<const std::byte> known_;
   std::uint64_t size_ = 0;

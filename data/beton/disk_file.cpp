@@ -62,7 +62,7 @@ void DiskFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     const std::uint64_t next = now < wanted ? now / alignment() * alignment() : now;
     if (next == done) {
       throw DataError(fmt::format(
-          "{}: expected {} bytes from byte {} on, got {}. The file was cut off while it was read",
+          "{}: expected {} bytes at byte {}, got {}. The file was truncated while it was read",
           path_.string(), wanted, offset, now));
     }
     done = next;

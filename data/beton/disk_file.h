@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// A part of a file that is in memory.
+/// A part of a file, in memory.
 struct FileWindow {
   /// Offset of bytes[0] in the file.
   std::uint64_t offset = 0;
@@ -31,9 +31,9 @@ class PRECAST_API DiskFile {
   DiskFile& operator=(const DiskFile&) = delete;
   ~DiskFile();
 
-  /// Bypasses the page cache from now on (O_DIRECT): for files that no other process reads and that
-  /// would only evict other data from it. Call before threads read. @throws IoError if the file
-  /// system does not support it.
+  /// Bypasses the page cache from now on (O_DIRECT). Use it for files that no other process reads,
+  /// which would only evict other data from the cache. Call before threads read. @throws IoError if
+  /// the file system does not support it.
   void read_directly();
 
   /// Size when the file was opened.

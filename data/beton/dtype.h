@@ -27,13 +27,13 @@ struct ArrayFormat {
 [[nodiscard]] PRECAST_API std::string describe(const ArrayFormat& format);
 
 /// Bytes of one array. @throws DataError prefixed with `place` for an unknown element type, no
-/// dimension, more than 32 dimensions, one of length 0, or more bytes than a page can hold.
+/// dimensions, more than 32 dimensions, a dimension of length 0, or more bytes than fit in a page.
 [[nodiscard]] PRECAST_API std::uint64_t array_bytes(const ArrayFormat& format,
                                                     const std::string& place);
 
 /// Convert to and from the arguments of a field descriptor (kFieldArgumentsBytes). @throws
-/// DataError prefixed with `place` for what array_bytes() rejects and for a description that is not
-/// a plain type. @{
+/// DataError prefixed with `place` for types and shapes that array_bytes() rejects, and for a
+/// description that is not a plain type. @{
 [[nodiscard]] PRECAST_API std::vector<std::byte> array_arguments(const ArrayFormat& format,
                                                                  const std::string& place);
 [[nodiscard]] PRECAST_API ArrayFormat parse_array_arguments(const std::byte* arguments,

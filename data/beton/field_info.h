@@ -23,7 +23,7 @@ struct FieldInfo {
   std::size_t offset = 0;
   /// The layout of its metadata there.
   FieldLayout layout = {};
-  /// What the tag of a bytes or custom field says beyond its type.
+  /// Information from the tag of a bytes or custom field in addition to its type.
   FieldTag tag = {};
   /// custom: the arguments of its descriptor (kFieldArgumentsBytes); else empty.
   std::vector<std::byte> arguments = {};
@@ -38,7 +38,7 @@ struct FieldInfo {
   [[nodiscard]] bool has_pointer() const { return layout.pointer_at.has_value(); }
 };
 
-/// What a file does not describe and the user has to supply.
+/// Information that a file does not contain and that the user has to supply.
 struct BetonOptions {
   /// Layouts of custom fields that another program wrote, by name.
   std::map<std::string, FieldLayout> layouts = {};

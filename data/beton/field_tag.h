@@ -15,8 +15,8 @@ namespace precast::data {
 inline constexpr std::size_t kTagAt = 768;
 inline constexpr std::size_t kTagBytes = kFieldArgumentsBytes - kTagAt;
 
-/// Describes a field that FFCV has no type for. FFCV reads such a field as bytes (or as a custom
-/// field) and ignores the tag. data/FORMAT.md has its layout.
+/// Describes a field that has no type in FFCV. FFCV reads such a field as bytes (or as a custom
+/// field) and ignores the tag. data/FORMAT.md describes its layout.
 struct FieldTag {
   enum class Kind {
     none,
@@ -48,8 +48,8 @@ struct FieldTag {
 PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments);
 
 /// Reads the tag from a descriptor's arguments (kFieldArgumentsBytes). Returns Kind::none if there
-/// is not a tag, or one of a kind that this version does not know. @throws DataError prefixed with
-/// `place` for a damaged tag.
+/// is no tag, or if this version does not know its kind. @throws DataError prefixed with `place`
+/// for a damaged tag.
 [[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments, const std::string& place);
 
 /// Returns the elements, in C order, of one value of a pixels or ragged field.

@@ -12,10 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Far above the names of any dataset's classes.
+/// Far more than the class names of any dataset need.
 constexpr std::size_t kMaxInfoBytes = std::size_t{4} << 20;
 
-/// The member of that name if it is an object, else an empty one.
+/// The member of that name if it is an object, otherwise an empty object.
 const Json& object_in(const Json& parent, const char* name) {
   static const Json kNone = Json::object();
   const bool there = parent.is_object() && parent.contains(name) && parent[name].is_object();

@@ -14,7 +14,7 @@ namespace precast::data {
 
 class BetonReader;
 
-/// What a file states about itself besides its samples; stored as JSON next to the checksums
+/// What a file states about itself in addition to its samples. Stored as JSON next to the checksums
 /// (sums.h).
 struct FileInfo {
   /// For each int field: the name of each value, counted from 0.
@@ -26,7 +26,7 @@ struct FileInfo {
 /// `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info);
 /// Reads what file_info_text() writes and ignores everything else. Never throws; returns nothing
-/// for a text above 4 MiB.
+/// for a text of more than 4 MiB.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
 
 /// The names of classes that several files have in common.
@@ -34,7 +34,7 @@ struct CommonNames {
   /// Those of the file with most, if each file has names and the first ones are the same; else
   /// empty.
   std::vector<std::string> names;
-  /// A file without names, where another has some.
+  /// A file without names, if another one has names.
   std::optional<std::size_t> nameless;
   /// Two files that name a label differently.
   struct Conflict {

@@ -34,7 +34,7 @@ class JoinedFiles {
  protected:
   /// At least one file.
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
-  /// The file that byte `offset` is in, or, for a byte of a gap, the file before it.
+  /// The file that contains byte `offset` or, for a byte of a gap, the file before the gap.
   [[nodiscard]] const Part& at(std::uint64_t offset) const {
     std::size_t i = parts_.size() - 1;
     while (i > 0 && parts_[i].begin > offset) --i;
@@ -52,7 +52,7 @@ class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
 
   /// Of the first file, for messages.
   [[nodiscard]] const std::filesystem::path& path() const { return parts()[0].file->path(); }
-  /// As DiskFile::alignment(); the files must have the same, and begin at multiples of it.
+  /// As DiskFile::alignment(). All files must have the same alignment and begin at multiples of it.
   [[nodiscard]] std::uint64_t alignment() const { return parts()[0].file->alignment(); }
   /// Reads bytes of one file. Bytes past its end are left unchanged. @throws as DiskFile::read()
   void read(std::uint64_t offset, std::span<std::byte> to) const;

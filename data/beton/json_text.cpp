@@ -11,7 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Walks over a document without building it; stops and returns false when it exceeds the limits.
+/// Parses a document without building it; stops and returns false if the document exceeds the
+/// limits.
 class LimitCheck final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return true; }
@@ -72,7 +73,7 @@ std::string in_standard_json(std::string_view text) {
     if (number == std::end(kNumbers)) {
       standard += rest[0];
     } else {
-      standard += "null";  // Not a digit: it could extend a number.
+      standard += "null";  // Not a digit, because a digit could extend a number.
       at += number->size() - 1;
     }
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostMetadataBytes = 65536;
 constexpr std::size_t kMostAlignment = 16;
 
-/// The numbers of `8:4:2`; none for another text.
+/// The numbers of `8:4:2`; none for any other string.
 std::vector<std::size_t> numbers_of(std::string_view text) {
   std::vector<std::size_t> numbers;
   const char* at = text.data();

@@ -24,7 +24,7 @@ struct FieldLayout {
   bool operator==(const FieldLayout&) const = default;
 };
 
-/// Where each field is in a sample's metadata record.
+/// The position of each field in a sample's metadata record.
 struct RecordLayout {
   std::vector<std::size_t> offsets;
   /// Bytes from the start of one record to the start of the next.

@@ -13,8 +13,8 @@ namespace {
 BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& limits,
                          const std::string& place) {
   if (file.size() < kHeaderBytes) {
-    throw DataError(fmt::format("{}: header: expected {} bytes, got {}. The file is cut off", place,
-                                kHeaderBytes, file.size()));
+    throw DataError(fmt::format("{}: header: expected {} bytes, got {}. The file is truncated",
+                                place, kHeaderBytes, file.size()));
   }
   BetonHeader header;
   header.version = load<std::uint16_t>(file.data());
@@ -50,7 +50,7 @@ BetonMetadata::BetonMetadata(BetonBytes& file, const BetonLimits& limits,
   begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
   if (file.size() < begin_) {
     throw DataError(fmt::format(
-        "{}: field descriptors: expected {} bytes for {} fields, got a file of {}. It is cut off",
+        "{}: field descriptors: expected {} bytes for {} fields, got a file of {}. It is truncated",
         file.place(), begin_, header_.num_fields, file.size()));
   }
   if (header_.table_offset == 0) {
@@ -75,14 +75,14 @@ void BetonMetadata::check_extents(const BetonBytes& file) const {
   if (__builtin_mul_overflow(header_.num_samples, std::uint64_t{record_bytes_}, &end) ||
       __builtin_add_overflow(end, begin_, &end) || end > file.size()) {
     throw DataError(fmt::format(
-        "{}: metadata: expected {} records of {} bytes from {} on, got a file of {} bytes. It is "
-        "cut off, or its header is damaged",
+        "{}: metadata: expected {} records of {} bytes from byte {}, got a file of {} bytes. It is "
+        "truncated, or its header is damaged",
         file.place(), header_.num_samples, record_bytes_, begin_, file.size()));
   }
   if (header_.table_offset < end || header_.table_offset > file.size()) {
     throw DataError(fmt::format(
-        "{}: header: expected an allocation table inside [{}, {}], got one at {}. The file is cut "
-        "off, or its header is damaged",
+        "{}: header: expected an allocation table inside [{}, {}], got one at {}. The file is "
+        "truncated, or its header is damaged",
         file.place(), end, file.size(), header_.table_offset));
   }
 }

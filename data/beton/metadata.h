@@ -46,7 +46,7 @@ class BetonMetadata {
   [[nodiscard]] std::uint64_t pointer(std::uint64_t sample, std::size_t field) const {
     const std::byte* at = record(sample, field);
     const auto pointer_at = fields_[field].layout.pointer_at;
-    require(pointer_at.has_value(), "blob_offset() is asked for a field with a pointer");
+    require(pointer_at.has_value(), "blob_offset() needs a field with a pointer");
     return load<std::uint64_t>(at + *pointer_at);
   }
 

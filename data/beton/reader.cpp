@@ -13,7 +13,8 @@
 namespace precast::data {
 namespace {
 
-/// How often header, metadata and table of a file on a server are fetched if they are invalid.
+/// Number of attempts to fetch header, metadata and table of a file on a server if they are
+/// invalid.
 constexpr int kOpenTries = 3;
 
 }  // namespace
@@ -43,8 +44,8 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
     const std::string& url, BlobAccess access, const BetonOptions& options) {
   if (access != BlobAccess::mapped) {
     throw ConfigError(
-        fmt::format("{}: expected data.in_memory: 1 or 2 for a file on a server, got 0. What is "
-                    "fetched is kept on disk, not in memory",
+        fmt::format("{}: expected data.in_memory: 1 or 2 for a remote file, got 0. Fetched "
+                    "data is kept on disk, not in memory",
                     shown_url(url)));
   }
   const auto remote = std::make_shared<RemoteFile>(url, options.remote);
@@ -52,7 +53,7 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
     try {
       return std::make_shared<const File>(BetonBytes(remote), BetonLimits{}, options);
     } catch (const DataError&) {
-      // The bytes may have been damaged on their way.
+      // The bytes may have been damaged during the transfer.
       remote->forget_ranges();
       if (tries == kOpenTries) throw;
     }
@@ -87,7 +88,7 @@ BetonReader::BetonReader(const std::vector<std::filesystem::path>& paths, BlobAc
   std::vector<const BetonReader*> all;
   for (const BetonReader& reader : readers) all.push_back(&reader);
   header_.page_bytes = static_cast<std::uint32_t>(copy_page_bytes(all));
-  // Reads past the page cache begin at multiples of this.
+  // Reads that bypass the page cache begin at multiples of this.
   const std::uint64_t unit =
       std::max<std::uint64_t>(header_.page_bytes, DiskFile::kDirectAlignment);
   for (std::size_t i = 1; i < readers.size(); ++i) {
@@ -124,7 +125,7 @@ std::string BetonReader::sample_text(std::uint64_t sample) const {
 }
 
 std::span<const std::byte> BetonReader::bytes() const {
-  require(disk() == nullptr, "the whole file is asked for where it is mapped");
+  require(disk() == nullptr, "bytes() needs a file that is mapped or in memory");
   return only().bytes.known();
 }
 
@@ -189,7 +190,7 @@ void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
 ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
                                const FileWindow& window) const {
   const std::byte* at = record(sample, field);
-  require(fields()[field].type == FieldType::image, "image() is asked for an image field");
+  require(fields()[field].type == FieldType::image, "image() needs an image field");
   const ImageRecord record{static_cast<ImageMode>(*at), load<std::uint16_t>(at + kImageWidthAt),
                            load<std::uint16_t>(at + kImageHeightAt), blob(sample, field, window)};
   // Another process may have changed the mapped file after the constructor's checks.
@@ -203,7 +204,7 @@ ImageRecord BetonReader::image(std::uint64_t sample, std::size_t field,
 
 BetonReader::ImageSize BetonReader::image_size(std::uint64_t sample, std::size_t field) const {
   const std::byte* at = record(sample, field);
-  require(fields()[field].type == FieldType::image, "image_size() is asked for an image field");
+  require(fields()[field].type == FieldType::image, "image_size() needs an image field");
   return {load<std::uint16_t>(at + kImageWidthAt), load<std::uint16_t>(at + kImageHeightAt)};
 }
 
@@ -213,19 +214,19 @@ std::uint64_t BetonReader::image_pixels(std::uint64_t sample, std::size_t field)
 }
 
 ImageMode BetonReader::image_mode(std::uint64_t sample, std::size_t field) const {
-  require(fields()[field].type == FieldType::image, "image_mode() is asked for an image field");
+  require(fields()[field].type == FieldType::image, "image_mode() needs an image field");
   return static_cast<ImageMode>(*record(sample, field));
 }
 
 std::int64_t BetonReader::integer(std::uint64_t sample, std::size_t field) const {
   const std::byte* at = record(sample, field);
-  require(fields()[field].type == FieldType::integer, "integer() is asked for an int field");
+  require(fields()[field].type == FieldType::integer, "integer() needs an int field");
   return load<std::int64_t>(at);
 }
 
 double BetonReader::floating(std::uint64_t sample, std::size_t field) const {
   const std::byte* at = record(sample, field);
-  require(fields()[field].type == FieldType::floating, "floating() is asked for a float field");
+  require(fields()[field].type == FieldType::floating, "floating() needs a float field");
   return load<double>(at);
 }
 
@@ -233,7 +234,7 @@ std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t f
                                              const FileWindow& window) const {
   require(field < fields().size() && sample < size(), "sample and field exist");
   require(first().blobs.has_blobs(field) || fields()[field].type == FieldType::custom,
-          "blob() is asked for a field with bytes");
+          "blob() needs a field with bytes");
   const std::uint64_t size = blob_bytes(sample, field);
   if (size == 0) return {};
   if (!remotes_.empty()) {

@@ -36,11 +36,11 @@ struct ImageRecord {
 
 /// Reads a .beton version 2 file written by FFCV or precast, mapped read-only or in memory. Opening
 /// checks every size and pointer in the file, so that reading a sample needs no further checks and
-/// cannot access anything outside the file (10 million samples: < 2 s; holds 4 bytes per sample and
-/// blob field). If the file has checksums (inside, or in FILE.sum next to it), opening checks
-/// header, fields, metadata and table against them; check_value() checks values.
+/// cannot access anything outside the file (10 million samples: < 2 s, and 4 bytes of memory per
+/// sample and blob field). If the file has checksums (inside, or in FILE.sum next to it), opening
+/// checks header, fields, metadata and table against them; check_value() checks values.
 /// Immutable and thread-safe. Spans stay valid as long as the reader or a copy of it exists. An
-/// index out of range or a field of another type throws std::logic_error.
+/// index out of range or a field of the wrong type throws std::logic_error.
 ///
 /// A path `http://...` or `https://...` is a file on a server: header, metadata and table are
 /// fetched by the constructor, values when they are first used, into a copy on disk (RemoteFile).
@@ -52,7 +52,7 @@ struct ImageRecord {
 class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
-  /// and what was found if its content is wrong, cut off, or left by a writer that was killed.
+  /// and what was found if its content is wrong, truncated, or left by a writer that was killed.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
                        const BetonOptions& options = {});
   /// Reads a file that is in memory. @param bytes must outlive the reader. @param path names it in
@@ -74,16 +74,16 @@ class PRECAST_API BetonReader {
     std::uint64_t sample = 0;
   };
   [[nodiscard]] FileSample locate(std::uint64_t sample) const;
-  /// `FILE: sample N`, with its number in its file; for messages.
+  /// `FILE: sample N`, where N is the number of the sample in its own file; for messages.
   [[nodiscard]] std::string sample_text(std::uint64_t sample) const;
 
-  /// The file. Of several: their paths, separated by commas, for messages.
+  /// The path of the file. For several files: their paths, separated by commas, for messages.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The whole file; not with on_disk access, and of one file only.
+  /// The whole file. Not for on_disk access, and only for a single file.
   [[nodiscard]] std::span<const std::byte> bytes() const;
   /// Size of the file, or the sum of the sizes of several.
   [[nodiscard]] std::uint64_t file_bytes() const;
-  /// What to read blobs from, or null where they are mapped or in memory.
+  /// The file to read blobs from, or null if they are mapped or in memory.
   [[nodiscard]] const DiskFiles* disk() const { return disk_.empty() ? nullptr : &disk_; }
   /// The mappings, or null.
   [[nodiscard]] const MappedFiles* mapping() const {
@@ -101,12 +101,12 @@ class PRECAST_API BetonReader {
   /// @}
   /// Bytes of memory that the reader itself holds.
   [[nodiscard]] std::uint64_t memory_bytes() const;
-  /// Of several files: page_bytes is the page size of their merge (copy_page_bytes() in
-  /// several_files.h), num_samples the sum, and table_offset that of the last file.
+  /// For several files, page_bytes is the page size of the merged file (copy_page_bytes() in
+  /// several_files.h), num_samples is the sum, and table_offset is that of the last file.
   [[nodiscard]] const BetonHeader& header() const { return header_; }
   /// In file order.
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return first().metadata.fields(); }
-  /// The arguments in the descriptor of a field, of the first file [kFieldArgumentsBytes].
+  /// The arguments of a field's descriptor in the first file, [kFieldArgumentsBytes].
   [[nodiscard]] std::span<const std::byte> arguments(std::size_t field) const;
   /// Index of the field of that name. @throws DataError listing the existing names.
   [[nodiscard]] std::size_t field(std::string_view name) const;
@@ -127,8 +127,8 @@ class PRECAST_API BetonReader {
   /// Width x height of the image.
   [[nodiscard]] std::uint64_t image_pixels(std::uint64_t sample, std::size_t field) const;
   /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and offsets of
-  /// all samples. Reads 1.3 million samples in some milliseconds. Of several files: a hash of
-  /// theirs, in order.
+  /// all samples. Takes some milliseconds for 1.3 million samples. For several files: a hash of
+  /// their fingerprints, in order.
   [[nodiscard]] std::string fingerprint() const;
 
   /// Whether an image is stored as a JPEG, from the metadata alone.
@@ -138,8 +138,8 @@ class PRECAST_API BetonReader {
   /// A field's bytes in the sample's record, for any type: all that is known of a custom field.
   [[nodiscard]] std::span<const std::byte> metadata(std::uint64_t sample, std::size_t field) const;
   /// In a file with custom fields: the entries of the table for this sample that no known pointer
-  /// refers to, sorted by pointer. They are blobs of its custom fields; the file does not say of
-  /// which one. Of one file only.
+  /// refers to, sorted by pointer. They are blobs of its custom fields; the file does not say which
+  /// entry belongs to which field. Only for a single file.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
   /// Call before copying a custom field's metadata into another file. @throws DataError if it may
   /// point to unclaimed bytes, since the offset of such a pointer is unknown.
@@ -157,20 +157,20 @@ class PRECAST_API BetonReader {
     const Place at = place_of(sample);
     return at.part.file->blobs.bytes(at.sample, field);
   }
-  /// Offset of blob() in the file. Divided by header().page_bytes it gives the page.
+  /// Offset of blob() in the file. Divided by header().page_bytes, it is the number of the page.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const {
     const Place at = place_of(sample);
     return at.part.begin + at.part.file->metadata.pointer(at.sample, field);
   }
 
-  /// Where the file's pages end (or its records, if it has no pages). Of one file only, as all that
-  /// follows but check_value().
+  /// The end of the pages of the file, or of its records if it has no pages. Like all functions
+  /// below except check_value(), only for a single file.
   [[nodiscard]] std::uint64_t pages_end() const {
     return header().table_offset - only().sums.bytes_inside();
   }
   /// The file's checksums; empty() if it has none.
   [[nodiscard]] const FileSums& sums() const { return only().sums.sums(); }
-  /// Whether the checksums are inside the file, and not next to it.
+  /// Whether the checksums are inside the file instead of next to it.
   [[nodiscard]] bool sums_are_inside() const { return only().sums.bytes_inside() > 0; }
   /// Hashes the parts that the checksums' trailer covers. @param table the allocation table's
   /// bytes.
@@ -208,7 +208,7 @@ class PRECAST_API BetonReader {
   explicit BetonReader(std::shared_ptr<const File> file);
   [[nodiscard]] const File& first() const { return *parts_.front().file; }
   [[nodiscard]] const File& only() const {
-    require(parts_.size() == 1, "this is asked for one file");
+    require(parts_.size() == 1, "this function needs a dataset of one file");
     return first();
   }
   /// A sample's metadata of one field.
@@ -216,7 +216,7 @@ class PRECAST_API BetonReader {
     const Place at = place_of(sample);
     return at.part.file->metadata.record(at.sample, field);
   }
-  /// Bytes of the table's entry, which are in memory, mapped, or in `window`.
+  /// The bytes that a table entry refers to. They are in memory, mapped, or in `window`.
   [[nodiscard]] std::span<const std::byte> stored(const Allocation& allocation,
                                                   const FileWindow& window) const;
   [[nodiscard]] Place place_of(std::uint64_t sample) const {

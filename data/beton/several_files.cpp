@@ -14,7 +14,8 @@
 namespace precast::data {
 namespace {
 
-/// What two files compare: with the layout of a custom field, which one of the files may not have.
+/// The arguments that are compared, with the layout of a custom field, which one of the two files
+/// may lack.
 std::vector<std::byte> compared_arguments(const BetonReader& file, std::size_t field) {
   std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];
@@ -29,7 +30,7 @@ std::string describe(const FieldInfo& field) {
   return fmt::format("'{}' {}{}", field.name, field_type_name(field.type), array);
 }
 
-/// Bytes of a page that a sample takes; as in BetonWriter::add().
+/// Bytes that a sample needs in a page, as in BetonWriter::add().
 std::uint64_t room_of(const BetonReader& reader, std::uint64_t sample) {
   std::uint64_t bytes = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
@@ -99,7 +100,7 @@ std::vector<std::uint64_t> merged_pages(const BetonReader& reader) {
   const std::uint64_t page_bytes = reader.header().page_bytes;
   const std::uint64_t values_begin = kHeaderBytes + reader.fields().size() * kFieldBytes +
                                      reader.size() * record_bytes(reader.fields());
-  // A merge has checksums, so that its values follow the records without a gap.
+  // A merged file has checksums; its values therefore follow the records without a gap.
   std::uint64_t page = values_begin / page_bytes;
   std::uint64_t used = values_begin % page_bytes;
   std::vector<std::uint64_t> pages(reader.size());

@@ -17,15 +17,15 @@ PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& 
 [[nodiscard]] PRECAST_API std::vector<std::byte> arguments_without_sums(const BetonReader& file,
                                                                         std::size_t field);
 
-/// A page size that fits every sample of these files: their own, or a larger one if empty values,
-/// which take a byte in files of precast, do not fit into it.
+/// A page size into which every sample of these files fits: their own page size, or a larger one if
+/// empty values, which take a byte in files of precast, do not fit into it.
 [[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
     const std::vector<const BetonReader*>& files);
 
-/// The page of each sample in the file that `precast merge` writes of the reader's files without
-/// further options: where quasi_random has the same groups of samples for several files as for
-/// their merge. [size()], ascending; a sample without values in pages has that of the sample
-/// before.
+/// The page of each sample in the file that `precast merge` would write from the reader's files
+/// without further options. With these pages, quasi_random forms the same groups of samples for
+/// several files as for the merged file. [size()], ascending; a sample without values in pages has
+/// the page of the preceding sample.
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> merged_pages(const BetonReader& reader);
 
 }  // namespace precast::data

@@ -27,9 +27,9 @@ FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
   } catch (const DataError& error) {
     if (inside) throw;
     const bool custom = std::ranges::count(fields, FieldType::custom, &FieldInfo::type) > 0;
-    throw DataError(fmt::format("{}. If {} was written again after {}{}, remove that", error.what(),
-                                file.place(), where,
-                                custom ? ", or that with another --field-layout" : ""));
+    throw DataError(fmt::format("{}. If {} was written again after {}{}, remove the latter",
+                                error.what(), file.place(), where,
+                                custom ? ", or the latter with a different --field-layout" : ""));
   }
 }
 

@@ -23,19 +23,19 @@ class StoredSums {
 
   /// empty() where there are none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
-  /// Bytes of the file that they take; 0 if they are not in it.
+  /// Size of the checksums in the file, in bytes; 0 if they are not in it.
   [[nodiscard]] std::uint64_t bytes_inside() const { return bytes_inside_; }
   /// Bytes of memory that this object holds.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_.size(); }
 
  private:
-  /// The block of checksums in the file, or next to it; empty where there is none. @{
+  /// The block of checksums in the file, or next to it; empty if there is none. @{
   [[nodiscard]] std::span<const std::byte> find_inside(const BetonBytes& file,
                                                        const BetonMetadata& metadata);
   [[nodiscard]] std::span<const std::byte> find_beside(const BetonBytes& file);
   /// @}
 
-  /// The bytes that sums_ refers to if the file is not mapped.
+  /// The bytes to which sums_ refers if the file is not mapped.
   std::vector<std::byte> memory_;
   FileSums sums_;
   std::uint64_t bytes_inside_ = 0;

@@ -88,7 +88,7 @@ void check_sums_sidecar(const std::filesystem::path& file) {
   std::error_code unknown;
   if (!std::filesystem::exists(sidecar, unknown) || ends_as_sums(sidecar)) return;
   throw ConfigError(
-      fmt::format("{}: expected no file there, or checksums of {}, got another file. "
+      fmt::format("{}: expected no file there, or checksums of {}, got a different file. "
                   "Give it another name",
                   sidecar.string(), file.string()));
 }
@@ -119,8 +119,8 @@ FileSums::FileSums(std::span<const std::byte> block, std::uint64_t samples,
   const bool whole = block.size() >= kSumsTrailerBytes &&
                      sums_bytes_of(block.last(kSumsTrailerBytes)) == block.size();
   if (!whole)
-    throw DataError(
-        fmt::format("{}: checksums: they are cut off, damaged, or another file", place));
+    throw DataError(fmt::format(
+        "{}: checksums: they are truncated, damaged, or belong to a different file", place));
   const std::size_t at = block.size() - kSumsTrailerBytes;
   trailer_ = load<SumsTrailer>(block.data() + at);
   if (load<std::uint64_t>(block.data() + at + kOwnAt) != hash_of(block.first(at + kOwnAt)))

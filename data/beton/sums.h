@@ -13,10 +13,10 @@
 
 namespace precast::data {
 
-/// What precast stores about a .beton file beyond FFCV's format: hashes (XXH3-64) of everything in
-/// it that readers use, and a text. They are stored between the last page and the allocation table,
-/// which FFCV's readers ignore, or, for a file that another program wrote, in the sidecar
-/// FILE.beton.sum. FORMAT.md has the layout.
+/// What precast stores about a .beton file in addition to FFCV's format: hashes (XXH3-64) of
+/// everything that readers use, and a JSON text. They are stored between the last page and the
+/// allocation table, which FFCV's readers ignore, or, for a file that another program wrote, in the
+/// sidecar FILE.beton.sum. FORMAT.md describes the layout.
 ///
 ///     hash of each large value u64[samples][value fields], text, trailer
 struct SumsTrailer {
@@ -43,9 +43,9 @@ inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 
 /// Call before writing a file. An existing FILE.sum with checksums is removed together with the
 /// older file; any other FILE.sum belongs to the user. @throws ConfigError if FILE.sum exists and
-/// holds no checksums
+/// does not contain checksums
 PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
-/// Removes FILE.sum if it exists, unless it holds no checksums. @throws IoError
+/// Removes FILE.sum if it exists and contains checksums. @throws IoError
 PRECAST_API void remove_sums_sidecar(const std::filesystem::path& file,
                                      FileOps& ops = posix_file_ops());
 
@@ -86,8 +86,8 @@ class PRECAST_API RunningHash {
 class PRECAST_API FileSums {
  public:
   FileSums() = default;
-  /// @throws DataError prefixed with `place` if the block is cut off, damaged, or made for other
-  /// numbers of samples or fields than `samples` x `value_fields`.
+  /// @throws DataError prefixed with `place` if the block is truncated, damaged, or was made for
+  /// numbers of samples and fields other than `samples` and `value_fields`.
   FileSums(std::span<const std::byte> block, std::uint64_t samples, std::uint64_t value_fields,
            const std::string& place);
 

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-/// Whole pages are read if they take at most this many times the bytes that samples need.
+/// Complete pages are read if they have at most this many times the bytes that samples need.
 constexpr std::uint64_t kWorthWhile = 2;
 constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
@@ -92,7 +92,7 @@ class PagePlanner {
   };
   using LivePages = std::unordered_map<std::uint64_t, Live>;
 
-  /// Drops pages until `bytes` more fit, or none is left.
+  /// Drops pages until another `bytes` bytes fit, or none is left.
   void make_room(std::uint64_t bytes) {
     while (!live_.empty() && live_bytes_ + bytes > capacity_bytes_)
       drop(live_.find(by_next_use_.rbegin()->second));

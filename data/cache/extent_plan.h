@@ -15,11 +15,11 @@ struct FileRange {
   std::uint64_t end = 0;
 };
 
-/// Size in bytes of the buffer for a range. It is one of a few sizes, so that buffers can be
-/// reused, and leaves room for reads that must be aligned (DiskFile::kDirectAlignment).
+/// Size in bytes of the buffer for a range. There are only a few sizes, so that buffers can be
+/// reused, and they leave room for reads that must be aligned (DiskFile::kDirectAlignment).
 [[nodiscard]] PRECAST_API std::uint64_t buffer_bytes(const FileRange& range);
 
-/// One read of a pass: the range that it reads, and how many samples use it before it may be
+/// One read of a pass: the range to read, and the number of samples that use it before it may be
 /// released.
 struct Extent {
   FileRange range;
@@ -43,11 +43,11 @@ struct PRECAST_API ExtentPlan {
   }
 };
 
-/// Plans reads of whole pages where that is faster (orders that stay on few pages, files that fit),
-/// else reads of each sample's bytes alone. A page is kept from its first to its last use, unless
-/// more than `capacity_bytes` would have to be kept: then the page whose next use is furthest away
-/// is dropped and read again later (Belady, 1966, "A study of replacement algorithms"). A sample
-/// that spans two pages is read by itself.
+/// Plans reads of complete pages where they are faster (for orders that use few pages at a time,
+/// and for files that fit in memory), otherwise reads of the bytes of single samples. A page is
+/// kept from its first to its last use, unless more than `capacity_bytes` would have to be kept. In
+/// that case, the page whose next use is furthest away is dropped and read again later (Belady,
+/// 1966, "A study of replacement algorithms"). A sample that spans two pages is read by itself.
 /// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes end of
 /// the last page; no range ends after it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,

@@ -64,7 +64,7 @@ void FetchAhead::list_requests() {
     }
   }
   std::ranges::sort(values_, {}, [](const Value& v) { return std::pair(v.begin, v.first_use); });
-  // Of a sample that occurs several times, the first use counts.
+  // If a sample occurs several times, its first use determines when it is fetched.
   const auto same = std::ranges::unique(values_, {}, &Value::begin);
   values_.erase(same.begin(), same.end());
   for (std::size_t i = 0; i < values_.size(); ++i) {

@@ -16,17 +16,19 @@ namespace precast::data {
 
 /// Fetches the values of a pass over files on a server before workers need them, in the order of
 /// their first use, with several connections. Values of the pass that are next to each other in the
-/// file are fetched with one request of limited size, and nothing else is fetched: small samples do
-/// not need one request each, and a pass over part of a file transfers that part. Thread-safe.
+/// file are fetched with one request of limited size, so that small samples do not need one request
+/// each. Nothing else is fetched, so that a pass over part of a file transfers only that part.
+/// Thread-safe.
 class PRECAST_API FetchAhead {
  public:
-  /// A request is made when the first use of any of its values is less than this many samples of
-  /// the pass ahead of the last that a worker has reached. Its other values may be used later.
+  /// A request is made when the first use of any of its values is less than this number of samples
+  /// ahead of the last sample that a worker has reached. The other values of the request may be
+  /// used later.
   static constexpr std::int64_t kSamplesAhead = 256;
   static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
   static constexpr int kConnections = 8;
 
-  /// Starts to plan the pass and then to fetch. Borrows all. @param samples in order.
+  /// Starts to plan the pass and then to fetch. Borrows all arguments. @param samples in order.
   /// @throws DeviceError if a thread cannot be started.
   FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
              std::span<const std::uint64_t> samples);
@@ -40,10 +42,10 @@ class PRECAST_API FetchAhead {
     if (index + kSamplesAhead / 2 > allowed_.load(std::memory_order_relaxed)) allow(index);
   }
   /// Makes all access to the reader's remote values fail soon, until this object is destroyed, so
-  /// that workers which wait for one can be joined.
+  /// that workers that wait for a value can be joined.
   void interrupt();
-  /// Waits until all values have been tried, or until the first failure. @throws that failure,
-  /// unless it is a DataError, which access to the value throws.
+  /// Waits until all values have been requested, or until the first failure. @throws the exception
+  /// of that failure, unless it is a DataError, which is thrown on access to the value.
   void finish();
 
  private:
@@ -92,8 +94,8 @@ class PRECAST_API FetchAhead {
   std::vector<std::jthread> threads_;
 };
 
-/// Fetches all values of the reader's remote files, but those that the server sends damaged: access
-/// to them throws DataError. @throws IoError
+/// Fetches all values of the reader's remote files. Values that the server sends damaged are not
+/// stored: access to them throws DataError. @throws IoError
 PRECAST_API void fetch_all(const BetonReader& reader);
 
 }  // namespace precast::data

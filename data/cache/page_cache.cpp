@@ -46,7 +46,7 @@ class Buffer {
 };
 
 struct Idle {
-  /// What it holds; empty after a failed read.
+  /// Its content; empty after a failed read.
   FileRange content;
   Buffer buffer;
 };

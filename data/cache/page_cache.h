@@ -18,14 +18,14 @@ struct PageCacheOptions {
   int readers = 4;
 };
 
-/// Reads what a pass needs ahead of its use into a limited amount of memory, with threads that read
-/// in the order of the plan. Bytes stay after their use until their memory is needed, so that a
-/// file smaller than the budget is read once, not once per epoch.
+/// Reads the bytes of a pass before they are used into a limited amount of memory, with threads
+/// that read in the order of the plan. After their use, bytes stay in memory until it is needed, so
+/// that a file smaller than the budget is read only once, not in every epoch.
 ///
-/// Cannot deadlock: reads get memory in the order of their first use, so if none is free, all
-/// samples before those of the next read have their bytes, and their memory is released after use;
-/// the plan's most_live_bytes are at most the budget. One thread calls begin() and end(); any
-/// thread may hold a Use.
+/// Cannot deadlock: reads get memory in the order of their first use, and the plan's
+/// most_live_bytes are at most the budget. If no memory is free, all samples before those of the
+/// next read therefore have their bytes, and their memory is released after use. One thread calls
+/// begin() and end(); any thread may hold a Use.
 class PRECAST_API PageCache {
  public:
   /// Borrows the files.
@@ -48,8 +48,8 @@ class PRECAST_API PageCache {
   /// The bytes of one sample while they are in use.
   class PRECAST_API Use {
    public:
-    /// Waits until the bytes of sample number `index` of the pass are in memory. @throws what the
-    /// read threw: IoError, DataError.
+    /// Waits until the bytes of sample number `index` of the pass are in memory. @throws the
+    /// exception of the read: IoError, DataError.
     Use(PageCache& cache, std::size_t index);
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
@@ -64,7 +64,7 @@ class PRECAST_API PageCache {
   };
 
   [[nodiscard]] std::uint64_t bytes_read() const;
-  /// How often a Use had to wait, and for how long in total.
+  /// Number of times that a Use had to wait, and the total waiting time.
   [[nodiscard]] std::uint64_t waits() const;
   [[nodiscard]] double seconds_waited() const;
   /// Peak memory so far.

@@ -12,13 +12,13 @@
 
 namespace precast::data {
 
-/// Asks the kernel to read what the next samples of a pass need from mapped files before a worker
-/// touches it. A page fault would wait for the disk alone, and the kernel would read around it (128
-/// KiB to 8 MiB): in random order the first batches would wait for most of the file, and the disk
-/// would be idle while the last ones train. Checks whether one sample in kSamplesALook is cached,
-/// which costs next to nothing. From the first one that is missing, it requests all samples of the
-/// pass, which costs some microseconds each. If the file system does not report what is cached, it
-/// requests all samples from the start. Thread-safe.
+/// Asks the kernel to read the bytes of the next samples of a pass from mapped files before a
+/// worker accesses them. Without it, each page fault would wait for the disk, and the kernel would
+/// read 128 KiB to 8 MiB around the page: in random order, the first batches would wait for most of
+/// the file, and the disk would be idle during the last ones. It first checks whether one sample in
+/// kSamplesALook is cached, which costs next to nothing. From the first missing one on, it requests
+/// all samples of the pass, which costs some microseconds per sample. If the file system does not
+/// report what is cached, it requests all samples from the start. Thread-safe.
 class PRECAST_API ReadAhead {
  public:
   static constexpr std::int64_t kSamplesAhead = 128;

@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// Room for what the longest MCU takes: 6 blocks of at most 27 + 63 * 26 bits.
+/// Room for the longest MCU: 6 blocks of at most 27 + 63 * 26 bits.
 constexpr std::size_t kMcuBytes = 2048;
 /// Room to the left of a row, for the sample before the first.
 constexpr std::size_t kLeftSlack = 16;
@@ -146,7 +146,8 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
 
 // ---- The scan ----
 
-/// Continues at `point`. @param end bytes of the scan that suffice for what is read next.
+/// Continues at `point`. @param end number of bytes of the scan that suffice for the data to be
+/// read next.
 bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   if (point.bit / 8 >= end) return false;
   scan_end_ = end;
@@ -167,8 +168,8 @@ void BaselineDecoder::extend() {
   state_.limit = bytes_.ended() ? state_.limit + sizeof(std::uint64_t) : state_.limit - kMcuBytes;
 }
 
-/// Whether bits were read that the scan does not have. If a scan has no end, libjpeg would want
-/// more than the needed bits.
+/// Whether bits were read that the scan does not contain. If a scan has no end marker, libjpeg
+/// would try to read more bits than needed.
 bool BaselineDecoder::ran_out() const {
   const bool is_whole = scan_end_ == scan_.size();
   return (bytes_.cut_off() && is_whole) ||
@@ -186,7 +187,7 @@ bool BaselineDecoder::read_mcus(std::size_t mcus, const Run& run) {
   return true;
 }
 
-/// Skips over MCUs [first, end) of a row and records checkpoints on the way if they are wanted.
+/// Skips over MCUs [first, end) of a row, and records checkpoints if they were requested.
 bool BaselineDecoder::skip(std::size_t row, std::size_t first, std::size_t end) {
   return walk(row, first, end, [this](std::size_t mcus) { return skip_mcus(state_, mcus); });
 }
@@ -274,7 +275,7 @@ void BaselineDecoder::note_checkpoint(std::size_t row, std::size_t column) {
   const ScanCheckpoint point{.bit = bytes_.place_in_scan(position / 8) * 8 + position % 8,
                              .dc = state_.dc};
   const std::optional<std::uint64_t> packed = point.packed();
-  // If one checkpoint is missing, the others are useless.
+  // If one checkpoint is missing, the others cannot be used.
   if (packed && request_.points->size() == index) request_.points->push_back(*packed);
 }
 
@@ -315,7 +316,8 @@ void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region
   const int top = static_cast<int>(mcu_row) * mcu_height;
   int first = top, end = top + mcu_height;
   if (header.luma_rows == 2) {
-    // The last row mixes in chroma of the next MCUs, so it waits for them.
+    // The last row also depends on chroma of the next MCUs, so it is written after they are
+    // decoded.
     first -= 1;
     if (mcu_row + 1 < window_.rows) end -= 1;
   }

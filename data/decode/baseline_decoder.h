@@ -17,18 +17,18 @@
 
 namespace precast::data {
 
-/// A request for checkpoints. It makes the decoder read the rest of the scan once.
+/// A request for checkpoints: the decoder then also reads the rest of the scan, once.
 struct CheckpointRequest {
   std::size_t interval = 0;
-  /// Overwritten; left empty where there can be none.
+  /// Overwritten; empty if there can be no checkpoints.
   std::vector<std::uint64_t>* points = nullptr;
 };
 
-/// Decodes a region of a JPEG of the common kind (baseline_header.h). Works through the image one
-/// row of MCUs at a time: bits to samples, upsampling and colour while they are in the cache. Skips
-/// over MCUs outside the region (seeks past them if there are checkpoints) and stops below the
+/// Decodes a region of a JPEG of the common kind (baseline_header.h). Processes one row of MCUs at
+/// a time, so that its samples stay in the cache during decoding, upsampling and colour conversion.
+/// Skips MCUs outside the region, with checkpoints by seeking past them, and stops below the
 /// region. With checkpoints, several parts of the scan are decoded alternately (SegmentDecoder).
-/// Pixels are equal bit for bit to libjpeg-turbo's. Keeps scratch memory: use one per thread.
+/// Pixels are bitwise identical to libjpeg-turbo's. Keeps scratch memory: use one per thread.
 class PRECAST_API BaselineDecoder {
  public:
   /// @param luma_only return the Y plane, three times in each pixel.
@@ -36,8 +36,8 @@ class PRECAST_API BaselineDecoder {
       : segments_(shape), luma_only_(luma_only) {}
 
   /// @param region inside the image.
-  /// @return the pixels, valid until the next call; empty for what libjpeg has to decode or reject:
-  /// anything irregular up to the region's end.
+  /// @return the pixels, valid until the next call; empty if there is anything irregular up to the
+  /// region's end, so that libjpeg has to decode or reject the image.
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
@@ -47,13 +47,13 @@ class PRECAST_API BaselineDecoder {
                                           JpegDct dct, JpegCheckpoints checkpoints,
                                           CheckpointRequest request);
   /// Whether the whole image is intact and its end marker directly follows the scan data, so that
-  /// libjpeg would neither reject it nor warn. Only walks the Huffman codes, in a fraction of the
-  /// time of a decode.
+  /// libjpeg would neither reject it nor warn. It only reads the Huffman codes, in a fraction of
+  /// the time of decoding.
   bool in_order(std::span<const std::byte> jpeg, const BaselineHeader& header);
 
  private:
-  /// One component's samples: a row of MCUs within the window's columns, and above it the last rows
-  /// of the previous one.
+  /// One component's samples: a row of MCUs within the window's columns and, above it, the last
+  /// sample rows of the previous row of MCUs.
   struct Strip {
     std::vector<std::uint8_t> samples;
     std::size_t stride = 0;

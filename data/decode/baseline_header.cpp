@@ -35,7 +35,8 @@ bool starts_with(Bytes segment, std::string_view text) {
                     [](char c, std::uint8_t byte) { return static_cast<std::uint8_t>(c) == byte; });
 }
 
-/// Reads one segment after the other. Every read_* returns false for what is left to libjpeg.
+/// Reads one segment after the other. Every read_* returns false for files that are left to
+/// libjpeg.
 class HeaderParser {
  public:
   explicit HeaderParser(Bytes jpeg) : jpeg_(jpeg) {}
@@ -156,8 +157,8 @@ class HeaderParser {
     return spectrum[0] == 0 && spectrum[1] == 63 && spectrum[2] == 0;
   }
 
-  /// Whether three components mean YCbCr by libjpeg's rules: JFIF decides, else Adobe's marker,
-  /// else the component ids.
+  /// Whether three components mean YCbCr by libjpeg's rules: a JFIF marker determines it, otherwise
+  /// Adobe's marker, otherwise the component ids.
   [[nodiscard]] bool is_ycc() const {
     if (ids_[1] == 0 && ids_[2] == 0) return true;  // grey
     if (ids_[0] == ids_[1] || ids_[1] == ids_[2] || ids_[0] == ids_[2]) return false;

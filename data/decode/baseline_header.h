@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// A Huffman table as a JPEG's DHT segment holds it (ITU T.81, B.2.4.2): the number of codes of
-/// each length 1..16, then the symbols in the order of their codes. Borrows the file's bytes.
+/// A Huffman table as it is stored in a JPEG's DHT segment (ITU T.81, B.2.4.2): the number of codes
+/// of each length 1..16, then the symbols in the order of their codes. Borrows the file's bytes.
 struct HuffmanSpec {
   std::span<const std::uint8_t> counts;
   std::span<const std::uint8_t> symbols;
@@ -44,9 +44,9 @@ inline constexpr std::array<std::uint8_t, 64> kZigzag = {
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 /// Reads the markers up to the image data. Returns nothing for every other kind of JPEG
-/// (progressive, 12 bits, CMYK, RGB, restart markers, other sampling than 4:4:4, 4:2:2 and 4:2:0),
-/// for tiny images, which libjpeg upsamples differently, and for anything irregular: libjpeg
-/// decodes or rejects those.
+/// (progressive, 12 bits, CMYK, RGB, restart markers, sampling other than 4:4:4, 4:2:2 and 4:2:0),
+/// for tiny images, which libjpeg upsamples differently, and for anything irregular: libjpeg has to
+/// decode or reject these files.
 [[nodiscard]] PRECAST_API std::optional<BaselineHeader> parse_baseline_header(
     std::span<const std::byte> jpeg);
 

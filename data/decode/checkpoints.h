@@ -11,10 +11,10 @@
 namespace precast::data {
 
 /// A position in a JPEG's scan from which decoding can continue: the first bit of an MCU, and the
-/// DC coefficients that its own are differences to (as in Android's BitmapRegionDecoder and
-/// OpenSlide). Packed into 64 bits.
+/// DC coefficients to which its own coefficients are stored as differences (as in Android's
+/// BitmapRegionDecoder and OpenSlide). Packed into 64 bits.
 struct PRECAST_API ScanCheckpoint {
-  /// From the first entropy-coded byte, stuffed zeros counted.
+  /// Counted from the first entropy-coded byte, including stuffed zeros.
   std::uint64_t bit = 0;
   std::array<int, 3> dc{};
 
@@ -29,7 +29,7 @@ inline constexpr std::size_t kDefaultCheckpointInterval = 8;
 inline constexpr std::size_t kMaxCheckpointInterval = 65536;
 
 /// The checkpoints of one JPEG: one every `interval` MCUs, starting over in each row of MCUs.
-/// A view: the points live elsewhere. Empty if they are not known.
+/// A view, which does not own the checkpoints. Empty if they are not known.
 struct JpegCheckpoints {
   std::size_t interval = 0;
   std::span<const std::uint64_t> points;

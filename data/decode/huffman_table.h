@@ -28,7 +28,7 @@ class PRECAST_API HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
-  /// Used to skip over a block: describes as many symbols as kSkipBits bits contain, at least one.
+  /// Used to skip over a block: describes all symbols that kSkipBits bits contain, at least one.
   /// Bits of codes and coefficients in bits 0-7, the advance in the block in bits 8-15: at most
   /// kMostSkipped, or kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol can be
   /// determined, or it takes more than kMostSkippedBits.
@@ -50,7 +50,7 @@ class PRECAST_API HuffmanTable {
     return kind_ == other.kind_ && spec_ == other.spec_;
   }
 
-  /// What it was built from: HuffmanSpec's counts and symbols.
+  /// The input from which it was built: HuffmanSpec's counts and symbols.
   [[nodiscard]] std::span<const std::uint8_t> spec() const { return spec_; }
 
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }

@@ -16,8 +16,8 @@ struct JpegDecoding {
   JpegIndex* index = nullptr;
 };
 
-/// A JpegDecoder that uses a dataset's index and adds to it what it finds on the first visit of a
-/// sample. One per thread; the index is shared.
+/// A JpegDecoder that uses a dataset's index and, when it decodes a sample for the first time, adds
+/// the sample's checkpoints. Use one per thread; they share the index.
 class IndexedDecoder {
  public:
   explicit IndexedDecoder(const JpegDecoding& decoding)
@@ -39,7 +39,7 @@ class IndexedDecoder {
   }
 
  private:
-  /// Calls `decode` with what the index has, or to find what it wants.
+  /// Calls `decode` with the checkpoints of the index or, if the index needs them, to find them.
   template <typename Decode>
   std::invoke_result_t<const Decode&> with_index(std::uint64_t sample, const Decode& decode) {
     if (index_ == nullptr) return decode();

@@ -18,16 +18,17 @@ struct JpegOptions {
   bool accurate_dct = false;
   /// Use only libjpeg-turbo, for comparison.
   bool libjpeg_only = false;
-  /// Decode one part of an image after the other even if there are checkpoints, for comparison.
+  /// Decode the parts of an image one after the other even if there are checkpoints, for
+  /// comparison.
   bool no_lanes = false;
-  /// Return the Y plane, as libjpeg does for JCS_GRAYSCALE, three times in each pixel. (A JPEG that
-  /// stores RGB: its luma.)
+  /// Return the Y plane, as libjpeg does for JCS_GRAYSCALE, three times in each pixel. (For a JPEG
+  /// that stores RGB: its luma.)
   bool luma_only = false;
 };
 
 /// Decodes a region of a JPEG. The common kind (baseline, 8 bits, grey or YCbCr 4:4:4, 4:2:2,
 /// 4:2:0, one scan) is decoded by BaselineDecoder, which skips over everything outside the region;
-/// all other kinds, and anything irregular, by libjpeg-turbo. The pixels are equal bit for bit to
+/// all other kinds, and anything irregular, by libjpeg-turbo. The pixels are bitwise identical to
 /// those of libjpeg-turbo's full decode with fancy upsampling, and so, with the fast DCT, to FFCV's
 /// (TurboJPEG FASTDCT). Grey images become RGB. The pixels do not depend on what was decoded
 /// before. Holds scratch memory: use one decoder per thread.
@@ -42,11 +43,11 @@ class PRECAST_API JpegDecoder {
   /// @param region       inside height x width, not empty.
   /// @param checkpoints  of this JPEG, or none.
   /// @return the region's pixels, valid until the next call.
-  /// @throws DataError if the bytes are not a JPEG of that size, are damaged (libjpeg's warnings
-  /// count: a JPEG cut short is only a warning to it), or are crafted to cost far more time or
-  /// memory than their size suggests: above kMaxPixels, a progressive JPEG of more than 256 MiB of
-  /// coefficients (89 megapixels in 4:2:0) or 200 scans, arithmetic coding. Data below the region
-  /// is not checked. The decoder stays usable.
+  /// @throws DataError if the bytes are not a JPEG of that size, are damaged (including damage for
+  /// which libjpeg only warns, such as a truncated JPEG), or are crafted to cost far more
+  /// time or memory than their size suggests: above kMaxPixels, a progressive JPEG of more than 256
+  /// MiB of coefficients (89 megapixels in 4:2:0) or 200 scans, arithmetic coding. Data below the
+  /// region is not checked. After an exception, the decoder can still be used.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
   /// The same, and also finds the checkpoints, one every `interval` MCUs.
@@ -55,8 +56,9 @@ class PRECAST_API JpegDecoder {
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    std::size_t interval, std::vector<std::uint64_t>& found);
 
-  /// The pixels of decode() as planes, for a resize that reads planes. What libjpeg-turbo decodes
-  /// is interleaved: separating it takes longer than such a resize saves.
+  /// The pixels of decode() as planes, for a resize that reads planes. Images that libjpeg-turbo
+  /// decodes stay interleaved, because separating the planes takes longer than a resize of planes
+  /// saves.
   DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, const JpegCheckpoints& checkpoints = {});
   /// The same, and also finds the checkpoints (decode()).

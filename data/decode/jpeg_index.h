@@ -17,14 +17,14 @@
 
 namespace precast::data {
 
-/// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading what comes before it
+/// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading the data before it
 /// (BaselineDecoder). Filled sample by sample while an epoch decodes the samples for the first
 /// time, or opened from a sidecar file that `precast index` or `precast write` wrote and that
-/// processes share. The ranks of a host can also share one that grows (share(), join()).
+/// processes share. The ranks of a host can also share an index that grows (share(), join()).
 /// Thread-safe, except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
-  /// An empty index. @param max_bytes once it has reached this size, nothing is added.
+  /// An empty index. @param max_bytes when the index has reached this size, nothing more is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
   /// The index of a dataset of several files. @param files their indexes in order, not null.
   explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
@@ -35,9 +35,10 @@ class PRECAST_API JpegIndex {
 
   /// The known checkpoints of a sample; empty if there are none.
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
-  /// Whether add() would keep a sample's checkpoints; ask first, as finding them costs time.
+  /// Whether add() would keep a sample's checkpoints. Call this before finding them, because that
+  /// takes time.
   [[nodiscard]] bool wants(std::uint64_t sample) const;
-  /// @param points may be empty, for a JPEG that has none; it is not requested again.
+  /// @param points may be empty, for a JPEG without checkpoints; they are then not requested again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
   /// Moves an empty index that grows into memory that other processes of the host can use. Call it
@@ -45,10 +46,10 @@ class PRECAST_API JpegIndex {
   /// @return the memory's address, for join(); empty if the index does not grow, or if the system
   /// cannot share memory.
   [[nodiscard]] std::string share();
-  /// Replaces an empty index that grows by another process's. @param address as share() returned
-  /// there. @return whether it could; never if the index does not grow.
+  /// Replaces this index, which must be empty and growing, with another process's. @param address
+  /// as share() returned there. @return whether this succeeded; false if the index does not grow.
   [[nodiscard]] bool join(const std::string& address);
-  /// For an index that grows in this process alone: lowers its limit.
+  /// Lowers the limit of an index that grows and belongs to this process alone.
   void limit(std::uint64_t max_bytes);
 
   /// Writes a sidecar, completely or not at all. Not for an index that was opened, or of several
@@ -68,7 +69,7 @@ class PRECAST_API JpegIndex {
   [[nodiscard]] std::uint64_t bytes_at_most() const;
 
  private:
-  /// Points to the number of checkpoints, which is followed by the checkpoints.
+  /// Points to the number of checkpoints; the checkpoints follow it.
   using Entry = const std::uint64_t*;
   /// The index of one of several files.
   struct Part {
@@ -98,7 +99,7 @@ class PRECAST_API JpegIndex {
   std::unique_ptr<JpegSidecar> sidecar_;
   /// Takes the place of entries and blocks.
   std::unique_ptr<SharedCheckpoints> shared_;
-  /// Of several files: takes the place of all else.
+  /// The indexes of several files; all other members are then unused.
   std::vector<Part> parts_;
 };
 

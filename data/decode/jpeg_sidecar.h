@@ -16,8 +16,8 @@
 
 namespace precast::data {
 
-/// Samples of a block of a sidecar. One of photos of 512 px has about 45 KB, which take 4 us to
-/// verify; the table of ImageNet's 20,000 blocks has 320 KB.
+/// Samples of a block of a sidecar. A block of photos of 512 px has about 45 KB, which are verified
+/// in 4 us; the table of ImageNet's 20,000 blocks has 320 KB.
 inline constexpr std::uint64_t kSidecarBlockSamples = 64;
 
 /// FILE.jidx.
@@ -38,7 +38,7 @@ class PRECAST_API JpegSidecarWriter {
 
   /// Adds the next sample. @param points its checkpoints; empty if it has none. @throws IoError
   void add(std::span<const std::uint64_t> points);
-  /// Writes what is left. Call once, after the last sample. @param fingerprint of the dataset
+  /// Writes the rest. Call once, after the last sample. @param fingerprint of the dataset
   /// (BetonReader::fingerprint()). @throws IoError
   void complete(const std::string& fingerprint);
   /// Makes the file durable and visible. Call once, after complete(). @throws IoError
@@ -52,7 +52,7 @@ class PRECAST_API JpegSidecarWriter {
   AtomicFile file_;
   std::uint64_t interval_;
   std::uint64_t samples_ = 0;
-  /// Of the block that is being filled: end of each sample's checkpoints, and all checkpoints.
+  /// For the block that is being filled: the end of each sample's checkpoints, and all checkpoints.
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint64_t> points_;
   /// For each block its end in the file and its hash.
@@ -60,7 +60,7 @@ class PRECAST_API JpegSidecarWriter {
 };
 
 /// A sidecar that is mapped. Header and table are verified when it is opened, and each block when
-/// one of its samples is first asked for, once per process. Thread-safe, without locks.
+/// one of its samples is first requested, once per process. Thread-safe, without locks.
 class PRECAST_API JpegSidecar {
  public:
   /// @param fingerprint of the dataset (BetonReader::fingerprint()).
@@ -68,7 +68,8 @@ class PRECAST_API JpegSidecar {
   /// dataset.
   JpegSidecar(const std::filesystem::path& path, const std::string& fingerprint,
               std::uint64_t samples);
-  /// Of bytes in memory, which it borrows, at a multiple of 8. Damaged blocks are not reported.
+  /// Reads a sidecar in memory, which it borrows; its address must be a multiple of 8. Damaged
+  /// blocks are not reported.
   JpegSidecar(std::span<const std::byte> bytes, const std::string& fingerprint,
               std::uint64_t samples);
 
@@ -80,7 +81,8 @@ class PRECAST_API JpegSidecar {
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
   /// Size of the file, which is mapped, plus the memory that this process allocates.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_.size() + blocks_.size(); }
-  /// Bytes that were read to be verified so far; a block counts again if threads verify it at once.
+  /// Bytes that have been read for verification so far. A block counts several times if several
+  /// threads verify it at the same time.
   [[nodiscard]] std::uint64_t verified_bytes() const { return verified_bytes_; }
   /// Whether a block was found to be damaged.
   [[nodiscard]] bool damaged() const { return damaged_; }

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace precast::data::HWY_NAMESPACE {
 namespace {
 
-/// Set in a place that is not one of the block's coefficients.
+/// Set at an index that is not one of the block's coefficients.
 constexpr std::uint64_t kPastBlock = 64;
 static_assert(2 * kPastBlock == kBlockPlaces);
 
@@ -26,7 +26,7 @@ HWY_INLINE std::uint64_t bits_at(const std::uint8_t* bytes, std::uint64_t bit) {
   return next << (bit & 7U);
 }
 
-/// Whether a block ends cannot be predicted, and compilers make branches of such choices.
+/// The end of a block cannot be predicted, and compilers would make a branch of this choice.
 HWY_INLINE const LaneEntry* choose_table(std::uint8_t ends, const LaneEntry* inside,
                                          const LaneEntry* next) {
 #if HWY_ARCH_X86_64
@@ -51,9 +51,9 @@ HWY_INLINE std::uint64_t block_of(std::uint64_t place) {
   return (place + 1) / kBlockPlaces;
 }
 
-/// Decodes one symbol and reads the window again. For the symbols that entries do not have, and for
-/// the end of a block by its last coefficient.
-/// @param counts whether damage counts: after a lane's end it is none.
+/// Decodes one symbol and reads the window again. Used for symbols that are not in entries, and if
+/// the last coefficient ends a block.
+/// @param counts whether to report damage; invalid data after a lane's end is not damage.
 /// @param out    receives the coefficient; null: nothing.
 HWY_NOINLINE HWY_ATTR Running take_symbol(LaneScan& scan, Running lane, bool counts,
                                           LaneBlock* out) {
@@ -88,7 +88,7 @@ HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
   }
   const std::uint64_t other_bits = (lane.window & ~std::uint64_t{0} >> kBits) >> entry->shift;
   // In this order: without a second value both have the same place. Places count from 1.
-  out[second - 1] = entry->second_value;
+  out[second - 1] = entry->second_value;  // NOLINT(bugprone-signed-char-misuse): a small number
   out[first - 1] =
       static_cast<std::int16_t>(static_cast<std::uint64_t>(entry->first_value) + other_bits);
   lane.place = second | entry->end;

@@ -10,15 +10,15 @@ namespace precast::data {
 
 /// A segment of a scan that is decoded alternately with others.
 struct Lane {
-  /// Of the next bit, in the bytes of LaneScan.
+  /// Position of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;
   /// kBlockPlaces * block + zigzag index of the next coefficient; kBlockPlaces * block - 1 before
   /// the block.
   std::uint64_t place = 0;
-  /// `place` after the last block. A lane that has reached it may have decoded kMostPast entries
-  /// more.
+  /// `place` after the last block. A lane that has reached it may have decoded kMostPast extra
+  /// entries.
   std::uint64_t end = 0;
-  /// Where the last block ended: set when the lane has reached its end.
+  /// The position at which the last block ended. Set when the lane has reached its end.
   std::uint64_t end_bit = 0;
   const LaneEntry* table = nullptr;
 };
@@ -31,7 +31,7 @@ struct alignas(64) LaneBlock {
 };
 static_assert(sizeof(LaneBlock) == kBlockPlaces * sizeof(std::int16_t));
 
-/// What all lanes of an image read and write.
+/// The data that all lanes of an image read and write.
 struct LaneScan {
   /// Unstuffed; each lane reads at most kBytesPerBlock for each block, and kBytesAhead.
   const std::uint8_t* bytes = nullptr;
@@ -41,7 +41,7 @@ struct LaneScan {
   const LaneEntry* const* ac = nullptr;
   const LaneEntry* const* next_dc = nullptr;
   const LaneTables* tables = nullptr;
-  /// Set for a code that does not exist, and for a block of more than 64 coefficients.
+  /// Set if there is a code that does not exist, or a block of more than 64 coefficients.
   bool damaged = false;
 };
 

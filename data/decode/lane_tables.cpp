@@ -27,7 +27,7 @@ std::int16_t value_of(Symbol symbol, std::uint64_t bits) {
 }
 
 /// @param known bits of the lookup: those that `bits` has beyond them are zeros.
-/// @return an entry of LaneEntry::kNone where they do not say enough.
+/// @return an entry of LaneEntry::kNone if they do not determine a symbol.
 LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc) {
   const unsigned size = HuffmanTable::size(symbol);
   // The first bit of a coefficient is its sign.
@@ -43,7 +43,7 @@ LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc
   if (is_dc) {
     entry.advance = 2;
   } else if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
-    // Writes a zero at the next place, where there is one already.
+    // Writes a zero at the next place, which already contains zero.
     entry.advance = 1;
     entry.end = kLastPlace;
   } else {
@@ -75,8 +75,9 @@ std::uint64_t hash_of(std::span<const HuffmanTable> tables) {
 
 LaneShape lane_shape_of_cpu() {
   if (!lanes_are_fast()) return {};
-  // Measured on Zen 4: fewer bits lose more with symbols read alone than they gain in a first-level
-  // cache of 32 KB, and a fourth lane has no registers.
+  // Measured on Zen 4: with fewer bits, the cost of symbols that are read alone is larger than the
+  // gain from a smaller table in a first-level cache of 32 KB, and there are no registers for a
+  // fourth lane.
   return {.lanes = 3, .bits = 12};
 }
 

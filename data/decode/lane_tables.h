@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// How a scan with checkpoints is decoded: `lanes` segments alternately, so that the CPU does not
-/// wait for the lookup of one of them.
+/// How a scan with checkpoints is decoded: `lanes` segments are decoded alternately, so that the
+/// CPU does not wait for the lookup of one of them.
 struct LaneShape {
   static constexpr std::size_t kMostLanes = 4;
 
@@ -29,8 +29,8 @@ struct LaneShape {
 inline constexpr std::size_t kBlockPlaces = 128;
 inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
 
-/// What one lookup decodes: a symbol, with the bits of its coefficient that are in the lookup, and
-/// a second symbol if the lookup contains all its bits. Loops read it byte by byte, which costs
+/// The result of one lookup: a symbol, with those bits of its coefficient that are in the lookup,
+/// and a second symbol if the lookup contains all its bits. Loops read it byte by byte, which costs
 /// fewer instructions than shifts.
 struct alignas(8) LaneEntry {
   /// Bits of both symbols and their coefficients, at most kMostBits.
@@ -99,7 +99,7 @@ class PRECAST_API LaneTables {
 };
 
 /// The LaneTables of recent images. Making them takes about as long as decoding an image, so they
-/// are made for tables that come again.
+/// are made only for tables that occur again.
 class PRECAST_API LaneTableCache {
  public:
   /// @return null if these tables were not among those of recent images.

@@ -13,8 +13,8 @@
 namespace precast::data {
 namespace {
 
-/// Fancy upsampling treats the border of a cropped scanline as the border of the image; one pixel
-/// more on each inner side keeps the region's own pixels exact.
+/// Fancy upsampling treats the border of a cropped scanline as the border of the image; one extra
+/// pixel on each inner side keeps the region's own pixels exact.
 constexpr int kFancyMargin = 1;
 /// libjpeg uses simple upsampling for a scanline of a few pixels; to avoid that for a narrow
 /// region, more of the image is decoded.
@@ -70,13 +70,13 @@ struct LibjpegDecoder::State {
   State& operator=(const State&) = delete;
   ~State() { jpeg_destroy_decompress(&decompress); }
 
-  /// Reads the header. Returns false and sets `text` if libjpeg rejects it. No C++ object may live
-  /// across the jump, so these functions hold plain values only.
+  /// Reads the header. Returns false and sets `text` if libjpeg rejects it. No C++ object with a
+  /// destructor may exist during the jump, so these functions contain only plain values.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(jump) != 0) return false;
-    // Creates a new decompressor for each image, which takes microseconds: libjpeg keeps tables, so
-    // a file without its own would be decoded with those of an earlier image, and a failed image
-    // can make it reject the next intact one.
+    // Creates a new decompressor for each image, which takes microseconds: libjpeg keeps tables
+    // between images. A file without tables would therefore be decoded with those of an earlier
+    // image, and after a failure libjpeg can reject the next intact image.
     jpeg_destroy_decompress(&decompress);
     jpeg_create_decompress(&decompress);
     decompress.progress = &progress;
@@ -92,7 +92,8 @@ struct LibjpegDecoder::State {
       throw DataError(
           fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, whole));
     }
-    // Missing bits cost nothing in an arithmetic-coded file: it can be all image and no data.
+    // In an arithmetic-coded file, missing bits are no error, so a file without data can claim any
+    // number of pixels.
     if (decompress.arith_code != FALSE) {
       throw DataError("expected a JPEG with Huffman coding, got arithmetic coding");
     }
@@ -153,7 +154,8 @@ struct LibjpegDecoder::State {
     std::uint8_t* const pixels = memory.at_least(stride * rows);
     row_pointers.resize(rows);
     for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels + y * stride;
-    // A row of luma is read into the last third of its pixels.
+    // libjpeg writes a row of luma into the last third of that row's memory; repeat_in_place() then
+    // expands it to RGB.
     if (luma_only) {
       for (JSAMPROW& row : row_pointers) row += stride / 3 * 2;
     }

@@ -135,8 +135,8 @@ HWY_INLINE Rgb<D> convert(D d, const std::uint8_t* y, const std::uint8_t* cb,
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-/// Where the bytes of 64 interleaved pixels come from, in vectors of one colour that hold 128 bits
-/// of the first 32 and of the last 32 pixels in turns.
+/// The sources of the bytes of 64 interleaved pixels, in vectors of one colour that contain,
+/// alternately, 128 bits of the first 32 and of the last 32 pixels.
 struct InterleavedBytes {
   /// Of red, and of green as the second vector; of blue.
   alignas(64) std::uint8_t red_green[3][64] = {};

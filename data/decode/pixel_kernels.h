@@ -8,13 +8,13 @@
 namespace precast::data {
 
 /// The inner loops between coefficients and RGB, compiled for each SIMD level and chosen at run
-/// time (Highway). All are equal bit for bit to libjpeg-turbo's decoder (jdsample.c, jdcolor.c).
+/// time (Highway). All are bitwise identical to libjpeg-turbo's decoder (jdsample.c, jdcolor.c).
 
-/// Bytes that a kernel may read and write past the last one it is asked for.
+/// Bytes that a kernel may read and write past the last one requested.
 inline constexpr std::size_t kKernelSlack = 256;
 
 /// Copies bytes up to the first 0xFF, which is not copied. @return their number. May write up to 64
-/// bytes more; reads only `count`.
+/// extra bytes; reads only `count`.
 std::size_t copy_until_ff(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
 
 /// "Fancy" vertical upsampling (h2v2), first half: 3 * near + far, for `count` chroma samples.

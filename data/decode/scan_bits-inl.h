@@ -1,5 +1,5 @@
-// What decoding a scan and skipping over it have in common, for each SIMD target that the including
-// source is compiled for: reading the next bits, and the codes and coefficients in them.
+// The common part of decoding a scan and skipping over it: reading the next bits, and the codes and
+// coefficients in them. For each SIMD target for which the including source is compiled.
 
 #if defined(PRECAST_DATA_DECODE_SCAN_BITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRECAST_DATA_DECODE_SCAN_BITS_INL_H_

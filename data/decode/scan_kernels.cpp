@@ -17,8 +17,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Places of the coefficients in a BlockPair, by zigzag index. Invalid indices map to a place after
-/// the pair, so that the symbol that ends a block is stored without a check.
+/// Positions of the coefficients in a BlockPair, by zigzag index. Invalid indices map to a position
+/// after the pair, so that the symbol that ends a block is stored without a check.
 struct PairPlaces {
   std::uint8_t at[64 + HuffmanTable::kEndOfBlock] = {};
   constexpr PairPlaces() {
@@ -45,7 +45,8 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
     return true;
   };
   do {
-    // A code and its coefficient have at most 26 bits: two fit into what refill() gives.
+    // A code and its coefficient have at most 26 bits: two of them fit into the bits that refill()
+    // provides.
     refill(reader);
     if (!take_one()) return false;
     if (k >= kLast) break;
@@ -142,9 +143,9 @@ void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dc
     return all;
   }();
   for (std::size_t i = 0; i < 64; ++i) {
-    out[i] = dct == JpegDct::islow
-                 ? quantizers[i]
-                 : static_cast<std::int16_t>((quantizers[i] * factors[i] + 2048) >> 12);
+    const long value =
+        dct == JpegDct::islow ? quantizers[i] : (quantizers[i] * factors[i] + 2048) >> 12;
+    out[i] = static_cast<std::int16_t>(value);
   }
 }
 

@@ -15,7 +15,7 @@ enum class JpegDct { ifast, islow };
 
 inline constexpr std::size_t kMaxMcuBlocks = 6;
 
-/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by places for
+/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by room for
 /// values that are not coefficients.
 struct alignas(64) BlockPair {
   std::int16_t values[128 + 32] = {};

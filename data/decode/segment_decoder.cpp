@@ -4,11 +4,12 @@
 #include <cstring>
 
 #include "data/decode/pixel_kernels.h"
+#include "data/decode/unstuffed_bytes.h"
 
 namespace precast::data {
 namespace {
 
-/// Blocks in memory at a time, of 128 bytes: a fraction of a second-level cache, but
+/// Number of blocks (of 128 bytes) in memory at a time: a fraction of a second-level cache, but
 /// enough segments to keep all lanes busy.
 constexpr std::size_t kBatchBlocks = 2048;
 /// Wider windows are left to the other loop, so that memory stays small.
@@ -23,14 +24,16 @@ void grow(std::vector<T>& memory, std::size_t size) {
 
 struct Unstuffed {
   std::size_t size = 0;
-  /// Stopped before a 0xFF that no stuffed zero follows.
+  std::size_t read = 0;
+  /// The copy stopped before a 0xFF that is not followed by a stuffed zero.
   bool at_marker = false;
 };
 
-/// Copies the bytes of a scan without stuffed zeros. Writes up to 64 bytes more.
+/// Copies the bytes of a scan without stuffed zeros. Writes up to 64 extra bytes.
 Unstuffed unstuff(std::span<const std::uint8_t> in, std::uint8_t* out) {
   Unstuffed done;
-  for (std::size_t at = 0; at < in.size();) {
+  std::size_t& at = done.read;
+  while (at < in.size()) {
     const std::size_t plain = copy_until_ff(in.data() + at, in.size() - at, out + done.size);
     at += plain;
     done.size += plain;
@@ -64,7 +67,7 @@ bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTab
   segments_ = checkpoints_in_row(scan.window.columns, interval);
   first_segment_ = scan.window.first_column / interval;
   end_segment_ = std::min(segments_, checkpoints_in_row(scan.window.end_column, interval));
-  // What lanes decode past their ends does not reach the next row.
+  // Data that lanes decode past their ends does not reach the next row.
   spare_mcus_ = (kMostPast + scan.mcu_blocks - 1) / scan.mcu_blocks;
   const std::size_t row_blocks = (row_mcus() + spare_mcus_) * scan.mcu_blocks;
   if (row_blocks > kMostRowBlocks) return false;
@@ -188,8 +191,8 @@ bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* ne
   const Unstuffed segment = unstuff(scan_.bytes.subspan(first, end - first), to);
   std::uint8_t* const behind = to + segment.size;
   if (next == nullptr) {
-    // libjpeg warns of a file without an end.
-    if (!segment.at_marker && end == scan_.bytes.size()) return false;
+    if (end == scan_.bytes.size() && lacks_marker(scan_.bytes.subspan(first + segment.read)))
+      return false;
     std::memset(behind, 0, kBytesBehind);
     out.end_bit = (used_bytes_ + segment.size) * 8;
     used_bytes_ += segment.size + kBytesBehind;

@@ -17,7 +17,7 @@ namespace precast::data {
 
 /// A scan of which all checkpoints are known.
 struct SegmentedScan {
-  /// The entropy-coded bytes, and what follows them in the file.
+  /// The entropy-coded bytes, and the rest of the file after them.
   std::span<const std::uint8_t> bytes;
   JpegCheckpoints checkpoints;
   McuWindow window;
@@ -46,13 +46,14 @@ class SegmentDecoder {
   /// image with cancel().
   LaneBlock* decode_row(std::size_t row);
 
-  /// Clears what was decoded.
+  /// Clears the decoded blocks.
   void cancel();
 
  private:
   struct Segment {
     Lane lane;
-    /// Of the next checkpoint. Limit where the segment is not decoded to its end, or is the last.
+    /// Position of the next checkpoint. It is only a limit if the segment is not decoded to its end
+    /// or is the last one.
     std::uint64_t end_bit = 0;
     bool ends_exactly = false;
     /// Index of the block after the row's last one.
@@ -69,7 +70,7 @@ class SegmentDecoder {
   bool add_up_dc(std::size_t row);
   [[nodiscard]] ScanCheckpoint point(std::size_t row, std::size_t segment) const;
   [[nodiscard]] std::size_t row_mcus() const;
-  /// Of a row's first segment that is needed.
+  /// The blocks of a row, starting at its first segment that is needed.
   [[nodiscard]] LaneBlock* row_blocks(std::size_t row);
   [[nodiscard]] std::size_t row_end(std::size_t row);
 
@@ -77,7 +78,8 @@ class SegmentDecoder {
   LaneTableCache table_cache_;
   SegmentedScan scan_;
   std::size_t components_ = 0;
-  /// Segments of a row: all, the first that is needed, the one after the last.
+  /// Segments of a row: their number, the first one that is needed, and the one after the last that
+  /// is needed.
   std::size_t segments_ = 0, first_segment_ = 0, end_segment_ = 0;
   std::size_t batch_rows_ = 0;
   /// Rows of MCUs in memory.
@@ -91,7 +93,7 @@ class SegmentDecoder {
   std::size_t used_blocks_ = 0;
   /// For each block (LaneScan).
   std::vector<const LaneEntry*> ac_, next_dc_;
-  /// Blocks of an MCU that they were made for.
+  /// Number of blocks in an MCU for which the patterns were made.
   std::size_t pattern_blocks_ = 0;
   LaneScan lanes_;
 };

@@ -16,7 +16,8 @@ namespace precast::data {
 
 /// Written before the address is known to others; only `used` and `full` change later.
 struct SharedCheckpoints::Header {
-  /// Random: another process's file of the same number on another host has another one.
+  /// A random number, which distinguishes this memory from that of a process with the same number
+  /// on another host.
   std::uint64_t token = 0;
   std::uint64_t samples = 0;
   std::uint64_t interval = 0;
@@ -30,7 +31,7 @@ namespace {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared by processes");
 constexpr const char* kMemoryName = "precast-jpeg-index";
-/// What /proc/PID/fd/N of such memory links to begins with this.
+/// The target of the link /proc/PID/fd/N of such memory begins with this text.
 constexpr const char* kMemoryLink = "/memfd:precast-jpeg-index";
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 
@@ -69,7 +70,7 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::make(std::uint64_t samples
   }
   auto made = map(fd, bytes);
   if (made == nullptr) return nullptr;
-  // Of a new file, all other bytes are 0.
+  // In a new file, all other bytes are 0.
   auto* const header = new (made->header_) Header;
   header->token = draw_token();
   header->samples = samples;
@@ -136,7 +137,7 @@ void SharedCheckpoints::add(std::uint64_t sample, std::span<const std::uint64_t>
   }
   numbers[at] = points.size();
   std::ranges::copy(points, numbers.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  // If two find the same at once, the memory of one is wasted.
+  // If two processes add the same sample at the same time, the memory of one of them is wasted.
   std::uint64_t unknown = 0;
   entries()[sample].compare_exchange_strong(unknown, at, std::memory_order_release,
                                             std::memory_order_relaxed);

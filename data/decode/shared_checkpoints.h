@@ -12,18 +12,19 @@
 
 namespace precast::data {
 
-/// Checkpoints of a dataset's JPEGs in memory that several processes of a host share: each finds
-/// what any of them has added. The memory is a file without a name (memfd), which the other
-/// processes open as /proc/PID/fd/N; it is freed when the last of them has ended. Pages that hold
-/// no checkpoints yet take no memory. Thread-safe, without locks.
+/// Checkpoints of a dataset's JPEGs in memory that several processes of a host share: each process
+/// can use the checkpoints that any of them has added. The memory is a file without a name (memfd),
+/// which the other processes open as /proc/PID/fd/N; it is freed when the last of them has ended.
+/// Memory pages without checkpoints need no memory. Thread-safe, without locks.
 class PRECAST_API SharedCheckpoints {
  public:
   /// Makes the memory. @param max_bytes once it has reached this size, nothing is added.
-  /// @return null if the system cannot.
+  /// @return null if the system does not support this.
   static std::unique_ptr<SharedCheckpoints> make(std::uint64_t samples, std::size_t interval,
                                                  std::uint64_t max_bytes);
   /// Opens another process's memory. @param address as address() returned there.
-  /// @return null if it is not of this host and user, or has another number of samples or interval.
+  /// @return null if the memory belongs to another host or user, or has a different number of
+  /// samples or a different interval.
   static std::unique_ptr<SharedCheckpoints> open(const std::string& address, std::uint64_t samples,
                                                  std::size_t interval);
   SharedCheckpoints(const SharedCheckpoints&) = delete;

@@ -19,7 +19,7 @@ using Table = HuffmanTable;
 /// Lookups of several symbols per refill.
 constexpr int kLookups = 3;
 static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
-/// The sum of places says what ended a block: its last place; its last symbol; symbols of the next
+/// The sum of places tells what ended a block: its last place; its last symbol; symbols of the next
 /// block counted as this one's, without an end-of-block (below kFirstOfEnd) or with one (from
 /// kPastEnd on); or a symbol that could not be determined (from kNotSkipped on).
 constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
@@ -49,7 +49,7 @@ HWY_INLINE void take_several(Skipper& skipper) {
   drop(skipper.reader, skipper.last_entry);
 }
 
-/// Returns to the reader bits that were dropped since the last refill.
+/// Returns bits to the reader that were dropped since the last refill.
 HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
   const unsigned unread = reader.count + bits;
   reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);
@@ -112,25 +112,25 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
 
 // ---- Two positions of a scan alternately ----
 
-/// Scans of fewer bytes are not worth two streams.
+/// For scans of fewer bytes, two streams are not faster.
 constexpr std::ptrdiff_t kLeastBytes = 1024;
-/// Bytes for the longest block, 27 + 63 * 26 bits, and for what is read ahead.
+/// Bytes for the longest block, 27 + 63 * 26 bits, and for the data that is read ahead.
 constexpr std::ptrdiff_t kBlockBytes = 256;
 
 /// The stream that starts inside the scan, as if an MCU began there.
 struct Guess {
   Skipper skipper;
-  /// Moves past positions that cannot have been the start of a block.
+  /// Moves past positions that cannot be the start of a block.
   const std::uint8_t* begin = nullptr;
   const std::uint8_t* limit = nullptr;
-  /// Bits from the scan's start to the end of each of the first blocks. Limited, because streams
-  /// that are not in step by then hardly ever will be.
+  /// Bits from the scan's start to the end of each of the first blocks. The number is limited,
+  /// because streams that have not met by then are unlikely to meet later.
   std::array<std::size_t, 1024> ends;
 };
 
 /// @return false if there is no position left.
 HWY_INLINE bool begin_guess(const ScanState& state, Guess& guess) {
-  guess.skipper = {};  // Without a position left there is nothing to join.
+  guess.skipper = {};  // If no position is left, there is nothing to join.
   for (; guess.begin < guess.limit; ++guess.begin) {
     guess.skipper.reader.start(guess.begin, 0);
     if (begin_next(state, guess.skipper)) return true;
@@ -144,7 +144,7 @@ HWY_INLINE void count_guessed(const ScanState& state, const std::uint8_t* origin
   count_block(state, skipper);
 }
 
-/// Call at the end of a block, or what is taken for one. @return false at the limit.
+/// Call at the end of a block, or of bits that were taken for a block. @return false at the limit.
 HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
   const BlockEnd end = end_block(guess.skipper);
   if (end == BlockEnd::none) return true;

@@ -12,11 +12,15 @@ constexpr std::size_t kPiece = 8192;
 
 }  // namespace
 
+bool lacks_marker(std::span<const std::uint8_t> rest) {
+  return std::all_of(rest.begin(), rest.end(), [](std::uint8_t byte) { return byte == 0xFF; });
+}
+
 void UnstuffedBytes::start(std::span<const std::uint8_t> scan, std::size_t first_byte) {
   scan_ = scan;
   first_byte_ = read_ = std::min(first_byte, scan.size());
   size_ = 0;
-  ended_ = false;
+  ended_ = cut_off_ = false;
   removed_at_.clear();
   removed_before_ = 0;
 }
@@ -46,7 +50,9 @@ void UnstuffedBytes::extend_to(std::size_t bytes) {
     read_ += done;
     if (read_ >= scan_.size()) ended_ = true;
   }
-  if (ended_) std::memset(bytes_.data() + size_, 0, kPadding);
+  if (!ended_) return;
+  std::memset(bytes_.data() + size_, 0, kPadding);
+  cut_off_ = lacks_marker(scan_.subspan(read_));
 }
 
 std::size_t UnstuffedBytes::place_in_scan(std::size_t at) {

@@ -7,8 +7,12 @@
 
 namespace precast::data {
 
+/// Whether the rest of a scan has no marker: it is empty, or 0xFF until the file ends, which
+/// libjpeg also treats as a truncated file.
+[[nodiscard]] bool lacks_marker(std::span<const std::uint8_t> rest);
+
 /// The entropy-coded bytes of a scan without the zeros that JPEG stuffs after each 0xFF, produced
-/// piece by piece as the decoder advances. The end is followed by zeros that may be read.
+/// piece by piece as the decoder advances. After the end there are zeros, which may be read.
 class UnstuffedBytes {
  public:
   /// Bytes that may be read past the end.
@@ -24,8 +28,8 @@ class UnstuffedBytes {
   [[nodiscard]] std::size_t size() const { return size_; }
   /// Whether the scan has ended: size() is then final.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// Whether the scan ended without a marker: its file is cut off.
-  [[nodiscard]] bool cut_off() const { return ended_ && read_ >= scan_.size(); }
+  /// Whether the scan ended without a marker: its file is truncated.
+  [[nodiscard]] bool cut_off() const { return cut_off_; }
   /// Position of byte `at` (<= size()) in the scan. `at` must not decrease between calls.
   [[nodiscard]] std::size_t place_in_scan(std::size_t at);
 
@@ -36,6 +40,7 @@ class UnstuffedBytes {
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
   bool ended_ = false;
+  bool cut_off_ = false;
   /// Sizes at which a stuffed zero was removed.
   std::vector<std::uint32_t> removed_at_;
   std::size_t removed_before_ = 0;

@@ -101,7 +101,7 @@ struct HttpClient::Answer {
   static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) {
     auto& answer = *static_cast<Answer*>(self);
     const std::string_view line(data, size * count);
-    // The last of several answers, after redirects, counts.
+    // If redirects cause several responses, the last one is used.
     if (line.starts_with("HTTP/")) {
       answer.content_range.clear();
       answer.version = {};
@@ -162,7 +162,7 @@ class HttpClient::Connection {
     // Without signals: other threads run.
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    // Encryption that the user asked for is not given up.
+    // A redirect must not replace https, which the user requested, with http.
     const char* const next = client.url_.starts_with("https://") ? "https" : "http,https";
     curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, next);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
@@ -227,10 +227,10 @@ void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retr
     if (failure.empty()) continue;
     const double idle = std::chrono::duration<double>(Clock::now() - last_progress).count();
     if (idle + answer.retry_after >= retry_s) {
-      throw IoError(
-          fmt::format("{}: expected an answer within {} s ({} requests), got: {}. Check the server "
-                      "and the network",
-                      place(offset + done, to.size() - done), retry_s, attempt + 1, failure));
+      throw IoError(fmt::format(
+          "{}: expected a response within {} s ({} requests), got: {}. Check the server "
+          "and the network",
+          place(offset + done, to.size() - done), retry_s, attempt + 1, failure));
     }
     if (answer.retry_after > 0)
       wait(answer.retry_after);
@@ -259,7 +259,7 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
   answer.retry_after = static_cast<double>(after);
   bytes_received_ += answer.received + answer.discarded;
   if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
-  // on_body() ends a transfer that is not the range: the status says why.
+  // on_body() ends a transfer that does not return the range; the status explains why.
   const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
   if (answered && answer.status > 0) {
     std::string failure = check(answer, offset, to.size());
@@ -292,8 +292,8 @@ std::string HttpClient::check(const Answer& answer, std::uint64_t offset, std::u
         where));
   }
   if (answer.status != 206)
-    throw IoError(fmt::format("{}: expected HTTP status 206, got {}. Check the address", where,
-                              answer.status));
+    throw IoError(
+        fmt::format("{}: expected HTTP status 206, got {}. Check the URL", where, answer.status));
   const std::string expected = fmt::format("bytes {}-{}/", offset, offset + size - 1);
   if (!total || !answer.content_range.starts_with(expected)) {
     throw IoError(fmt::format("{}: expected Content-Range '{}LENGTH', got '{}'", where, expected,

@@ -19,31 +19,32 @@ struct HttpOptions {
   /// A request fails if it receives less than 1 KiB/s for this long.
   std::int64_t stall_timeout_s = 30;
   std::int64_t request_timeout_s = 600;
-  /// How long a read is repeated without receiving a byte before it fails.
+  /// Time for which a read is repeated without receiving a byte before it fails.
   double retry_s = 300;
   /// The same for the first request, so that a wrong host or port is reported soon.
   double open_retry_s = 15;
 };
 
-/// What identifies one version of a file on a server.
+/// The identification of one version of a file on a server.
 struct HttpVersion {
   std::uint64_t size = 0;
-  /// One of them may be empty: the server does not send it. @{
+  /// One of them may be empty if the server does not send it. @{
   std::string etag;
   std::string last_modified;
   /// @}
   bool operator==(const HttpVersion&) const = default;
 };
 
-/// Whether a dataset's name is an `http://` or `https://` address.
+/// Whether a dataset's name is an `http://` or `https://` URL.
 [[nodiscard]] PRECAST_API bool is_url(std::string_view name);
-/// The address for messages: without user name, password and query, which may be secrets.
+/// The URL for messages: without user name, password and query, which may be secrets.
 [[nodiscard]] PRECAST_API std::string shown_url(std::string_view url);
 
 /// Reads ranges of one file with HTTP range requests (RFC 9110, section 14), over connections that
-/// are kept open. Repeats a request after 408, 429 and 5xx, failed and cut-off connections and
-/// short bodies, with exponential backoff and Retry-After; continues after the bytes that it has.
-/// Thread-safe; each thread that reads at the same time has its own connection.
+/// are kept open. Repeats a request after 408, 429 and 5xx, failed and interrupted connections and
+/// short bodies, with exponential backoff and Retry-After; a repeated request continues after the
+/// bytes that have arrived. Thread-safe; each thread that reads at the same time has its own
+/// connection.
 class PRECAST_API HttpClient {
  public:
   explicit HttpClient(std::string url, const HttpOptions& options = {});
@@ -51,18 +52,18 @@ class PRECAST_API HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient();
 
-  /// Asks for the version of the file. Call first. @throws IoError naming the address if the
+  /// Asks for the version of the file. Call first. @throws IoError naming the URL if the
   /// server cannot be reached, does not support ranges, or does not identify the version.
   const HttpVersion& open();
   [[nodiscard]] const HttpVersion& version() const { return version_; }
-  /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming address
-  /// and byte range: no answer in time, an answer that is not the range, a changed file,
+  /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the
+  /// URL and byte range: no response in time, a response that is not the range, a changed file,
   /// interrupt().
   void read(std::uint64_t offset, std::span<std::byte> to);
   /// Waits before a repetition number `attempt` (from 0). Returns early after interrupt().
   void back_off(int attempt);
 
-  /// Makes reads fail, now and until resume() has been called as often. @{
+  /// Makes reads fail from now on, until resume() has been called as often as interrupt(). @{
   void interrupt();
   void resume() { --interrupted_; }
   /// @}
@@ -79,7 +80,8 @@ class PRECAST_API HttpClient {
 
   /// Repeats requests until `to` is full.
   void fill(std::uint64_t offset, std::span<std::byte> to, double retry_s);
-  /// One request. @return empty, or why it should be repeated. @throws IoError if it should not be
+  /// One request. @return an empty string, or the reason why it should be repeated. @throws IoError
+  /// if it should not be repeated
   [[nodiscard]] std::string request(std::uint64_t offset, std::span<std::byte> to, Answer& answer);
   [[nodiscard]] std::string check(const Answer& answer, std::uint64_t offset, std::uint64_t size);
   /// `URL: bytes A-B`.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
 /// Values with at most this many bytes between them are fetched with one request.
 constexpr std::uint64_t kGapBytes = 16;
-/// How often a value is fetched whose bytes do not match its checksum.
+/// Number of attempts to fetch a value whose bytes do not match its checksum.
 constexpr int kTries = 3;
 
 bool matches(const RemoteValue& value, std::span<const std::byte> bytes) {

@@ -34,14 +34,14 @@ struct RemoteValue {
   std::uint64_t index = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  /// What its bytes must hash to (XXH3-64), if the file has checksums.
+  /// The expected hash of its bytes (XXH3-64), if the file has checksums.
   bool has_hash = false;
   std::uint64_t hash = 0;
 };
 
 /// A file on an HTTP server whose parts are fetched when they are needed, into a sparse file on
-/// disk that is mapped as a local dataset would be. Nothing is fetched twice: threads wait for each
-/// other, and so do the processes of a host. Thread-safe but for set_values().
+/// disk that is mapped as a local dataset would be. Nothing is fetched twice: threads, and the
+/// processes of a host, wait for each other. Thread-safe but for set_values().
 class PRECAST_API RemoteFile {
  public:
   /// Asks the server for the file's version, and opens or creates its copy. @throws IoError
@@ -57,21 +57,23 @@ class PRECAST_API RemoteFile {
 
   /// Makes [begin, end) part of the copy: header, metadata, table, checksums. @throws IoError
   void need(std::uint64_t begin, std::uint64_t end);
-  /// Fetches such ranges again the next time: their content was wrong.
+  /// Marks such ranges as wrong, so that they are fetched again the next time.
   void forget_ranges();
   /// Sets the number of values. Call before the functions below.
   void set_values(std::uint64_t values);
-  /// Makes a value part of the copy. One load where it is. @throws IoError; DataError naming
-  /// address and byte range if the server repeatedly sends bytes that do not match the checksum.
+  /// Makes a value part of the copy. If it already is, this costs one load. @throws IoError;
+  /// DataError naming the URL and byte range if the server repeatedly sends bytes that do not match
+  /// the checksum.
   void need(const RemoteValue& value) {
     if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
   }
-  /// Fetches values that are next to each other with one request per missing run; leaves out those
-  /// that another thread fetches. @return why it failed, or null, also for wrong bytes, which
-  /// need() reports. need() throws the same in threads that wait for one of the values now.
+  /// Fetches values that are next to each other, with one request per run of missing values; leaves
+  /// out values that another thread fetches. @return the error, or null. Also null for wrong bytes,
+  /// which need() reports. In threads that are waiting for one of the values, need() throws the
+  /// same error.
   [[nodiscard]] std::exception_ptr fetch(std::span<const RemoteValue> values);
 
-  /// Makes every fetch fail soon, until resume() has been called as often. @{
+  /// Makes every fetch fail soon, until resume() has been called as often as interrupt(). @{
   void interrupt() { http_.interrupt(); }
   void resume() { http_.resume(); }
   [[nodiscard]] bool interrupted() const { return http_.interrupted(); }
@@ -79,7 +81,7 @@ class PRECAST_API RemoteFile {
 
   /// Bytes that the server sent.
   [[nodiscard]] std::uint64_t bytes_received() const { return http_.bytes_received(); }
-  /// How often need() waited for a value, and for how long in all.
+  /// Number of times that need() waited for a value, and the total waiting time.
   [[nodiscard]] std::uint64_t waits() const { return waits_; }
   [[nodiscard]] double seconds_waited() const { return 1e-9 * static_cast<double>(waited_ns_); }
 
@@ -95,7 +97,8 @@ class PRECAST_API RemoteFile {
   /// Adds to `own`, which has room, the values that no other thread fetches.
   void claim(std::span<const RemoteValue> values, const std::shared_ptr<Flight>& flight,
              std::vector<RemoteValue>& own);
-  /// Waits until another thread has fetched the value, if one does. @throws what it met
+  /// If another thread fetches the value, waits until it has finished. @throws the error of that
+  /// thread
   void await(const RemoteValue& value);
   /// Fetches what is still missing of `values` after the lock was taken.
   void fetch_missing(std::span<const RemoteValue> values);

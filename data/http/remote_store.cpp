@@ -23,7 +23,7 @@ namespace {
 /// Spells `PCREMOT1` in a file.
 constexpr std::uint64_t kMagic = 0x31544f4d45524350;
 constexpr std::size_t kRanges = 100;
-/// Where the hashes of the values begin in the file of the state.
+/// The offset at which the hashes of the values begin in the state file.
 constexpr std::uint64_t kValuesAt = 4096;
 /// Bytes of the lock for entries of the table of ranges; beyond those of any file.
 constexpr std::uint64_t kTableLock = std::uint64_t{1} << 62;
@@ -43,7 +43,7 @@ int open_shared(const std::filesystem::path& path) {
   return fd;
 }
 
-/// Name of the file in the address, and a hash of everything that identifies the version.
+/// Name of the file in the URL, and a hash of everything that identifies the version.
 std::string folder_name(const std::string& url, const HttpVersion& version) {
   const std::string shown = shown_url(url);
   std::string name = shown.substr(shown.rfind('/') + 1, 80);
@@ -61,7 +61,7 @@ std::uint64_t stored_hash(std::span<const std::byte> bytes) {
   return std::max<std::uint64_t>(1, XXH3_64bits(bytes.data(), bytes.size()));
 }
 
-/// The head of the file of the state.
+/// The header of the state file.
 struct RemoteStore::State {
   struct Range {
     std::uint64_t begin;
@@ -74,7 +74,7 @@ struct RemoteStore::State {
 
 struct RemoteStore::Mapping {
   Mapping(int fd, std::uint64_t size, const std::filesystem::path& folder) : bytes(size) {
-    // Allocated, so that a full disk is an error here and not a SIGBUS later.
+    // The file is allocated, so that a full disk is an error here and not a SIGBUS later.
     const int failure = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
     if (failure != 0)
       throw IoError("cannot allocate the cache of a remote dataset,", folder.string(), failure);

@@ -22,7 +22,7 @@ namespace precast::data {
 
 /// The copy on disk of one version of a remote file: a sparse file with the parts that were
 /// fetched, and next to it a mapped file with the hash of each part. A part exists if its bytes
-/// match its hash, so that a write that was cut off is noticed; the bytes are written before the
+/// match its hash, so that an interrupted write is noticed; the bytes are written before the
 /// hash. All processes of a host share it. Thread-safe but for resize_values(); threads must not
 /// write the same range at the same time, which RangeLock does not prevent.
 class RemoteStore {
@@ -46,17 +46,17 @@ class RemoteStore {
   void set_value_hash(std::uint64_t value, std::uint64_t hash) const;
   /// @}
 
-  /// Hashes of a few other ranges: header, metadata, checksums, allocation table. When there is no
-  /// room for another one, it is not kept, and fetched again next time. @{
+  /// Hashes of a few other ranges: header, metadata, checksums, allocation table. If there is no
+  /// room for a range, it is not kept, and it is fetched again the next time. @{
   [[nodiscard]] std::uint64_t range_hash(std::uint64_t begin, std::uint64_t end) const;
   void set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const;
   void forget_ranges() const;
   /// @}
 
-  /// Locks a range against other processes and other stores, as long as it exists; not against
-  /// threads that use the same store: where their ranges overlap, the first to unlock its range
-  /// unlocks it for all. If the lock cannot be had within `limit_s`, or before `stop` returns true,
-  /// there is none: bytes are then fetched twice, which is harmless.
+  /// Locks a range against other processes and other stores while it exists. It does not lock
+  /// against threads that use the same store: if their ranges overlap, the first thread that
+  /// unlocks its range unlocks it for all. If the lock is not acquired within `limit_s`, or before
+  /// `stop` returns true, there is no lock: bytes are then fetched twice, which is harmless.
   class RangeLock {
    public:
     RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end, double limit_s,

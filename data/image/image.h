@@ -8,8 +8,8 @@
 
 namespace precast::data {
 
-/// Largest number of pixels accepted (also Pillow's limit), because a small file can claim far more
-/// pixels than fit into memory.
+/// Largest number of pixels accepted (also Pillow's limit). The limit is needed because a small
+/// file can claim far more pixels than fit into memory.
 inline constexpr std::uint64_t kMaxPixels = 178'956'970;
 
 /// Kinds of image files that can be decoded.

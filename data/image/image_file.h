@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// Detects the format from a file's first bytes; of a JPEG, only the first three are always the
-/// same.
+/// Detects the format from a file's first bytes. In JPEG files, only the first three bytes are
+/// always the same.
 [[nodiscard]] PRECAST_API ImageFormat image_format(std::span<const std::byte> file);
 /// The format that the extension of a file's name implies.
 [[nodiscard]] PRECAST_API ImageFormat promised_format(std::string_view name);
@@ -26,7 +26,7 @@ struct ImageFileFacts {
   bool alpha = false;
   /// 16 bits per channel, of which the upper 8 are used.
   bool deep = false;
-  /// A JPEG that FFCV's decoder and ours convert to the same RGB as this one does: 8 bits, Huffman
+  /// A JPEG for which FFCV's decoder, ours and this one return the same RGB: 8 bits, Huffman
   /// coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline or progressive.
   bool plain_jpeg = false;
   /// For a JPEG: progressive, or one scan per colour.

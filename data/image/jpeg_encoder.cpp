@@ -29,7 +29,8 @@ unsigned long largest_jpeg(const ImageView& image) {
   return std::min(kFirstTry, side(image.width) * side(image.height) * 3 + 2048);
 }
 
-/// @return false after a fatal error, whose text is in `errors`. Holds no destructors.
+/// @return false after a fatal error, whose text is in `errors`. Contains no objects with
+/// destructors.
 bool compress(jpeg_compress_struct& state, JpegErrors& errors, const ImageView& image, int quality,
               unsigned char*& buffer, unsigned long& size) {
   if (setjmp(errors.jump) != 0) {
@@ -77,7 +78,7 @@ void JpegEncoder::encode(const ImageView& image, int quality, std::vector<std::b
     throw DataError(fmt::format("JPEG encoder: expected to encode {} x {} pixels, got: {}",
                                 image.width, image.height, codec_->errors.text));
   }
-  // libjpeg replaces a buffer that is too small by a larger one, which the caller has to free.
+  // libjpeg replaces a buffer that is too small with a larger one, which the caller has to free.
   struct Free {
     void operator()(unsigned char* memory) const { std::free(memory); }
   };

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 
-// clang-format off: jpeglib.h needs what stands above it.
+// clang-format off: jpeglib.h needs the headers above it.
 #include <jpeglib.h>
 // clang-format on
 

@@ -43,8 +43,8 @@ void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char
   }
 }
 
-/// Both run libjpeg under setjmp, so they hold no objects with destructors. @return false after a
-/// fatal error. @{
+/// Both run libjpeg under setjmp, so they contain no objects with destructors. @return false after
+/// a fatal error. @{
 bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   decoder.errors.install(reinterpret_cast<j_common_ptr>(&decoder.state));
   if (setjmp(decoder.errors.jump) != 0) return false;

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <cstdio>
 
-// clang-format off: jpeglib.h needs what stands above it.
+// clang-format off: jpeglib.h needs the headers above it.
 #include <jpeglib.h>
 // clang-format on
 
 namespace precast::data {
 
-/// Limits for JPEGs of several scans. libjpeg keeps all their coefficients in memory and processes
-/// all of them in each scan, which can be only a few bytes long. Encoders write about ten scans.
+/// Limits for JPEGs of several scans. libjpeg keeps all coefficients in memory and processes all of
+/// them in each scan, although a scan may be only a few bytes long. Encoders write about ten scans.
 inline constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
 inline constexpr int kMaxScans = 200;
 

@@ -15,8 +15,8 @@ struct NormalizeOptions {
   std::vector<double> mean = {0.485 * 255, 0.456 * 255, 0.406 * 255};
   std::vector<double> std = {0.229 * 255, 0.224 * 255, 0.225 * 255};
 
-  /// ImageNet's values for luma: the means and the standard deviations of the three channels, each
-  /// averaged with the weights of luma.
+  /// ImageNet's values for luma: the averages of the three channels' means and standard deviations,
+  /// with the weights of luma.
   [[nodiscard]] PRECAST_API static NormalizeOptions of_luma();
   /// For values of channel c, 0 to 2. @{
   [[nodiscard]] double mean_of(std::size_t c) const { return mean.at(mean.size() == 1 ? 0 : c); }
@@ -24,11 +24,11 @@ struct NormalizeOptions {
   /// @}
 };
 
-/// (pixel - mean) / std in float32, like FFCV's NormalizeImage: equal bit for bit to the same
+/// (pixel - mean) / std in float32, like FFCV's NormalizeImage: bitwise identical to the same
 /// expression on a torch tensor. Results in half or bfloat16 are that float32 rounded to nearest
-/// even. There are only 3 x 256 results, so all of them are computed once, in the constructor, and
-/// a cheaper formula is used only if it gives exactly all of these results
-/// (data/image/pixel_format.h applies it). Thread-safe.
+/// even. There are only 3 x 256 results, so the constructor computes all of them; a cheaper formula
+/// is used only if all its results are exactly the same (data/image/pixel_format.h applies it).
+/// Thread-safe.
 class PRECAST_API Normalize {
  public:
   /// How vectors compute a result.

@@ -87,8 +87,8 @@ std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
   if (count < step) return 0;
   std::size_t i = 0;
   for (; i + step <= count; i += step) convert_three<kFormula>(d, in + i, constants, out + i);
-  // Convert the rest again together with some values before it. `count` and `step` are whole
-  // pixels, so the constants match there too.
+  // Convert the rest together with some values before it, which are converted again. `count` and
+  // `step` are multiples of a pixel, so the constants match there too.
   if (i < count) convert_three<kFormula>(d, in + count - step, constants, out + count - step);
   return count;
 }
@@ -201,7 +201,7 @@ void write_rows(const ImageView& rows, int first_row, int height, const PixelFor
                 std::byte* out) {
   require(format.type == ElementType::u8 || format.type == ElementType::f32 ||
               format.type == ElementType::f16 || format.type == ElementType::bf16,
-          "pixels come out as u8, f32, f16 or bf16");
+          "pixels are converted to u8, f32, f16 or bf16");
   require(format.channels == 3 || format.channels == 1, "pixels have 3 channels or 1");
   const Normalize& normalize =
       format.normalize == nullptr ? Normalize::identity() : *format.normalize;

@@ -19,7 +19,7 @@ constexpr std::size_t kChunkFrameBytes = 12;
 
 /// Names, each with a zero, of chunks that are skipped unread: they do not affect the pixels that
 /// Pillow returns, and the compressed ones may expand to a thousand times their size. (An
-/// orientation that ImageMagick wrote as text is not looked for.)
+/// orientation that ImageMagick wrote as text is ignored.)
 constexpr std::size_t kNameBytes = 5;
 constexpr png_byte kIgnored[] =
     "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0"
@@ -96,7 +96,7 @@ bool PngReader::read_header(PngLayout layout) {
     png_set_gray_to_rgb(png_);
     png_set_strip_alpha(png_);
   } else {
-    png_set_swap(png_);  // PNG's 16 bits come with the high byte first.
+    png_set_swap(png_);  // PNG stores the high byte of 16 bits first.
   }
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);

@@ -21,7 +21,7 @@ enum class PngLayout {
   as_stored,
 };
 
-/// Reads a PNG file in memory with libpng. Every member throws DataError for a damaged or cut-off
+/// Reads a PNG file in memory with libpng. Every member throws DataError for a damaged or truncated
 /// file. Not thread-safe; use one per thread. The file's bytes must outlive it.
 class PRECAST_API PngReader {
  public:

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// Finds the checkpoints of stored images for the JPEG index, and counts them. Use one per thread.
+/// Finds and counts the checkpoints of stored images for the JPEG index. Use one per thread.
 class CheckpointFinder {
  public:
   /// @param interval MCUs from one checkpoint to the next.

@@ -23,8 +23,8 @@ std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) 
   return CustomField(info.layout, std::move(arguments)).arguments();
 }
 
-/// Takes a place in the new file as its value, and returns the content of the field of the sample
-/// that belongs there.
+/// The value passed to encode() is a position in the new file; encodes the field's content of the
+/// sample that belongs there.
 class CopiedField final : public Field {
  public:
   CopiedField(const DatasetCopy& copy, std::size_t field)

@@ -26,7 +26,8 @@ struct DatasetCopy {
   /// the copy.
   std::vector<const BetonReader*> files;
   std::uint64_t num_samples = 0;
-  /// The source of the sample at place `i` of the new file. Called from all workers concurrently.
+  /// The source of the sample at position `i` of the new file. Called from all workers
+  /// concurrently.
   std::function<CopiedSample(std::uint64_t i)> sample;
   /// If set, maps the values of the int field `label_field`. Called from all workers concurrently.
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;

@@ -45,7 +45,7 @@ class Round {
     ended_.notify_all();
   }
   void stop() { end_ = 0; }
-  /// Waits a little. @return whether no thread is left at work.
+  /// Waits for a short time. @return whether all threads have finished.
   bool wait() {
     std::unique_lock lock(mutex_);
     return ended_.wait_for(lock, kProgressPeriod, [this] { return running_ == 0; });
@@ -66,7 +66,8 @@ class Round {
   }
 
   std::atomic<std::uint64_t> next_{0}, done_{0};
-  /// Samples from here on need not be processed: only those before a failure are.
+  /// Samples from here on need not be processed: after a failure, only those before it are
+  /// processed.
   std::atomic<std::uint64_t> end_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// What one thread does with a sample.
+/// The work of one thread on a sample.
 using SampleWork = std::function<void(std::uint64_t sample)>;
 
 /// Options of for_each_sample().
@@ -22,7 +22,8 @@ struct EachSample {
 };
 
 /// Passes each sample from 0 to `count` - 1 to one of the threads, in any order.
-/// @param make_work called once per thread, before it begins: each may have its own scratch memory.
+/// @param make_work called once for each thread before it begins, so that each thread can have its
+/// own scratch memory.
 /// @return false if it was cancelled. @throws the exception of the lowest sample that failed;
 /// DeviceError if a thread cannot be started.
 PRECAST_API bool for_each_sample(std::uint64_t count, const EachSample& how,

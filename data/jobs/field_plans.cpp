@@ -65,7 +65,7 @@ void check_kinds(const std::vector<FieldPlan>& plans, const std::vector<SourceFi
       sample = source.sample(first);
       own[i].make()->encode(sample.values.at(i), first, encoded);
     } catch (const DataError&) {
-      continue;  // It is damaged, whatever its kind; writing it reports that.
+      continue;  // The sample is damaged, whatever the kind; writing it reports the error.
     }
     try {
       plans[i].make()->encode(sample.values.at(i), first, encoded);

@@ -29,7 +29,7 @@ struct FieldOptions {
 
 /// How the fields of a source are written.
 /// @param chosen its fields, in its order, with the kinds to write them as.
-/// @param first a sample to look at, where a kind depends on it.
+/// @param first a sample to inspect, for kinds that depend on one.
 /// @param options of all fields; `source` and `registry` outlive the plans.
 [[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,
                                                              const Source& source,
@@ -45,9 +45,9 @@ struct FieldOptions {
                                                     const FieldOptions& options,
                                                     const FieldRegistry& registry);
 
-/// Tries to encode a sample with each kind of field that differs from the source's. @param plans
-/// those of `chosen`, as plan_fields() makes them from the other arguments. @throws ConfigError for
-/// a kind that does not accept such values
+/// For each field whose kind differs from the source's, tries to encode a sample with that kind.
+/// @param plans those of `chosen`, as plan_fields() makes them from the other arguments. @throws
+/// ConfigError for a kind that does not accept such values
 PRECAST_API void check_kinds(const std::vector<FieldPlan>& plans,
                              const std::vector<SourceField>& chosen, const Source& source,
                              std::uint64_t first, const FieldOptions& options,

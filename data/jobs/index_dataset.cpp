@@ -60,7 +60,7 @@ class Indexing {
   std::mutex& mutex_;
 };
 
-/// Pixels of an MCU of a JPEG: 256 in most files, and if they cannot be inspected.
+/// Pixels of an MCU of a JPEG: 256 in most files, and for files that cannot be inspected.
 double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (reader.disk() != nullptr) return 256;
   const auto header = parse_baseline_header(reader.image(sample, field).bytes);
@@ -118,7 +118,7 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
   if (max_bytes == 0) return nullptr;
   // Each row begins with its own checkpoint, whatever the distance.
   const std::uint64_t enough = bytes + bytes / 2;
-  // If that is too much, one checkpoint per row of MCUs.
+  // If the index would still be too large, use one checkpoint per row of MCUs.
   constexpr std::size_t kWholeRows = 4096;
   return enough <= max_bytes
              ? std::make_shared<JpegIndex>(reader.size(), kDefaultCheckpointInterval, enough)

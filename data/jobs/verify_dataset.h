@@ -21,7 +21,7 @@ struct VerifySummary {
   /// Values in pages, and their bytes.
   std::uint64_t values = 0;
   std::uint64_t bytes = 0;
-  /// JPEGs that were decoded completely, and JSON texts that were parsed.
+  /// JPEGs that were decoded completely, and JSON documents that were parsed.
   std::uint64_t jpegs = 0;
   std::uint64_t json = 0;
   /// By sample and field.

@@ -30,8 +30,9 @@ struct Encoders {
 
 /// Runs that may be encoded and not yet laid out, for each worker.
 constexpr std::uint64_t kRunsPerWorker = 4;
-/// Runs are just long enough that the cost of handing one over (some microseconds) is negligible:
-/// with longer ones, the last runs would keep one worker busy while others are idle. @{
+/// Runs are just long enough that the cost of passing one to the calling thread (some microseconds)
+/// is negligible. With longer runs, one worker would be busy with the last run while others are
+/// idle. @{
 constexpr std::uint64_t kMaxRunSamples = 32;
 constexpr double kRunSeconds = 1e-3;
 /// @}
@@ -82,7 +83,8 @@ struct Run {
   }
 };
 
-/// The same error with the sample's place in front. @param name empty while it is not known.
+/// The same error with a message that begins with the sample's place. @param name empty while it is
+/// not known.
 Error naming(const Error& error, std::uint64_t index, const std::string& name) {
   const std::string place = name.empty() ? "" : fmt::format(" ({})", name);
   return Error(fmt::format("sample {}{}: {}", index, place, error.what()), error.exit_code());
@@ -110,8 +112,9 @@ class EncodeQueue {
   EncodeQueue& operator=(const EncodeQueue&) = delete;
   ~EncodeQueue() { stop(); }
 
-  /// Starts the workers. Not done in the constructor: if a thread cannot be started, only the
-  /// destructor of a complete object ends those that already run. @throws DeviceError
+  /// Starts the workers. This is not done in the constructor because, if a thread cannot be
+  /// started, only the destructor of a complete object ends the threads that already run. @throws
+  /// DeviceError
   void start() {
     threads_.reserve(encoders_.size());
     try {
@@ -187,7 +190,7 @@ class EncodeQueue {
     }
   }
 
-  /// Claims the next samples once there is room for them. @return none when nothing is left to do.
+  /// Claims the next samples once there is room for them. @return none if no samples are left.
   Run* take() {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [this] {
@@ -220,7 +223,7 @@ class EncodeQueue {
   void hand_over(Run& run, double seconds) {
     const auto samples = static_cast<double>(run.count);
     const auto bytes = static_cast<double>(run.bytes);
-    // Sizes vary, and most runs are to stay below kRunBytes.
+    // Sizes vary, and most runs should stay below kRunBytes.
     const double suited =
         samples * std::min(kRunSeconds / std::max(seconds, 1e-9), kRunBytes / (4 * bytes + 1));
     {
@@ -288,7 +291,7 @@ std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
   return columns;
 }
 
-/// @throws ConfigError if there is to be an index, and no field for it
+/// @throws ConfigError if an index is requested but there is no field for it
 std::size_t indexed_field(const std::vector<FieldColumn>& columns, const WriteOptions& options) {
   const auto image = std::ranges::find(columns, FieldType::image, &FieldColumn::type);
   if (options.index_interval > 0 && image == columns.end())

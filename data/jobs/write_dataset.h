@@ -44,7 +44,7 @@ struct WriteOptions {
   FileOps* ops = &posix_file_ops();
 };
 
-/// A damaged sample that is not in the file.
+/// A damaged sample that was left out of the file.
 struct SkippedSample {
   /// Index with which the provider was called.
   std::uint64_t index = 0;
@@ -53,7 +53,7 @@ struct SkippedSample {
   std::string error;
 };
 
-/// What was written.
+/// The result of writing a dataset.
 struct WriteSummary {
   std::uint64_t samples = 0;
   /// In the order of their indices.
@@ -63,8 +63,8 @@ struct WriteSummary {
   /// Size of the JPEG index; 0: none.
   std::uint64_t index_bytes = 0;
   double seconds = 0;
-  /// Sum over the fields and threads. Includes what a skipped sample's fields before the damaged
-  /// one counted. With an index, `indexed` counts the JPEGs that have checkpoints.
+  /// Sums over the fields and threads. They include the counts of a skipped sample's fields before
+  /// its damaged one. With an index, `indexed` counts the JPEGs that have checkpoints.
   Tally tally;
 };
 
@@ -81,15 +81,15 @@ struct FieldPlan {
   std::function<std::unique_ptr<Field>()> make;
 };
 
-/// Returns the sample for place `i` of the file (if none before it is skipped). Called from all
-/// workers concurrently.
+/// Returns the sample for position `i` of the file, if no sample before it is skipped. Called from
+/// all workers concurrently.
 using SampleProvider = std::function<Sample(std::uint64_t i)>;
 
 /// Writes `num_samples` samples, or those of them that are intact. Workers encode ahead, in runs of
-/// up to 32 consecutive samples, at most 4 runs per worker, none larger than 1 MiB plus one sample;
-/// the calling thread lays them out in order, so the file and its index are the same, byte for
-/// byte, for any number of workers. The index becomes visible after the file to which it belongs,
-/// and that of an older file is removed before.
+/// up to 32 consecutive samples, at most 4 runs per worker, none larger than 1 MiB plus one sample.
+/// The calling thread lays them out in order, so the file and its index are the same, byte for
+/// byte, for any number of workers. The index becomes visible after its file; the index of an older
+/// file is removed before.
 /// @throws the first error in file order, with the sample's index and name; DataError if all
 /// samples are damaged; ConfigError as BetonWriter, and for an index without an image field;
 /// IoError; Cancelled; DeviceError if a worker cannot be started. After any of them no file and no

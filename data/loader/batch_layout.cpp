@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kFieldAlignment = 64;
-/// More than any machine has, and far below the limit at which sizes overflow.
+/// More memory than any machine has, and far below the limit at which sizes overflow.
 constexpr std::size_t kMaxBatchBytes = std::size_t{1} << 56;
 
 using Shape = std::vector<std::int64_t>;

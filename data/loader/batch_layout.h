@@ -11,10 +11,10 @@
 
 namespace precast::data {
 
-/// Where one output is in a batch.
+/// The place of one output in a batch.
 struct OutputField {
   /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values of
-  /// different sizes: the number of elements that there is room for.
+  /// different sizes: the number of elements for which there is room.
   std::vector<std::int64_t> shape = {};
   /// Offset of the output in a batch's memory, and the size of one sample there, in bytes.
   std::size_t offset = 0;
@@ -39,7 +39,8 @@ class PRECAST_API BatchLayout {
   /// Size of a batch's memory in bytes.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// Returns the first `count` samples in `memory` as tensors. Values that are padded to the
-  /// largest of their batch are moved together, [count, largest], and filled up with zeros.
+  /// largest of their batch are moved so that they form [count, largest], and are filled up with
+  /// zeros.
   [[nodiscard]] std::vector<HostTensor> finish(std::byte* memory, std::int64_t count) const;
 
  private:

@@ -5,27 +5,23 @@
 #include <utility>
 
 namespace precast::data {
-namespace {
-
-/// @return seconds.
-double wait_until_full(const std::atomic<std::int64_t>& remaining) {
-  if (remaining <= 0) return 0;
-  const auto start = std::chrono::steady_clock::now();
-  for (std::int64_t left = remaining; left > 0; left = remaining) remaining.wait(left);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 void BatchSlot::fail(std::int64_t index) {
-  const std::scoped_lock lock(error_mutex_);
+  const std::scoped_lock lock(mutex_);
   if (index >= error_index_) return;
   error_index_ = index;
   error_ = std::current_exception();
 }
 
 void BatchSlot::finish(std::int64_t count) {
-  if (remaining_.fetch_sub(count) == count) remaining_.notify_one();
+  if (remaining_.fetch_sub(count) != count) return;
+  const std::scoped_lock lock(mutex_);
+  full_.notify_one();
+}
+
+bool BatchSlot::wait_until_full(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return full_.wait_until(lock, deadline, [this] { return remaining_ <= 0; });
 }
 
 BatchRing::BatchRing(BufferPool& pool, std::size_t batch_bytes, std::span<const std::uint64_t> ids,
@@ -69,10 +65,18 @@ bool BatchRing::ready() {
   return delivered_ >= batches_ || stopping_ || slot(delivered_).remaining_ <= 0;
 }
 
+bool BatchRing::wait(std::chrono::steady_clock::time_point deadline, double& seconds_waited) {
+  if (ready()) return true;
+  const auto start = std::chrono::steady_clock::now();
+  const bool full = slot(delivered_).wait_until_full(deadline);
+  seconds_waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return full;
+}
+
 std::optional<BatchRing::Filled> BatchRing::take(double& seconds_waited) {
   if (delivered_ >= batches_ || stopping_) return std::nullopt;
+  wait(std::chrono::steady_clock::time_point::max(), seconds_waited);
   BatchSlot& full = slot(delivered_);
-  seconds_waited += wait_until_full(full.remaining_);
   if (full.error_) {
     stopping_ = true;
     std::rethrow_exception(full.error_);

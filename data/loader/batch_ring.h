@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -22,20 +24,23 @@ class BatchSlot {
   /// a row accesses it. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
-  /// @}
-  /// Records the exception being handled. If several samples fail, that of the lowest index is
-  /// kept, so that the message does not depend on the threads. @param index of the sample in the
-  /// pass.
+  /// @} Records the exception that is being handled. If several samples fail, the exception of the
+  /// lowest index is kept, so that the message does not depend on the threads. @param index of the
+  /// sample in the pass.
   void fail(std::int64_t index);
   /// Reports that `count` more samples are done, or failed.
   void finish(std::int64_t count);
+  /// Waits until no sample is missing, at most until `deadline`. @return whether none is missing.
+  bool wait_until_full(std::chrono::steady_clock::time_point deadline);
 
  private:
   friend class BatchRing;
 
   alignas(64) std::atomic<std::int64_t> remaining_{0};
   std::shared_ptr<std::byte> memory_;
-  std::mutex error_mutex_;
+  /// For the error, and to wait for `full_`.
+  std::mutex mutex_;
+  std::condition_variable full_;
   std::int64_t error_index_ = std::numeric_limits<std::int64_t>::max();
   std::exception_ptr error_;
   std::vector<std::uint64_t> sample_ids_;
@@ -43,7 +48,8 @@ class BatchSlot {
 
 /// The batches of one pass that are being filled or wait for the consumer. Batch b is filled in
 /// slot b % slots. take() removes the finished batch from its slot and opens the slot for batch b +
-/// slots with other memory. So a consumer that keeps batches costs memory but causes no stall.
+/// slots with a different buffer. A consumer that keeps batches thus costs memory, but workers do
+/// not wait for it.
 class BatchRing {
  public:
   /// Keeps references to `pool` and the memory of `ids`. @param batch_bytes memory per batch.
@@ -70,9 +76,12 @@ class BatchRing {
   };
   /// Whether take() would return at once.
   [[nodiscard]] bool ready();
+  /// Waits until ready(), at most until `deadline`. @param seconds_waited grows by the time spent
+  /// waiting. @return ready().
+  bool wait(std::chrono::steady_clock::time_point deadline, double& seconds_waited);
   /// Returns the next batch, once it is full; nothing at the end of the pass and after stop().
   /// @param seconds_waited grows by the time spent waiting. @throws the error of a sample in the
-  /// batch; the pass is then over.
+  /// batch; this ends the pass.
   std::optional<Filled> take(double& seconds_waited);
   /// Ends the pass: wakes the waiting workers.
   void stop();

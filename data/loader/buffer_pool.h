@@ -26,7 +26,7 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  /// Buffers of another size are freed as they return.
+  /// Buffers of a different size are freed when they are returned.
   void set_size(std::size_t bytes);
   [[nodiscard]] std::shared_ptr<std::byte> take();
 

@@ -30,9 +30,9 @@ struct HostTensor {
   }
 };
 
-/// The samples of one step, in file-field order. `memory` owns what the fields point to; it returns
-/// to the loader's pool when the last copy of the pointer is destroyed, and is never overwritten
-/// before that.
+/// The samples of one step, with fields in the order of the file. `memory` owns what the fields
+/// point to; it returns to the loader's pool when the last copy of the pointer is destroyed, and is
+/// never overwritten before that.
 struct HostBatch {
   std::vector<HostTensor> fields;
   /// Index in the dataset file, [N].

@@ -8,6 +8,22 @@
 
 namespace precast::data {
 
+std::int64_t samples_of_pass(std::uint64_t samples, const LoaderOptions& options, int world,
+                             int rank) {
+  const auto all = static_cast<std::int64_t>(samples);
+  if (options.drop_last) {
+    // Every rank runs the number of steps for which the rank with the fewest samples has batches.
+    return all / world / options.batch_size * options.batch_size;
+  }
+  return (all - rank + world - 1) / world;
+}
+
+std::int64_t batches_of_pass(std::uint64_t samples, const LoaderOptions& options, int world,
+                             int rank) {
+  const std::int64_t size = options.batch_size;
+  return (samples_of_pass(samples, options, world, rank) + size - 1) / size;
+}
+
 Loader::Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options)
     : shared_(std::make_unique<Shared>(reader, pipeline, std::move(options))) {}
 
@@ -33,18 +49,16 @@ bool Loader::ready() const {
   return !pass_ || pass_->ready();
 }
 
+bool Loader::wait_for(std::chrono::milliseconds limit) {
+  return !pass_ || pass_->wait_for(limit);
+}
+
 std::int64_t Loader::batches(int world, int rank) const {
-  const std::int64_t size = shared_->options.batch_size;
-  return (samples(world, rank) + size - 1) / size;
+  return batches_of_pass(shared_->order->size(), shared_->options, world, rank);
 }
 
 std::int64_t Loader::samples(int world, int rank) const {
-  const auto all = static_cast<std::int64_t>(shared_->order->size());
-  if (shared_->options.drop_last) {
-    // Every rank takes the number of steps that the shortest one can take.
-    return all / world / shared_->options.batch_size * shared_->options.batch_size;
-  }
-  return (all - rank + world - 1) / world;
+  return samples_of_pass(shared_->order->size(), shared_->options, world, rank);
 }
 
 double Loader::seconds_waited() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,7 +23,7 @@ class BetonReader;
 
 /// What happens to a sample that cannot be decoded.
 enum class OnCorrupt {
-  /// The batch that it belongs to fails with an error.
+  /// Its batch fails with an error.
   fail,
   /// It is replaced by the next intact sample of the file (replacements.h), whose id is in the
   /// batch.
@@ -47,8 +48,8 @@ struct LoaderOptions {
   int batches_ahead = 3;
   /// The order of the samples; null: as in the file.
   std::shared_ptr<const SampleOrder> order;
-  /// Leaves out the last, smaller batch (training), so that all ranks take the same number of
-  /// steps.
+  /// Whether to leave out the last, smaller batch, as in training, so that all ranks run the same
+  /// number of steps.
   bool drop_last = false;
   std::uint64_t seed = 0;
   /// Whether images are float32, normalised (for CPUs), or uint8 (for GPUs, which normalise
@@ -66,11 +67,20 @@ struct LoaderOptions {
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
 };
 
+/// Number of samples and batches of a whole pass of one rank. @param samples of the order. @{
+[[nodiscard]] PRECAST_API std::int64_t samples_of_pass(std::uint64_t samples,
+                                                       const LoaderOptions& options, int world,
+                                                       int rank);
+[[nodiscard]] PRECAST_API std::int64_t batches_of_pass(std::uint64_t samples,
+                                                       const LoaderOptions& options, int world,
+                                                       int rank);
+/// @}
+
 /// How one worker has spent its time so far, in seconds.
 struct WorkerStatistics {
   /// Time not spent waiting for a batch to be opened.
   double busy = 0;
-  /// Time spent waiting because all batches ahead were full, so the consumer is the slower part.
+  /// Time spent waiting because all batches ahead were full, that is, the consumer is slower.
   double waiting = 0;
   /// CPU time. If it is much less than `busy`, the worker waited for the disk or for a core.
   double cpu = 0;
@@ -80,10 +90,10 @@ struct LoaderStatistics {
   /// One per worker.
   std::vector<WorkerStatistics> workers;
   std::int64_t samples = 0;
-  /// Bytes of the blobs that samples were made from.
+  /// Bytes of the blobs from which samples were made.
   std::uint64_t stored_bytes = 0;
-  /// With on_disk access, or from a server: bytes read, how often and for how many seconds in total
-  /// workers waited for one of these reads, and peak memory of the pages.
+  /// With on_disk access, or from a server: bytes read, number and total seconds of the waits of
+  /// workers for these reads, and peak memory of the pages.
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
@@ -93,9 +103,9 @@ struct LoaderStatistics {
 };
 
 /// Reads batches of a .beton file with worker threads. Threads take their samples from a shared
-/// counter, across the boundaries of batches, so none waits for a slower one. The batches' content
-/// depends only on the seed, the epoch and the order, not on the threads. Use a loader from one
-/// thread only.
+/// counter, across the boundaries of batches, so none waits for a slower one. The content of the
+/// batches depends only on the seed, the epoch and the order, not on the threads. Use a loader from
+/// one thread only.
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option
@@ -103,19 +113,23 @@ class PRECAST_API Loader {
   Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
-  /// Stops and joins the workers, also in the middle of a pass.
+  /// Stops and joins the workers, even in the middle of a pass.
   ~Loader();
 
   /// Starts a pass and cancels one that is still running. @throws DeviceError if a worker cannot be
   /// started, ConfigError if cache_bytes is too small for one page; then there is no pass.
   void begin_epoch(const EpochRequest& request);
   /// Returns the next batch in order, or nothing at the end of the pass.
-  /// @throws DataError naming file and sample if a sample of that batch is damaged, or, if damaged
-  /// samples are replaced, if all samples of the file are; ConfigError for an intact sample that
-  /// does not fit its output (larger than pad_to), which is never replaced. The pass is then over.
+  /// @throws DataError naming file and sample if a sample of that batch is damaged (if damaged
+  /// samples are replaced: only if all samples of the file are damaged); ConfigError for an intact
+  /// sample that does not fit its output (larger than pad_to), which is never replaced. Both end
+  /// the pass.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return at once.
   [[nodiscard]] bool ready() const;
+  /// Waits until next() would return at once, but not longer than `limit`: for consumers that have
+  /// to notice signals meanwhile. @return whether next() would return at once.
+  bool wait_for(std::chrono::milliseconds limit);
 
   /// Number of batches and samples of a whole pass of one rank.
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;

@@ -55,8 +55,8 @@ std::string MemoryPlan::text() const {
                       size_text(metadata), size_text(order));
   if (unbounded > 0) {
     line += fmt::format(
-        "; {} of the batches is reserved in each row for the largest bytes and array values of the "
-        "file: pad_to limits it",
+        "; {} of the batches is for values of varying size, because each row has room for the "
+        "largest value in the file: pad_to limits it",
         size_text(unbounded));
   }
   if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));

@@ -23,8 +23,8 @@ struct PRECAST_API MemoryPlan {
   std::uint64_t cache = 0;
   /// Batches in the ring, and one held by the consumer.
   std::uint64_t batches = 0;
-  /// Part of `batches` for values of unlimited size (no pad_to): each has room for the largest in
-  /// the file.
+  /// Part of `batches` for values of unlimited size (without pad_to): each has room for the largest
+  /// value in the file.
   std::uint64_t unbounded = 0;
   /// Whether the batches are page-locked.
   bool batches_locked = false;
@@ -35,7 +35,7 @@ struct PRECAST_API MemoryPlan {
   /// Checkpoints inside JPEGs, if they are kept.
   std::uint64_t index = 0;
 
-  /// All memory of this process alone: everything but `mapped`.
+  /// All memory that belongs to this process alone: everything except `mapped`.
   [[nodiscard]] std::uint64_t own() const {
     return metadata + cache + batches + decoders + order + index;
   }

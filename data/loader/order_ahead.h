@@ -11,7 +11,8 @@
 namespace precast::data {
 
 /// Prepares the next epoch's order while the current one runs: shuffling a million samples takes
-/// 0.1 to 0.3 s, during which a GPU would wait. Small orders are made on request. Not thread-safe.
+/// 0.1 to 0.3 s, during which a GPU would wait. Small orders are made when they are needed. Not
+/// thread-safe.
 class PRECAST_API OrderAhead {
  public:
   /// Borrows `order`. @param large orders of at least this many positions are made ahead.

@@ -65,7 +65,7 @@ std::vector<std::uint64_t> first_extents(const BetonReader& reader, std::size_t 
   return extents;
 }
 
-/// Finds one output's field and fills in what follows from it.
+/// Finds the field of one output, and sets the output's properties that follow from it.
 class Resolver {
  public:
   Resolver(const BetonReader& reader, bool normalize) : reader_(reader), normalize_(normalize) {}
@@ -180,7 +180,7 @@ class Resolver {
         type == ElementType::f64) {
       return true;
     }
-    return fail(spec, "convert: a number comes out as i32, i64, f32 or f64");
+    return fail(spec, "convert: a number can be converted only to i32, i64, f32 or f64");
   }
 
   /// @return whether batches can hold the field.
@@ -270,7 +270,7 @@ class Resolver {
     output.type = pipeline.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
     if (output.type == ElementType::i32 || output.type == ElementType::i64 ||
         output.type == ElementType::f64) {
-      return fail(spec, "convert: an image comes out as u8, f32, f16 or bf16");
+      return fail(spec, "convert: an image can be converted only to u8, f32, f16 or bf16");
     }
     image.channels_first = pipeline.channels_first && (chosen || normalize_);
     if (chosen ? pipeline.normalized : normalize_)
@@ -294,7 +294,7 @@ class Resolver {
     output.type = spec.type.value_or(ElementType::u8);
     if (plane && !grey) mask.sides.assign(info.shape.begin(), info.shape.end());
     if (output.type == ElementType::f16 || output.type == ElementType::bf16) {
-      return fail(spec, "convert: a mask comes out as u8, i32, i64, f32 or f64");
+      return fail(spec, "convert: a mask can be converted only to u8, i32, i64, f32 or f64");
     }
     const auto image = std::ranges::find(specs, spec.geometry_of, &OutputSpec::name);
     if (image == specs.end() || !find(*image, image->field, mask.image_field)) return false;

@@ -25,7 +25,7 @@ struct ImageOutput {
   std::shared_ptr<const Normalize> normalize = {};
 };
 
-/// A mask: it takes the same crop, flip and moves as its image.
+/// A mask: the same crop, flip and moves are applied to it as to its image.
 struct MaskOutput {
   /// The pipeline and view of the image that the mask belongs to.
   ImagePipeline pipeline = {};
@@ -70,10 +70,10 @@ struct ShapedOutput {
   enum class Size {
     /// Values are padded to `shape`.
     padded,
-    /// All values have this shape; others are an error. Pixels without pad_to.
+    /// All values must have this shape. Used for pixels without pad_to.
     exact,
     /// Values are flattened, [N, elements], and padded to the largest of each batch; `shape` is the
-    /// number of elements of the largest value in the file. Ragged arrays without pad_to.
+    /// number of elements of the largest value in the file. Used for ragged arrays without pad_to.
     packed,
   };
   std::vector<std::int64_t> shape;
@@ -117,7 +117,8 @@ template <typename Kind>
 /// for each field that batches can hold; in a file with image fields, fields of bytes, JSON and
 /// with a tag are left out; in a file without image fields, pixels of u8 go through the pipeline
 /// for images.
-/// @param normalize the type of images for which the pipeline sets none: float32 normalised, or u8.
+/// @param normalize for images whose pipeline sets no type: float32 normalised if true, otherwise
+/// u8.
 /// @throws ConfigError listing everything that does not fit the file.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,

@@ -17,8 +17,8 @@
 namespace precast::data {
 namespace {
 
-/// The most samples that a worker takes at once, if batches are large: so quick samples (40 us) are
-/// not slowed down by the counter that all threads share.
+/// The maximum number of samples that a worker takes at once, if batches are large. Samples that
+/// are decoded quickly (40 us) are thus not slowed down by the counter that all threads share.
 constexpr std::int64_t kLongestRun = 8;
 
 std::int64_t run_length(const LoaderOptions& options) {
@@ -176,7 +176,7 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
       slot.fail(index);
     }
   }
-  // Non-temporal stores are not ordered with the counter's.
+  // Non-temporal stores are not ordered with the stores to the counter.
   if (layout_.streamed()) hwy::FlushStream();
   slot.finish(end - first);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -56,10 +57,14 @@ class Loader::Pass {
   Pass& operator=(const Pass&) = delete;
   ~Pass();
 
-  /// Starts the workers. Not done in the constructor: if a thread cannot be started, only the
-  /// destructor of a complete object ends those that already run. @throws DeviceError
+  /// Starts the workers. This is not done in the constructor because, if a thread cannot be
+  /// started, only the destructor of a complete object ends the threads that already run. @throws
+  /// DeviceError
   void start();
   [[nodiscard]] bool ready() { return ring_.ready(); }
+  bool wait_for(std::chrono::milliseconds limit) {
+    return ring_.wait(std::chrono::steady_clock::now() + limit, shared_.seconds_waited);
+  }
   std::optional<HostBatch> next();
 
  private:

@@ -59,7 +59,7 @@ Pixels PixelSteps::run(Pixels image, const SamplePlace& place,
 }
 
 std::span<std::byte> PixelSteps::scratch(std::size_t bytes) {
-  // Grows in the first samples of a pass and then stays.
+  // Grows during the first samples of a pass and then keeps its size.
   if (scratch_.size() < bytes + kAlignment) scratch_.resize(bytes + kAlignment);
   void* start = scratch_.data();
   std::size_t left = scratch_.size();

@@ -14,8 +14,8 @@
 namespace precast::data {
 
 /// Makes the random choices and runs the transforms of one image pipeline. All choices are
-/// functions of seed, view and place, so they are the same for an image and for its mask. Keeps
-/// scratch memory: use one per thread.
+/// functions of seed, view and SamplePlace, so they are the same for an image and for its mask.
+/// Keeps scratch memory: use one per thread.
 class PRECAST_API PixelSteps {
  public:
   /// Borrows `pipeline`. @param view part of the key of the output's random numbers; empty: they
@@ -24,9 +24,9 @@ class PRECAST_API PixelSteps {
 
   [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
   [[nodiscard]] bool flipped(const SamplePlace& place) const;
-  /// The largest number of values that the pixels have before, between or after the steps.
+  /// The largest number of values of the pixels before, between or after the steps.
   [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
-  /// @param image has room for room() values. @param mask_fill set for a mask; only steps that move
+  /// @param image memory for room() values. @param mask_fill set for a mask; only steps that move
   /// pixels then run. @return the resulting pixels, at the start of `image`.
   Pixels run(Pixels image, const SamplePlace& place, std::optional<std::uint8_t> mask_fill);
 

@@ -47,7 +47,7 @@ class PRECAST_API Replacements {
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, ReplacedSample> replaced_;
-  /// For samples that a search has skipped: the next intact one.
+  /// For each sample that a search has skipped, the next intact one.
   std::map<std::uint64_t, std::uint64_t> next_sound_;
   bool none_is_sound_ = false;
 };

@@ -29,11 +29,11 @@ class BetonReader;
                                          const std::vector<std::size_t>& fields,
                                          std::uint64_t sample);
 
-/// Bytes of a file that is not mapped, read on request and not ahead. Owns them.
+/// Bytes of a file that is not mapped, read when they are requested and not ahead. Owns the bytes.
 class DirectWindow {
  public:
   /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty
-  /// one where the file is mapped. @throws IoError, DataError as DiskFile
+  /// window if the file is mapped. @throws IoError, DataError as DiskFile
   [[nodiscard]] FileWindow read(const BetonReader& reader, const FileRange& range);
 
  private:

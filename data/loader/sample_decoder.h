@@ -16,9 +16,9 @@ namespace precast::data {
 
 struct ImageRecord;
 
-/// Converts one stored image into what the model sees: crop, decode of just the crop, resize fused
-/// with flip, transforms, type and layout. Keeps its decompressor and scratch memory between calls:
-/// use one per thread and output.
+/// Converts one stored image into the model's input: chooses the crop, decodes only the crop,
+/// resizes and flips it in one step, applies the transforms, and converts type and layout. Keeps
+/// its decompressor and scratch memory between calls: use one per thread and output.
 class PRECAST_API SampleDecoder {
  public:
   /// Borrows the pipeline and the index, which outlive the decoder. @param view see PixelSteps.

@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// @throws DataError if a To cannot hold it: integers do not wrap, and NaN is not an integer.
+/// @throws DataError if a To cannot represent it: integers do not wrap, and NaN is not an integer.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;
@@ -33,7 +33,7 @@ To whole(From value) {
 }
 
 /// Writes `value` as `type`; `out` may have any alignment. @throws DataError for a number that the
-/// type cannot hold.
+/// type cannot represent.
 template <typename T>
 void store_as(std::byte* out, ElementType type, T value) {
   switch (type) {

@@ -27,8 +27,8 @@ class SampleReader {
   void set_window(const FileWindow& window) { window_ = window; }
   /// @param layout of the outputs. @param memory a batch's memory, of layout.bytes().
   /// @throws DataError naming file, sample and field if something is damaged; ConfigError if a
-  /// value is intact but does not fit the outputs: larger than pad_to, of another size than the
-  /// first one, a mask of another size than its image.
+  /// value is intact but does not fit the outputs: it is larger than pad_to, differs in
+  /// size from the first one, or is a mask whose size differs from its image's.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
             std::byte* memory);
 
@@ -38,7 +38,7 @@ class SampleReader {
     std::unique_ptr<SampleDecoder> image;
     std::unique_ptr<MaskDecoder> mask;
   };
-  /// One output of one sample, and where its value goes.
+  /// One output of one sample, and the place of its value.
   struct Item {
     const Output& output;
     Decoders& decoders;

@@ -17,9 +17,10 @@
 
 namespace precast::data {
 
-/// One stream of batches for several models in one process: decoded once, delivered to all in the
-/// same order. `T` is HostBatch over a Loader, or Batch over a BatchSource; copying it must be
-/// cheap and share its memory, which consumers therefore must not modify.
+/// One stream of batches for several models in one process: each batch is decoded once and
+/// delivered to all of them in the same order. `T` is HostBatch over a Loader, or Batch over a
+/// BatchSource; copying it must be cheap and share its memory, which consumers therefore must not
+/// modify.
 ///
 /// The first consumer that needs the next batch requests it from the source, in its own thread. A
 /// batch is kept until the slowest consumer has taken it, and the fastest is at most `capacity`

@@ -17,7 +17,7 @@ namespace {
 /// More names than this are not all listed in a message.
 constexpr std::size_t kMostSuggested = 30;
 
-/// What may have happened where the classes differ.
+/// The likely cause of a difference between the classes.
 std::string cause_of(const std::vector<std::string>& train, const std::vector<std::string>& val) {
   const std::set<std::string_view> known(train.begin(), train.end());
   const auto other =
@@ -26,7 +26,7 @@ std::string cause_of(const std::vector<std::string>& train, const std::vector<st
   return val.size() < train.size()
              ? fmt::format("it has {} of the {} classes, and numbers them separately", val.size(),
                            train.size())
-             : "the same names in another order";
+             : "the same names in a different order";
 }
 
 }  // namespace

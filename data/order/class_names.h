@@ -35,7 +35,7 @@ class Members;
 [[nodiscard]] PRECAST_API std::set<std::int64_t> labels_of(const BetonReader& reader,
                                                            std::size_t field,
                                                            const Members& samples);
-/// The elements of `all` that are not in `present`, ascending.
+/// The elements of `all` that are not in `present`, in ascending order.
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> absent_labels(
     const std::set<std::int64_t>& all, const std::set<std::int64_t>& present);
 

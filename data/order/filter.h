@@ -32,9 +32,9 @@ class PRECAST_API SampleFilter {
   SampleFilter& operator=(const SampleFilter&) = delete;
   ~SampleFilter();
 
-  /// Returns the samples from `first` to `end` - 1 that match, ascending. @throws ConfigError if
-  /// the expression names something that does not exist or is not a number, or a class that the
-  /// file does not name; the message suggests the nearest name.
+  /// Returns the samples from `first` to `end` - 1 that match, in ascending order. @throws
+  /// ConfigError if the expression names something that does not exist or is not a number, or a
+  /// class that the file does not name; the message suggests the nearest name.
   [[nodiscard]] std::vector<std::uint64_t> select(const BetonReader& reader, std::uint64_t first,
                                                   std::uint64_t end) const;
 

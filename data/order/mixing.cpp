@@ -30,7 +30,8 @@ ClassMixing class_mixing(std::span<const std::int64_t> labels, std::uint64_t bat
   }
   mixing.classes_per_batch /= static_cast<double>(batches);
 
-  // A class is missing in a batch with the probability that all are drawn from the others.
+  // The probability that a class is missing in a batch is the probability that all samples are
+  // drawn from the other classes.
   const auto all = static_cast<double>(labels.size());
   const auto drawn = static_cast<double>(batch_size);
   for (const auto& [label, count] : counts) {

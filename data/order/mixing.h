@@ -9,9 +9,9 @@ namespace precast::data {
 
 /// How well an order mixes the classes.
 struct ClassMixing {
-  /// Mean number of different classes in a whole batch.
+  /// Mean number of different classes in a complete batch.
   double classes_per_batch = 0;
-  /// The expected value of the same for a uniformly random order of these labels.
+  /// The expected value of this mean for a uniformly random order of these labels.
   double of_random = 0;
   /// 1: mixed as well as a random order; near 0: batches contain few classes.
   [[nodiscard]] double ratio() const { return classes_per_batch / of_random; }

@@ -14,8 +14,8 @@ namespace precast::data {
 class BetonReader;
 
 /// Determines which sample is at each position of an epoch, over all ranks: position p belongs to
-/// rank p % world. The result of ids() depends on its arguments and on what the order was made
-/// from, never on ranks, threads or restarts. Const and thread-safe.
+/// rank p % world. The result of ids() depends only on its arguments and on the inputs from which
+/// the order was made, not on ranks, threads or restarts. Const and thread-safe.
 class PRECAST_API SampleOrder {
  public:
   virtual ~SampleOrder();
@@ -24,7 +24,7 @@ class PRECAST_API SampleOrder {
   /// The sample at each position, [size()].
   [[nodiscard]] virtual std::vector<std::uint64_t> ids(std::uint64_t seed,
                                                        std::int64_t epoch) const = 0;
-  /// Bytes that the order itself holds, in addition to what ids() returns.
+  /// Memory of the order itself in bytes, in addition to the result of ids().
   [[nodiscard]] virtual std::uint64_t memory_bytes() const { return 0; }
 };
 
@@ -53,7 +53,7 @@ struct OrderOptions {
 [[nodiscard]] PRECAST_API Members choose_members(const BetonReader& reader,
                                                  const OrderOptions& options);
 
-/// What an order is made from. `reader` must outlive the construction, not the order.
+/// The inputs from which an order is made. `reader` must exist only during the construction.
 struct OrderInputs {
   const BetonReader& reader;
   const OrderOptions& options;

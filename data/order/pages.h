@@ -18,8 +18,9 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 /// start of the file, or kNoPage.
 [[nodiscard]] PRECAST_API std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample);
 
-/// The page of each of these samples: of one file page_of(), of several files that of their merge
-/// (merged_pages()), so that an order by pages does not depend on how a dataset is stored.
+/// The page of each of these samples. For one file, it is page_of(); for several files, the page in
+/// the merged file (merged_pages()), so that an order by pages does not depend on how a dataset is
+/// stored.
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> pages_of(const BetonReader& reader,
                                                               const Members& members);
 
@@ -28,8 +29,8 @@ inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 
 /// The number of pages, of `page_bytes` bytes each, that quasi_random keeps open at once.
 /// @param window "auto": 2 x batch_size pages, or a quarter of `memory_bytes` where that is less;
-/// "ffcv": 2 x batch_size pages; or a number of MiB. At least 1. @throws ConfigError for another
-/// text.
+/// "ffcv": 2 x batch_size pages; or a number of MiB. At least 1. @throws ConfigError for any
+/// other string.
 [[nodiscard]] PRECAST_API std::uint64_t window_pages(std::string_view window,
                                                      std::int64_t batch_size,
                                                      std::uint64_t page_bytes,

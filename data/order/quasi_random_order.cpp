@@ -63,7 +63,7 @@ class QuasiRandomOrder final : public SampleOrder {
   }
 
  private:
-  /// What is left of an open page.
+  /// The remaining samples of an open page.
   struct Open {
     std::uint64_t next;
     std::uint64_t end;

@@ -11,11 +11,12 @@
 
 namespace precast::data {
 
-/// A decimal number; nothing if the text is empty or contains anything else.
+/// A decimal number; nothing if the string is empty or contains anything else.
 [[nodiscard]] std::optional<std::uint64_t> parse_count(std::string_view text);
 
-/// A list of samples of a dataset of `size`: on each line a number, counted from 0, or a range A:B,
-/// which ends before B, in any order. Empty lines, and what follows a #, are skipped.
+/// A list of samples of a dataset with `size` samples. Each line is a number, counted from 0, or a
+/// range A:B, which ends before B; lines may be in any order. Empty lines and comments after a #
+/// are skipped.
 /// @param file its name, and @param place the dataset, for messages. @throws ConfigError naming
 /// file and line for any other text, a number that is not below `size`, and a sample that is listed
 /// twice; naming the file if it lists no sample.

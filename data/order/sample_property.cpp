@@ -21,7 +21,7 @@ bool is_number(const FieldInfo& field) {
   return field.type == FieldType::integer || field.type == FieldType::floating;
 }
 
-/// All that an expression can name in this file.
+/// All names that an expression can use for this file.
 std::vector<std::string> names_of(const BetonReader& reader) {
   std::vector<std::string> names;
   for (const FieldInfo& field : reader.fields()) {

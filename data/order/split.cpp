@@ -18,7 +18,7 @@ std::vector<std::vector<std::uint64_t>> split_stratified(std::span<const std::in
   std::vector<std::uint64_t> line = random_permutation(total, seed, 0, RandomUse::split);
   std::ranges::stable_sort(line, {}, [&](std::uint64_t i) { return classes[i]; });
 
-  // The next item is assigned to the part that is furthest behind its share.
+  // The next item is assigned to the part that is furthest behind its target size.
   std::vector<std::vector<std::uint64_t>> parts(sizes.size());
   for (std::uint64_t place = 0; place < total; ++place) {
     std::size_t neediest = 0;

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// The samples that are used, by ascending number in the file.
+/// The samples that are used, in ascending order of their numbers in the file.
 class PRECAST_API Members {
  public:
   /// All from `first` to `end` - 1.
@@ -39,10 +39,10 @@ inline constexpr const char* kSubsetForms =
 
 /// Chooses a part of `size` samples: "" all; "N" the first N; "A:B" those from A to B - 1 (if A or
 /// B is left out, the dataset's start or end); "random:N" N samples drawn at random without
-/// replacement, "random:N:SEED" another draw (SEED is 0 if left out). A draw depends on `size`, N
-/// and SEED alone, not on training.seed: so it is the same on all ranks, in resumed runs and in
-/// runs with different seeds; a smaller N gives a subset of the samples of a larger N. "@FILE"
-/// takes the samples that a file lists (read_sample_list() in sample_list.h).
+/// replacement, "random:N:SEED" another draw (SEED is 0 if left out). A draw depends only on
+/// `size`, N and SEED, not on training.seed. It is therefore the same on all ranks, in resumed runs
+/// and in runs with different seeds. A smaller N selects a subset of the samples of a larger N.
+/// "@FILE" takes the samples that a file lists (read_sample_list() in sample_list.h).
 /// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);

@@ -11,16 +11,16 @@ namespace precast::data {
 struct WeightedOptions {
   /// The weight of each class, or empty.
   std::vector<double> weights;
-  /// Name of a float field that holds each sample's weight, or "".
+  /// Name of a float field with each sample's weight, or "".
   std::string weight_field;
 
   void options(Schema& schema);
 };
 
-/// An order of as many draws as samples, with replacement; the probability of each sample is
-/// proportional to its weight: options.weights[label], or its value in options.weight_field. Alias
-/// method (Vose, 1991): holds 12 bytes per sample. @throws ConfigError if weights are missing,
-/// negative, not finite or all 0.
+/// An order in which samples are drawn with replacement, as many draws as there are samples; the
+/// probability of each sample is proportional to its weight: options.weights[label], or its value
+/// in options.weight_field. Alias method (Vose, 1991): holds 12 bytes per sample. @throws
+/// ConfigError if weights are missing, negative, not finite or all 0.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
                                                                const WeightedOptions& options);
 

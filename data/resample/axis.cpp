@@ -7,7 +7,7 @@
 namespace precast::data {
 namespace {
 
-/// OpenCV leaves out parts of a source pixel smaller than this.
+/// OpenCV ignores parts of a source pixel that are smaller than this.
 constexpr double kNegligible = 1e-3;
 
 /// Source pixels per output. Two divisions, as OpenCV computes it: source / outputs differs in the
@@ -17,8 +17,8 @@ double scale_of(int source, int outputs) {
   return 1.0 / inverse;
 }
 
-// The standard functions are not inlined here, and their calls would take as long as the rest of a
-// plan.
+// Used because the standard functions are not inlined here, and calling them would take as long as
+// the rest of a plan.
 int floor_of(double value) {
   const auto cut = static_cast<int>(value);
   return cut - static_cast<int>(cut > value);

@@ -19,8 +19,8 @@ struct WeightedAxis {
   std::vector<int> start;
   std::vector<float> weight;
 
-  /// Plans the average over each output's part of the source, like OpenCV's INTER_AREA if no axis
-  /// grows.
+  /// Plans the average over the part of the source that each output covers, like OpenCV's
+  /// INTER_AREA if no axis grows.
   void plan_area(int source, int outputs);
   /// Plans a triangle filter as wide as two outputs, and at least as wide as two source pixels.
   void plan_triangle(int source, int outputs);

@@ -81,7 +81,7 @@ inline constexpr std::size_t kRowMultiple = 32;
 void blend_rows(const std::int16_t* upper, const std::int16_t* lower, int first, int second,
                 std::size_t count, std::uint8_t* out);
 
-/// Copies whole cache lines with non-temporal stores. @param out aligned to a line.
+/// Copies complete cache lines with non-temporal stores. @param out aligned to a line.
 void stream_lines(const std::byte* in, std::size_t lines, std::byte* out);
 inline constexpr std::size_t kCacheLine = 64;
 

@@ -18,7 +18,8 @@
 namespace precast::data {
 namespace {
 
-/// Above this, taps are added up in floating point: truncated products would add up to a level.
+/// For larger numbers of taps, floating point is used, because the errors of truncated products
+/// would add up to one level.
 constexpr int kMostFixedTaps = 32;
 
 std::size_t rounded_up(std::size_t value, std::size_t multiple) {
@@ -270,7 +271,8 @@ bool Resizer::prefers_planes(int height, int width, int out_height, int out_widt
   constexpr int kMostShrinking = 4;
   if (height > kMostShrinking * out_height || width > kMostShrinking * out_width) return false;
   if (height == out_height && width == out_width) return false;
-  // Interleaving the outputs of two taps takes longer than not interleaving the source saves.
+  // With two taps, interleaving the outputs takes longer than is saved by not interleaving the
+  // source.
   if (has_two_taps(height, width, out_height, out_width, filter)) return false;
   return plane_layout().outputs > 4 || width <= out_width * 3 / 2;
 }

@@ -13,10 +13,10 @@ namespace precast::data {
 
 /// How an image is resized.
 enum class ResizeFilter {
-  /// OpenCV's INTER_AREA, which is what FFCV does when it writes and when it reads: the true area
-  /// average where no axis grows, else two taps on both axes (corner-aligned; an axis that shrinks
-  /// is then only sampled). Equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp) with two taps,
-  /// else within 1 level of it.
+  /// OpenCV's INTER_AREA, which FFCV uses when it writes and when it reads: the true area average
+  /// if no axis grows, otherwise two taps on both axes (corner-aligned; an axis that shrinks is
+  /// then only sampled). Equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp) with two taps, else
+  /// within 1 level of it.
   area,
   /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
   /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.

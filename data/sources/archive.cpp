@@ -36,8 +36,8 @@ std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
   return out;
 }
 
-/// Reads a member of a zip file, at most as many bytes as its entry announces: a small member can
-/// expand to terabytes.
+/// Reads a member of a zip file, but not more bytes than its entry states, because a small member
+/// can expand to terabytes.
 std::vector<std::byte> read_whole(archive* reader, archive_entry& entry, const std::string& place) {
   const auto announced = static_cast<std::uint64_t>(archive_entry_size(&entry));
   std::vector<std::byte> bytes = read_entry(reader, announced, place, "zip");

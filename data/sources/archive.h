@@ -18,7 +18,7 @@ struct FreeArchive {
 };
 using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
 
-/// True if the file's first bytes are gzip's.
+/// True if the file begins like a gzip file.
 [[nodiscard]] bool is_gzip(std::span<const std::byte> file);
 
 /// Returns the first `max_bytes` of a file, or all of a shorter one; for a .gz file, those of its
@@ -28,8 +28,8 @@ using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
                                                        std::uint64_t max_bytes);
 
 /// The bytes of a member of a zip archive, uncompressed and checked against their CRC. @param place
-/// names the archive in messages. @throws DataError for a damaged archive, or one without that
-/// member.
+/// names the archive in messages. @throws DataError for a damaged archive, or an archive without
+/// that member.
 [[nodiscard]] std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
                                                   const std::string& member,
                                                   const std::string& place);

@@ -69,7 +69,7 @@ std::vector<std::string> expand_braces(std::string_view pattern) {
 }
 
 std::vector<std::filesystem::path> source_paths(const std::filesystem::path& source) {
-  // A pattern can be longer than a file's name may be.
+  // A pattern can be longer than the maximum length of a file name.
   std::error_code unknown;
   if (std::filesystem::exists(source, unknown)) return {source};
   const std::vector<std::string> names = expand_braces(source.string());

@@ -9,9 +9,9 @@
 
 namespace precast::data {
 
-/// Expands a WebDataset pattern to names, as a shell does: `{000..127}` counts, with as many digits
-/// as its first number has, and `{train,val}` lists. Several groups give all combinations, the last
-/// one changing fastest. A name without braces stands for itself.
+/// Expands a WebDataset pattern to names, as a shell does: `{000..127}` counts, with the number of
+/// digits of its first number, and `{train,val}` lists names. Several groups are expanded to all
+/// combinations, in which the last group changes fastest. A name without braces is not changed.
 /// @throws ConfigError for a brace that is not closed, a group of another form, and more than a
 /// million names.
 [[nodiscard]] PRECAST_API std::vector<std::string> expand_braces(std::string_view pattern);

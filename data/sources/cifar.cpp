@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr int kSidePx = 32;
 constexpr std::size_t kPlaneBytes = std::size_t{kSidePx} * kSidePx;
 
-/// What differs between the two datasets.
+/// The differences between the two datasets.
 struct Variant {
   int classes;
   std::size_t label_at;
@@ -123,7 +123,7 @@ class CifarSource final : public Source {
 
   Variant variant_ = kCifar10;
   std::vector<std::unique_ptr<MappedFile>> files_;
-  /// Number of the first sample of each file, and of one past the last.
+  /// Number of the first sample of each file, and the number of all samples.
   std::vector<std::uint64_t> starts_ = {0};
 };
 

@@ -25,12 +25,13 @@ struct ClassFiles {
   LeftOutFiles skipped;
 };
 
-/// Whether a name has an extension that torchvision's ImageFolder accepts, or that of a GIF.
+/// Whether a name has an extension that torchvision's ImageFolder accepts, or the extension of a
+/// GIF.
 [[nodiscard]] PRECAST_API bool is_image_name(std::string_view path);
-/// Whether the file, or a folder that it is in, has a name that begins with a dot.
+/// Whether the name of the file, or of a folder that contains it, begins with a dot.
 [[nodiscard]] bool is_hidden(std::string_view path);
-/// Whether the file is not read, because it is hidden or not named as an image; it is then added to
-/// `left_out`.
+/// Whether the file is not read, because it is hidden or does not have the name of an image. If so,
+/// it is added to `left_out`.
 [[nodiscard]] bool leave_out(const std::string& path, LeftOutFiles& left_out);
 
 /// Arranges classes and order like torchvision's ImageFolder: classes are the sorted names of the

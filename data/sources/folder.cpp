@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper nesting means a link that leads back into its own folder.
+/// Deeper nesting means that a link points back to one of its parent folders.
 constexpr int kMaxDepth = 32;
 
 class FolderSource final : public Source {

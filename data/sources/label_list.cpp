@@ -45,7 +45,7 @@ Words words_of(std::string_view line) {
   }
 }
 
-/// Lines with words in them, which view `file`.
+/// The lines that contain words, as views of `file`.
 std::vector<Line> lines_of(const MappedFile& file) {
   std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -205,7 +205,7 @@ class ListArranger {
     }
   }
 
-  /// A word that is a class's name takes precedence over a place in the list of classes.
+  /// A word that is a class's name takes precedence over a position in the list of classes.
   std::string_view class_of(std::string_view word, std::size_t line) const {
     if (known_.contains(word)) return word;
     std::uint64_t number = 0;

@@ -42,7 +42,8 @@ inline constexpr const char* kClassesHelp =
     "set). A split that lacks some classes then has the same labels as the other splits; numbers "
     "in a list of labels are line numbers of this file, from 1";
 
-/// Assigns classes to images by a list, if folders do not give them. It is one of:
+/// Assigns classes to images by a list, for images that are not in class folders. The list is one
+/// of:
 ///
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
 /// - lines of a name and a class, separated by blanks, a tab or a comma; folders and extensions of
@@ -64,9 +65,10 @@ inline constexpr const char* kClassesHelp =
 
 /// Options of sources of image files.
 struct PRECAST_API ImageListOptions {
-  /// A list of the images' classes; empty: each folder is a class.
+  /// A file with the images' classes; empty: each folder is a class.
   std::string labels;
-  /// All classes, as read_classes(): a split that lacks some of them gets the labels of the others.
+  /// All classes, as for read_classes(), so that a split that lacks some of them has the same
+  /// labels as the other splits.
   std::string classes;
 
   void options(Schema& schema);

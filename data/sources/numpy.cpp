@@ -57,7 +57,7 @@ double half(std::uint16_t bits) {
          (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25));
 }
 
-/// An array, a row of which belongs to each sample.
+/// An array with one row per sample.
 struct Column {
   std::string name;
   NpyView array;
@@ -273,9 +273,10 @@ void NumpyOptions::options(Schema& schema) {
 
 std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {
   if (!options.labels.empty() && path.extension() != kEnding) {
-    throw ConfigError(fmt::format(
-        "{}: expected no --labels, got {}: an .npz has its labels as an array. Name it 'labels'",
-        path.string(), options.labels));
+    throw ConfigError(
+        fmt::format("{}: expected no --labels, got {}: the labels of an .npz are one of its "
+                    "arrays. Name that array 'labels'",
+                    path.string(), options.labels));
   }
   return std::make_unique<NumpySource>(path, options);
 }

@@ -26,14 +26,15 @@ struct PRECAST_API NumpyOptions {
 /// | bytes (`S`), [n] | bytes, without the zeros at their end |
 /// | any other | ndarray of a sample's shape |
 ///
-/// Such an array is an image field if it is that of a .npy file, or is called image(s), img(s), x,
-/// x_... or ..._images.
+/// An array of the first kind is an image field if it is the array of a .npy file, or is called
+/// image(s), img(s), x, x_... or ..._images.
 ///
-/// The first image is called `image`, the first int called label(s), y, y_..., target(s) or
-/// ..._labels is called `label`, and both come first; others keep the first 16 characters of their
-/// names. The labels of `x_train.npy` are in y_train.npy, those of `train_images.npy` in
-/// train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in the file that `options` name.
-/// Files are mapped, compressed members of an .npz are unpacked into memory.
+/// The field of the first image is called `image`. The field of the first int array with the name
+/// label(s), y, y_..., target(s) or ..._labels is called `label`. These two come first; the others
+/// keep the first 16 characters of their names. The labels of `x_train.npy` are in y_train.npy,
+/// those of `train_images.npy` in train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in
+/// the file that `options` name. Files are mapped, compressed members of an .npz are unpacked into
+/// memory.
 /// @throws IoError; DataError naming the array; ConfigError for labels of an .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
                                                              const NumpyOptions& options);

@@ -37,12 +37,13 @@ std::string SourceRegistry::recognize(const std::filesystem::path& path) const {
 
 void register_sources(SourceRegistry& sources) {
   using Open = std::unique_ptr<Source> (*)(const std::filesystem::path&);
-  sources.add("beton", "another .beton file, to store it differently", is_beton,
+  sources.add("beton", "a .beton file, to store it differently", is_beton,
               static_cast<Open>(open_beton));
   sources.add("cifar",
               "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
               is_cifar, open_cifar);
-  sources.add(kShards, "a WebDataset shard, a folder of them, or a list as 'train-{000..127}.tar'",
+  sources.add(kShards,
+              "a WebDataset shard, a folder of them, or a list such as 'train-{000..127}.tar'",
               is_webdataset, open_webdataset);
   sources.add("folder",
               "a folder with one subfolder of images (JPEG, PNG, WebP) per class, or a folder of "
@@ -75,8 +76,9 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   }
   if (is_url(path.string())) {
     if (kind == "auto" || kind == "beton") return "beton";
-    throw ConfigError(fmt::format("{}: expected a .beton file on a server, got --source-kind {}",
-                                  shown_url(path.string()), kind));
+    throw ConfigError(
+        fmt::format("{}: expected a remote file to be a .beton file, got --source-kind {}",
+                    shown_url(path.string()), kind));
   }
   const std::vector<std::filesystem::path> paths = source_paths(path);
   if (paths.size() > 1) {

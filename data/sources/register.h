@@ -19,7 +19,7 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
   using Base = PartRegistry<Source, const std::filesystem::path&>;
 
  public:
-  /// Whether `path`, which exists, is of this kind, judged by its name and first bytes.
+  /// Whether `path`, which exists, is of this kind according to its name and first bytes.
   using Recognizer = std::function<bool(const std::filesystem::path& path)>;
 
   SourceRegistry() : Base("source") {}

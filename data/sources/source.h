@@ -20,8 +20,8 @@ struct SourceField {
   std::string type;
   /// Only for an ndarray or tensor.
   ArrayFormat array = {};
-  /// Only for a field of a .beton file: what its tag says beyond the type, and the arguments in the
-  /// descriptor of a custom field.
+  /// Only for a field of a .beton file: the information in its tag in addition to the type, and the
+  /// arguments in the descriptor of a custom field.
   FieldTag tag = {};
   std::vector<std::byte> arguments = {};
 };

@@ -45,7 +45,7 @@ std::optional<std::int64_t> parse_whole(std::string_view text) {
   return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
 }
 
-/// A float cannot keep whole numbers that it would round, nor the payload of a NaN.
+/// A float cannot represent whole numbers that it would round, or the payload of a NaN.
 std::optional<double> parse_float(std::string_view text) {
   if (text.find('(') != std::string_view::npos) return std::nullopt;
   if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
@@ -60,13 +60,13 @@ std::optional<double> parse_float(std::string_view text) {
 /// The type of a value in the list. Cells of delimited text have no type.
 enum class Form { cell, number, text, other };
 
-/// A row as texts. In .jsonl they are JSON documents, except that texts are without their quotes.
+/// A row as strings. In .jsonl, each is a JSON document, except that strings have no quotes.
 struct Row {
   std::vector<std::string> cells;
   std::vector<Form> forms;
 };
 
-/// Columns of texts that are class names unless the user says otherwise.
+/// Text columns that are class names unless the user says otherwise.
 constexpr std::string_view kClassColumns[] = {"label", "labels", "class", "target", "category"};
 
 /// The common properties of the values of a column.
@@ -79,7 +79,7 @@ class Column {
     floats_ = floats_ && numbers_ && parse_float(cell).has_value();
     images_ = images_ && texts_ && is_image_name(cell);
   }
-  /// Whether it has texts that are neither numbers nor images.
+  /// Whether it has strings that are neither numbers nor images.
   [[nodiscard]] bool has_texts() const { return texts_ && kind() == "bytes"; }
   [[nodiscard]] std::string kind() const {
     if (whole_) return "int";
@@ -152,7 +152,7 @@ class TableSource : public Source {
       labels_.emplace(name, static_cast<std::int64_t>(labels_.size()));
     fields_[class_at_].type = "int";
     class_field_ = fields_[class_at_].name;
-    // Fails here, before anything is written, if a class is missing in the list.
+    // If a class is missing in the list, this fails before anything is written.
     Row row;
     for (std::size_t i = 0; !options.classes.empty() && i < rows_.size(); ++i) {
       read_row(rows_[i], row);
@@ -163,7 +163,7 @@ class TableSource : public Source {
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  /// The column whose texts are class names, or kNone.
+  /// The column whose strings are class names, or kNone.
   [[nodiscard]] std::size_t class_column(const std::vector<std::string>& names,
                                          const TableOptions& options) const {
     const auto is_class = [&](std::size_t i) {
@@ -180,7 +180,7 @@ class TableSource : public Source {
       const auto i = static_cast<std::size_t>(at - names.begin());
       if (is_class(i)) return i;
       throw ConfigError(
-          fmt::format("class_column: expected a column of texts, got '{}', a column "
+          fmt::format("class_column: expected a text column, got '{}', a column "
                       "of kind {}",
                       options.class_column, fields_[i].type));
     }
@@ -198,7 +198,7 @@ class TableSource : public Source {
     return found;
   }
 
-  /// The sorted texts of a column. @throws DataError for an empty one
+  /// The sorted strings of a column. @throws DataError for an empty string
   [[nodiscard]] std::vector<std::string> texts_in(std::size_t column) const {
     std::set<std::string> texts;
     Row row;
@@ -211,7 +211,7 @@ class TableSource : public Source {
   }
   [[nodiscard]] DataError no_class(const std::string& row) const {
     return DataError(
-        fmt::format("{}: expected a class in column '{}', got an empty text. Complete it, or keep "
+        fmt::format("{}: expected a class in column '{}', got an empty string. Fill it in, or keep "
                     "the column as text with --field-kind {}=bytes",
                     row, fields_[class_at_].name, fields_[class_at_].name));
   }
@@ -255,14 +255,15 @@ class TableSource : public Source {
   }
   static DataError changed(const std::string& row) {
     return DataError(fmt::format(
-        "{}: expected the row that was read before, got another one: the list was changed", row));
+        "{}: expected the row that was read before, got a different one: the list was changed",
+        row));
   }
 
   const MappedFile file_;
-  /// Where each row begins. A deque, so that growing does not take twice the memory.
+  /// The offset at which each row begins. A deque, so that growing does not need twice the memory.
   std::deque<std::uint64_t> rows_;
   std::vector<Column> columns_;
-  /// The column whose texts are class names, and the label of each.
+  /// The column whose strings are class names, and the label of each.
   std::size_t class_at_ = kNone;
   std::unordered_map<std::string, std::int64_t> labels_;
 };
@@ -367,7 +368,7 @@ class JsonTable final : public TableSource {
 void TableOptions::options(Schema& schema) {
   schema.add("texts", &texts, "columns of a list of samples whose text is kept unchanged");
   schema.add("class_column", &class_column,
-             "the column whose texts are class names; else the first text column called label, "
+             "the column whose strings are class names; else the first text column called label, "
              "labels, class, target or category");
   schema.add("classes", &classes, kClassesHelp);
 }

@@ -51,7 +51,7 @@ class TarSource final : public Source {
   }
 
  private:
-  /// `tar -r` can add several members with the same name; unpacking leaves the last one.
+  /// `tar -r` can add several members with the same name; after unpacking, the last one remains.
   void keep_last_of_name() {
     const auto path_of = [this](const ClassFile& file) -> std::string_view {
       return index_.files[file.path].path;

@@ -102,7 +102,7 @@ class Indexer {
         begin + size > archive_.data() + archive_.size()) {
       throw DataError(
           fmt::format("{}: expected {} bytes of '{}' in one piece, got {}. The archive is "
-                      "cut off, or the member is sparse",
+                      "truncated, or the member is sparse",
                       place_, size, path, got));
     }
     return {begin, size};

@@ -24,15 +24,15 @@ struct TarIndex {
 };
 
 /// Finds the files of an uncompressed archive in memory (or mapped: only headers are read). @param
-/// place names it in messages. @throws DataError for a damaged or cut-off archive, paths that lead
-/// out of it, and members that are neither files nor folders. @param most_files stops after this
-/// many files.
+/// place names it in messages. @throws DataError for a damaged or truncated archive, paths that
+/// lead out of it, and members that are neither files nor folders. @param most_files stops after
+/// this number of files.
 [[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
                                              const std::string& place,
                                              std::size_t most_files = SIZE_MAX);
 
-/// Replaces members that are archives themselves (ImageNet's train tar has one per class) by their
-/// contents: `n01440764.tar` becomes a folder. @throws DataError as above
+/// Replaces members that are archives themselves (ImageNet's train tar has one per class) with
+/// their contents: `n01440764.tar` becomes a folder. @throws DataError as above
 [[nodiscard]] PRECAST_API TarIndex open_inner_tars(TarIndex outer, const std::string& place);
 
 }  // namespace precast::data

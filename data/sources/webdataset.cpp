@@ -80,7 +80,7 @@ std::int64_t integer_of(std::span<const std::byte> bytes) {
 /// A mapped shard, and where each sample's members begin in its index.
 struct Shard {
   explicit Shard(const fs::path& path) : file(path), index(index_tar(file.bytes(), path.string())) {
-    // There may be more shards than files that a process may open.
+    // The number of shards may exceed the number of files that a process may open.
     file.close_descriptor();
   }
   MappedFile file;
@@ -132,7 +132,7 @@ class WebDataset final : public Source {
   [[nodiscard]] std::span<const TarMember> members_of(const Members& sample) const {
     return std::span(shards_[sample.shard]->index.files).subspan(sample.first, sample.count);
   }
-  /// Whether it is an image of the field in another format than the first sample's: `seg.webp` of
+  /// Whether it is an image of the field in a format other than the first sample's: `seg.webp` of
   /// `seg.png`. Not if the first sample has several of that name.
   [[nodiscard]] bool is_other_format(std::string_view ending, std::size_t field) const {
     const auto same_name = [&](std::string_view other) {
@@ -264,7 +264,7 @@ bool is_webdataset(const fs::path& path) {
   if (shards.empty() || shards[0].extension() != kTarEnding) return false;
   const MappedFile file(shards[0]);
   TarIndex index = index_tar(file.bytes(), shards[0].string(), kRecognizedBy);
-  // Two files of one key next to each other, and not all of them pictures.
+  // There are two files with the same key next to each other, and not all of them are images.
   for (std::size_t i = 1; i < index.files.size(); ++i) {
     if (!split(index.files[i - 1].path) || !split(index.files[i].path)) continue;
     lower_ending(index.files[i - 1].path);

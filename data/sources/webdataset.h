@@ -30,7 +30,7 @@ namespace precast::data {
     const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset_shards(
     const std::vector<std::filesystem::path>& shards);
-/// Decided by the first members of the first shard.
+/// Determined by the first members of the first shard.
 [[nodiscard]] bool is_webdataset(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -58,7 +58,7 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
 }
 
 /// What a model reads, and what the loss compares its outputs with, unless the recipe names them. A
-/// file of texts or tables has no image.
+/// file of text or tables has no image.
 constexpr std::array<IsOfKind, 4> kInputs = {is<ImageOutput>, is<ShapedOutput>, is<ArrayOutput>,
                                              is<BytesOutput>};
 constexpr std::array<IsOfKind, 2> kTargets = {is<IntegerOutput>, is<FloatingOutput>};
@@ -79,8 +79,8 @@ at::Tensor ramps(std::int64_t samples, std::vector<std::int64_t> shape, at::Devi
 class CpuBatchSource final : public BatchSource {
  public:
   CpuBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,
-                 BatchFields fields)
-      : loader_(reader, pipeline, std::move(options)), fields_(std::move(fields)) {}
+                 BatchFields fields, const SharedRing& ring)
+      : loader_(reader, pipeline, std::move(options), ring), fields_(std::move(fields)) {}
 
   void begin_epoch(const EpochRequest& request) override { loader_.begin_epoch(request); }
 
@@ -103,12 +103,10 @@ class CpuBatchSource final : public BatchSource {
   [[nodiscard]] std::int64_t samples() const override { return loader_.samples(); }
   [[nodiscard]] double seconds_waited() const override { return loader_.seconds_waited(); }
   [[nodiscard]] SourceTimes times() const override { return loader_.times(); }
-  [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
-    return loader_.statistics().replaced;
-  }
+  [[nodiscard]] std::vector<ReplacedSample> replaced() const override { return loader_.replaced(); }
 
  private:
-  Loader loader_;
+  SharedLoader loader_;
   BatchFields fields_;
 };
 
@@ -173,15 +171,16 @@ BatchMaker make_batch_maker(const BetonReader& reader, const Pipeline& pipeline,
 std::unique_ptr<BatchSource> make_batch_source(const BetonReader& reader, const Pipeline& pipeline,
                                                const LoaderOptions& options,
                                                const FieldChoice& fields, at::Device device,
-                                               at::ScalarType image_dtype) {
+                                               at::ScalarType image_dtype, const SharedRing& ring) {
   LoaderOptions loader_options = options;
   loader_options.normalize = device.is_cpu();
   BatchFields found = find_fields(reader, pipeline, loader_options.normalize, fields);
   if (device.is_cpu()) {
-    return std::make_unique<CpuBatchSource>(reader, pipeline, loader_options, std::move(found));
+    return std::make_unique<CpuBatchSource>(reader, pipeline, loader_options, std::move(found),
+                                            ring);
   }
   return make_cuda_batch_source(reader, pipeline, loader_options, std::move(found), device,
-                                image_dtype);
+                                image_dtype, ring);
 }
 
 }  // namespace precast::data

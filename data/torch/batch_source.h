@@ -9,16 +9,17 @@
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
+#include "data/ring/shared_loader.h"
 #include "data/transforms/pipeline.h"
 #include "framework/api/batch_source.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
 
-/// The outputs that models and losses read, by name. Without inputs: the first image; in a file
-/// without images the first pixels or ragged output, then the first array, then the first text.
-/// Without targets: the first integer field (else the first float field), or none if no target is
-/// needed.
+/// The outputs that models and losses read, by name. If no inputs are given: the first image or, in
+/// a file without images, the first pixels or ragged output, else the first array, else the first
+/// text. If no targets are given: the first integer field, else the first float field; none if no
+/// target is needed.
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;
@@ -30,15 +31,17 @@ inline constexpr std::int64_t kCopiedAhead = 2;
 
 /// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
 /// outlives the source and its batches. On a CPU the loader's threads normalise, and the tensors
-/// are views of the loader's memory. On a GPU uint8 images are copied from page-locked memory on a
+/// are views of the loader's memory. On a GPU, uint8 images are copied from page-locked memory on a
 /// separate stream, ahead of the training, and normalised on the device. Images that the pipeline
-/// converts itself keep the type it chose.
+/// converts itself keep the type that it sets.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
+/// @param ring from which batches are taken where it has them (SharedLoader).
 /// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not
 /// fit the file; DeviceError if `device` is a GPU and this build has no CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
-    const FieldChoice& fields, at::Device device, at::ScalarType image_dtype);
+    const FieldChoice& fields, at::Device device, at::ScalarType image_dtype,
+    const SharedRing& ring = {});
 
 /// Creates batches with the names, shapes and types of those of make_batch_source(), without
 /// reading a sample: each image is the same ramp from -2 to 2, a normalised image's range;

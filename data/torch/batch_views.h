@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// What a source knows about its batches in addition to the tensors.
+/// The properties of a source's batches in addition to the tensors.
 struct BatchFields {
   /// One per tensor.
   std::vector<Output> outputs;
@@ -30,6 +30,6 @@ struct BatchFields {
 /// Creates the source for a GPU; without CUDA another source file throws DeviceError.
 [[nodiscard]] std::unique_ptr<BatchSource> make_cuda_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
-    BatchFields fields, at::Device device, at::ScalarType image_dtype);
+    BatchFields fields, at::Device device, at::ScalarType image_dtype, SharedRing ring);
 
 }  // namespace precast::data

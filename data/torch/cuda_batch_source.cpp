@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "data/torch/cuda/normalize.h"
 #include "data/torch/device_prefetcher.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
@@ -32,6 +34,19 @@ BufferAllocator pinned_allocator() {
             return static_cast<std::byte*>(memory);
           },
           [](std::byte* memory) { cudaFreeHost(memory); }};
+}
+
+/// Page-locks a ring's memory, which this process maps read-only. A device that cannot do this
+/// copies from it all the same, without asynchrony.
+std::shared_ptr<void> page_lock(std::span<const std::byte> memory) {
+  void* const at = const_cast<std::byte*>(memory.data());
+  const cudaError_t status =
+      cudaHostRegister(at, memory.size(), cudaHostRegisterPortable | cudaHostRegisterReadOnly);
+  if (status == cudaSuccess) return {at, [](void* locked) { cudaHostUnregister(locked); }};
+  static_cast<void>(cudaGetLastError());
+  log_warning("ring: cannot page-lock {} bytes: {}. Copies to the GPU are slower", memory.size(),
+              cudaGetErrorString(status));
+  return nullptr;
 }
 
 NormalizeConstants constants_of(const NormalizeOptions& options) {
@@ -129,9 +144,9 @@ class CudaCopies {
 class CudaBatchSource final : public BatchSource {
  public:
   CudaBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,
-                  CudaCopies copies)
+                  CudaCopies copies, SharedRing ring)
       : batches_(std::move(copies), kCopiedAhead, reader, pipeline,
-                 with_pinned_memory(std::move(options))) {}
+                 with_pinned_memory(std::move(options)), with_page_lock(std::move(ring))) {}
 
   void begin_epoch(const EpochRequest& request) override { batches_.begin_epoch(request); }
   std::optional<Batch> next() override { return batches_.next(); }
@@ -143,7 +158,7 @@ class CudaBatchSource final : public BatchSource {
   [[nodiscard]] double seconds_waited() const override { return loader().seconds_waited(); }
   [[nodiscard]] SourceTimes times() const override { return loader().times(); }
   [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
-    return loader().statistics().replaced;
+    return loader().replaced();
   }
 
  private:
@@ -151,9 +166,13 @@ class CudaBatchSource final : public BatchSource {
     options.allocator = pinned_allocator();
     return options;
   }
-  [[nodiscard]] const Loader& loader() const { return batches_.source(); }
+  static SharedRing with_page_lock(SharedRing ring) {
+    ring.options.on_mapped = page_lock;
+    return ring;
+  }
+  [[nodiscard]] const SharedLoader& loader() const { return batches_.source(); }
 
-  DevicePrefetcher<CudaCopies, Loader> batches_;
+  DevicePrefetcher<CudaCopies, SharedLoader> batches_;
 };
 
 }  // namespace
@@ -162,9 +181,10 @@ std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
                                                     const Pipeline& pipeline,
                                                     const LoaderOptions& options,
                                                     BatchFields fields, at::Device device,
-                                                    at::ScalarType image_dtype) {
+                                                    at::ScalarType image_dtype, SharedRing ring) {
   return std::make_unique<CudaBatchSource>(reader, pipeline, options,
-                                           CudaCopies(std::move(fields), device, image_dtype));
+                                           CudaCopies(std::move(fields), device, image_dtype),
+                                           std::move(ring));
 }
 
 }  // namespace precast::data

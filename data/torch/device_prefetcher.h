@@ -14,9 +14,9 @@
 
 namespace precast::data {
 
-/// A device with two streams: its own copy stream, on which batches arrive, and the consumer's,
-/// which is whatever stream is current when a batch is handed out. Only synchronize() blocks the
-/// calling thread. cuda_batch_source.cpp implements it for GPUs; the tests have one that runs
+/// A device with two streams: its own copy stream, on which batches are copied, and the consumer's
+/// stream, which is the stream that is current when a batch is returned. Only synchronize() blocks
+/// the calling thread. cuda_batch_source.cpp implements it for GPUs; the tests have one that runs
 /// queued work late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
@@ -30,8 +30,8 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
   { device.query(event) } -> std::same_as<bool>;
   // Makes what is queued on the consumer's stream from now on run after the event.
   device.block_consumer(event);
-  // Keeps the memory of a batch that is released from being reused before the work that is
-  // queued on the consumer's stream by then has run.
+  // Prevents the memory of a released batch from being reused before all work has run that is on
+  // the consumer's stream at the time of the release.
   device.record_stream(batch);
   // Waits for everything queued on the copy stream.
   device.synchronize();
@@ -39,11 +39,13 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 
 /// Copies the batches of a source to a device, ahead of the one in use, without ever making the
 /// host wait for the device:
-///   - host memory goes back to the source once the event recorded after its copy has happened;
+///   - host memory is returned to the source once the event recorded after its copy has completed;
 ///   - the consumer's stream waits for that event, not the host;
-///   - device memory stays with a batch until the consumer's stream is done with it.
-/// Only begin_epoch() and the destructor wait, for copies that are still under way. `Source` is a
-/// Loader, or any type with the same begin_epoch(), next() and ready(). Not thread-safe.
+///   - the device memory of a batch is not reused until the consumer's stream has finished with it.
+/// Only begin_epoch() and the destructor wait, for copies that are still in progress. `Source` is a
+/// Loader, or any type with the same begin_epoch(), next() and ready(). If it has on_ring(), and
+/// that is true, next() may wait for host memory to be returned: copies are then waited for first,
+/// instead of for a batch that cannot come. Not thread-safe.
 template <CopyDevice Device, typename Source>
 class DevicePrefetcher {
  public:
@@ -62,12 +64,12 @@ class DevicePrefetcher {
     try {
       wait_for_copies();
     } catch (const std::exception& failure) {
-      // Reached only if the device is broken, and the cause is already being reported.
+      // Reached only if the device has failed, and the cause is already being reported.
       log_warning("loader: the last copies to the device failed: {}", failure.what());
     }
   }
 
-  /// Starts a pass and cancels one that is still running. Batches that were handed out stay valid.
+  /// Starts a pass and cancels one that is still running. Batches already returned stay valid.
   void begin_epoch(const EpochRequest& request) {
     ahead_.restart();
     wait_for_copies();
@@ -75,8 +77,9 @@ class DevicePrefetcher {
   }
 
   /// The next batch, or nothing at the end of the pass. Work that the caller queues on its current
-  /// stream sees the batch complete; the batch may be released while such work is queued. Throws
-  /// what the source or the copy of that batch threw, after the batches before it.
+  /// stream sees the batch complete; the batch may be released while such work is queued. If the
+  /// source or the copy of a batch has failed, throws its exception after the batches before it
+  /// have been returned.
   [[nodiscard]] std::optional<Batch> next() {
     release_copied();
     std::optional<Copied> copied =
@@ -102,6 +105,9 @@ class DevicePrefetcher {
   };
 
   std::optional<Copied> copy_next() {
+    if constexpr (requires { source_.on_ring(); }) {
+      if (source_.on_ring() && !source_.ready()) wait_for_copies();
+    }
     std::optional<HostBatch> host = source_.next();
     if (!host) return std::nullopt;
     InCopy& copying = in_copy_.emplace_back(InCopy{std::move(*host), std::nullopt});

@@ -8,8 +8,8 @@
 
 namespace precast::data {
 
-/// Prepares items ahead of the one that is taken. An exception from making an item is thrown when
-/// its turn comes: items made before it are delivered first. Not thread-safe.
+/// Prepares items before they are taken. If making an item throws an exception, it is thrown when
+/// the item would be taken: items made before it are delivered first. Not thread-safe.
 template <typename Item>
 class LookAhead {
  public:
@@ -18,8 +18,8 @@ class LookAhead {
 
   /// @param make returns the next item, or nothing at the end; not called again after the end or a
   /// failure.
-  /// @param ready whether make() would return at once: an available item is not delayed by a later
-  /// one.
+  /// @param ready whether make() would return at once. An available item is then not delayed by a
+  /// later one.
   template <typename Make, typename Ready>
   std::optional<Item> next(const Make& make, const Ready& ready) {
     while (!ended_ && items_.size() <= depth_ && (items_.empty() || ready())) add(make);

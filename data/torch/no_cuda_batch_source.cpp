@@ -7,7 +7,8 @@ std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& /*reader*
                                                     const Pipeline& /*pipeline*/,
                                                     const LoaderOptions& /*options*/,
                                                     BatchFields /*fields*/, at::Device /*device*/,
-                                                    at::ScalarType /*image_dtype*/) {
+                                                    at::ScalarType /*image_dtype*/,
+                                                    SharedRing /*ring*/) {
   throw DeviceError(
       "batch source: expected a build with CUDA, got one without. Build with -DPRECAST_CUDA=ON "
       "where "

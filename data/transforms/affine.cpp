@@ -20,7 +20,7 @@ class Warp : public Transform {
         .add("interpolation", &interpolation_, "interpolation of pixels; masks always use nearest")
         .choices({"nearest", "bilinear"});
     schema.add("fill", &fill_, "colour outside the image, three numbers 0 to 255");
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
   [[nodiscard]] std::string problem() const override {
     if (std::string wrong = range_problem("degrees", degrees_, -360, 360); !wrong.empty()) {
@@ -72,7 +72,7 @@ class Affine final : public Warp {
     if (std::string wrong = Warp::problem(); !wrong.empty()) return wrong;
     for (const double share : translate_) {
       if (translate_.size() == 2 && share >= 0 && share <= 1) continue;
-      return "translate: expected two shares, of width and height, from 0 to 1";
+      return "translate: expected two fractions, of width and height, from 0 to 1";
     }
     if (std::string wrong = range_problem("scale", scale_, 1e-3, 1e3); !wrong.empty()) return wrong;
     if (shear_.empty()) return {};
@@ -90,7 +90,7 @@ class Affine final : public Warp {
 
  private:
   void add_options(Schema& schema) override {
-    schema.add("translate", &translate_, "largest shift, as shares of width and height");
+    schema.add("translate", &translate_, "largest shift, as fractions of width and height");
     schema.add("scale", &scale_, "enlargement: [smallest, largest]");
     schema.add("shear", &shear_, "degrees: [low, high] along x, or four numbers for x and y");
   }

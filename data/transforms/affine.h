@@ -10,9 +10,8 @@ namespace precast::data {
 /// without expand. Options: degrees, interpolation (nearest, bilinear), fill ([0, 0, 0]),
 /// probability (1).
 [[nodiscard]] std::unique_ptr<Transform> make_rotate();
-/// torchvision's RandomAffine. Options: degrees, translate (shares of width and height, [0, 0]),
-/// scale
-/// ([1, 1]), shear ([low, high] along x, or [low x, high x, low y, high y], degrees),
+/// torchvision's RandomAffine. Options: degrees, translate (fractions of width and height, [0, 0]),
+/// scale ([1, 1]), shear ([low, high] along x, or [low x, high x, low y, high y], degrees),
 /// interpolation, fill, probability.
 [[nodiscard]] std::unique_ptr<Transform> make_affine();
 

@@ -27,7 +27,7 @@ class AugMix final : public Transform {
  public:
   void options(Schema& schema) override {
     schema.add("severity", &severity_, "largest strength of an operation").min(1).max(10);
-    schema.add("depth", &depth_, "operations of a chain; -1: 1 to 3 at random").min(-1).max(100);
+    schema.add("depth", &depth_, "operations in each chain; -1: 1 to 3 at random").min(-1).max(100);
     schema.add("width", &width_, "chains").min(1).max(100);
     schema.add("alpha", &alpha_, "parameter of the Beta and Dirichlet distributions").above(0);
     schema
@@ -79,7 +79,8 @@ class AugMix final : public Transform {
     }
   }
 
-  /// Rounding may make the image's weight -1 or so: the sums wrap around and back.
+  /// Rounding may make the image's weight slightly negative, such as -1; the sums then wrap around
+  /// and back.
   static void add(const std::uint8_t* values, std::int32_t weight, std::uint32_t* sums,
                   std::size_t count) {
     for (std::size_t i = 0; i < count; ++i)

@@ -22,8 +22,8 @@ void choose_kept(int size, int kept, RandomStream& random, std::span<std::int32_
 class ColOut final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("p_row", &p_row_, "share of rows dropped").min(0).below(1);
-    schema.add("p_col", &p_col_, "share of columns dropped").min(0).below(1);
+    schema.add("p_row", &p_row_, "fraction of rows dropped").min(0).below(1);
+    schema.add("p_col", &p_col_, "fraction of columns dropped").min(0).below(1);
   }
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     const PixelShape out{static_cast<int>((1 - p_row_) * in.height),

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// The new value of each of the 256 values.
+/// The new value for each of the 256 values.
 using ValueTable = std::array<std::uint8_t, 256>;
 
 /// Colour operations with given parameters, in place on [H, W, 3] pixels. Brightness, contrast and
@@ -26,7 +26,7 @@ PRECAST_API void adjust_contrast(const Pixels& image, double factor);
 PRECAST_API void adjust_saturation(const Pixels& image, double factor);
 /// Shifts the hue. @param shift in turns of the colour wheel, [-0.5, 0.5].
 PRECAST_API void adjust_hue(const Pixels& image, double shift);
-/// Replaces all channels by the luminance.
+/// Replaces all channels with the luminance.
 PRECAST_API void to_grayscale(const Pixels& image);
 /// Inverts the values that are at least `threshold`.
 PRECAST_API void solarize(const Pixels& image, double threshold);
@@ -34,7 +34,7 @@ PRECAST_API void solarize(const Pixels& image, double threshold);
 PRECAST_API void posterize(const Pixels& image, int bits);
 /// Stretches each channel to 0..255.
 PRECAST_API void autocontrast(const Pixels& image);
-/// Gives each channel a flat histogram (Pillow's ImageOps.equalize).
+/// Equalises the histogram of each channel (Pillow's ImageOps.equalize).
 PRECAST_API void equalize(const Pixels& image);
 /// value + (1 - factor) * (smoothed - value); the outermost pixels are unchanged.
 /// @param scratch image.shape.values() bytes

@@ -22,7 +22,7 @@ class Factor final : public Transform {
     schema.add("magnitude", &magnitude_, "largest change m: factor of 1 - m to 1 + m")
         .min(0)
         .required();
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
   void apply(const Pixels& image, TransformContext& context) const override {
     const bool chosen = context.random.uniform() < probability_;
@@ -43,7 +43,7 @@ class Hue final : public Transform {
         .min(0)
         .max(0.5)
         .required();
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
   void apply(const Pixels& image, TransformContext& context) const override {
     const bool chosen = context.random.uniform() < probability_;
@@ -63,7 +63,7 @@ class ColorJitter final : public Transform {
     schema.add("contrast", &contrast_, "largest change b: factor of 1 - b to 1 + b").min(0);
     schema.add("saturation", &saturation_, "largest change b: factor of 1 - b to 1 + b").min(0);
     schema.add("hue", &hue_, "largest rotation of the hue; 0.5 is half a turn").min(0).max(0.5);
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
 
   void apply(const Pixels& image, TransformContext& context) const override {

@@ -9,14 +9,14 @@
 
 namespace precast::data {
 
-/// Chooses which part of an image becomes the sample; decoding and resizing then touch only that
-/// part. Const and thread-safe.
+/// Chooses the part of an image that becomes the sample; only that part is then decoded and
+/// resized. Const and thread-safe.
 class Crop {
  public:
   virtual ~Crop() = default;
   /// Declares the options that a recipe may set, bound to this crop's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Checks the options after they have been read. @return what is wrong; empty if nothing is.
+  /// Checks the options after they have been read. @return the problem; empty if there is none.
   [[nodiscard]] virtual std::string problem() const { return {}; }
   /// @param random the sample's random numbers; the same stream gives the same crop.
   /// @return a region inside height x width with at least one pixel.

@@ -57,8 +57,8 @@ class Cutout final : public Transform {
 class RandomErasing final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
-    schema.add("scale", &scale_, "erased share of the image's area: [smallest, largest]");
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
+    schema.add("scale", &scale_, "erased fraction of the image's area: [smallest, largest]");
     schema.add("ratio", &ratio_, "height / width: [smallest, largest]");
     schema.add("fill", &fill_, "colour, three numbers 0 to 255");
     schema.add("noise_std", &noise_std_, "standard deviation of noise that is added to the colour")

@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// The same window of every image, reduced to the part inside a smaller image.
+/// The same window of every image; of a smaller image, the part of the window inside it.
 class FixedCrop final : public Crop {
  public:
   explicit FixedCrop(const Rect& window) : window_(window) {}

@@ -17,7 +17,7 @@ void mirror_row(std::uint8_t* row, int width) {
 class Flip : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("probability", &probability_, "share of images mirrored").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is mirrored").min(0).max(1);
   }
   [[nodiscard]] bool moves_pixels() const override { return true; }
   void apply(const Pixels& image, TransformContext& context) const final {

@@ -33,7 +33,7 @@ void fill_weights(double sigma, std::span<float> weights) {
   for (float& weight : weights) weight /= static_cast<float>(sum);
 }
 
-/// Index of place `i` in a line of `size` mirrored at both ends (the ends themselves once).
+/// Index of position `i` in a line of `size` mirrored at both ends (the ends themselves once).
 int mirrored(int i, int size) {
   if (i < 0) return -i;
   return i < size ? i : 2 * size - 2 - i;
@@ -68,7 +68,7 @@ class GaussianBlur final : public Transform {
         .max(kLargestKernel)
         .required();
     schema.add("sigma", &sigma_, "standard deviation in px: [smallest, largest]");
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
 
   [[nodiscard]] std::string problem() const override {

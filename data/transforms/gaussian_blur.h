@@ -11,7 +11,7 @@ namespace precast::data {
 /// Smooths with a Gaussian of `kernel_size` x `kernel_size` taps, borders mirrored, as
 /// torchvision.transforms.v2.functional.gaussian_blur: within 1 level of it (that one sums in two
 /// dimensions, this one rows after columns). [H, W, 3].
-/// @param kernel_size odd, at most twice the image's shorter side less 1.
+/// @param kernel_size odd, at most twice the image's shorter side minus 1.
 /// @param scratch     blur_scratch_bytes()
 PRECAST_API void gaussian_blur(const Pixels& image, int kernel_size, double sigma,
                                std::span<std::byte> scratch);

@@ -51,14 +51,14 @@ struct ImagePipeline {
   bool normalized = false;
   /// [C, H, W] instead of [H, W, C].
   bool channels_first = false;
-  /// 3: RGB. 1: luma (data/image/luma.h), of a JPEG its Y plane; the steps see it three times in
-  /// each pixel, and the luma of what they return comes out.
+  /// 3: RGB. 1: luma (data/image/luma.h), which is a JPEG's Y plane. The steps receive pixels with
+  /// the luma in all three channels, and the result is the luma of their output.
   int channels = 3;
   /// Set if the recipe has the item `channels`, or `normalize` with numbers. set_channels() leaves
   /// them as they are.
   std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
 
-  /// The shape of images of that size after all steps.
+  /// The shape, after all steps, of images with this size.
   /// @param mask whether to apply only the steps that move pixels. @throws ConfigError naming the
   /// step.
   [[nodiscard]] PRECAST_API PixelShape output(const PixelShape& resized, bool mask = false) const;

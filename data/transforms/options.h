@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// Checks of options that several transforms have. Each returns what is wrong; empty if nothing is.
+/// Checks of options that several transforms have. Each returns the problem, or an empty string.
 /// @{
 /// Checks [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,

@@ -13,7 +13,7 @@
 namespace precast::data {
 namespace {
 
-/// More than a page holds.
+/// More than fits in a page.
 constexpr double kLongestSide = 1U << 31;
 
 /// `{field: image, transforms: [..], geometry_of: image, fill: 0, pad_to: [512]}`.
@@ -114,7 +114,7 @@ class OutputsReader {
     }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",
-                         "is for masks, which have geometry_of");
+                         "applies only to masks, which have geometry_of");
     }
     read_transforms(options.transforms, spec.key + ".transforms", spec);
   }

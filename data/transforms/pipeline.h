@@ -18,7 +18,7 @@ inline constexpr std::string_view kSampleId = "sample_id";
 
 /// One tensor of a batch, as a recipe describes it; the dataset's fields are not known yet.
 struct OutputSpec {
-  /// What the transforms imply about the field's content.
+  /// The kind of content that the transforms require of the field.
   enum class Content { any, image, number };
 
   std::string name;
@@ -32,10 +32,10 @@ struct OutputSpec {
   std::uint8_t fill = 0;
   /// The steps that apply if the field is an integer.
   std::vector<std::shared_ptr<const LabelTransform>> labels = {};
-  /// For values of different sizes: what each is padded to, [bytes] or the sides of an array;
-  /// empty: see data/README.md.
+  /// For values of different sizes: the size to which each is padded, [bytes] or the sides of an
+  /// array; empty: see data/README.md.
   std::vector<std::int64_t> pad_to = {};
-  /// For numbers and masks: the type that they are converted to.
+  /// For numbers and masks: the type to which they are converted.
   std::optional<ElementType> type = {};
   /// For messages: `pipeline.train.view2`, and its place in the recipe.
   std::string key = {};
@@ -65,8 +65,8 @@ struct Pipeline {
                                                   Diagnostics& diagnostics);
 
 /// Sets the number of channels of images for which the recipe does not set it, and ImageNet's mean
-/// and std for images for which the recipe gives no numbers. Reports mean and std with another
-/// number of values, and images of `inputs` whose channels the recipe sets to another number.
+/// and std for images for which the recipe gives no numbers. Reports mean and std with a wrong
+/// number of values, and images of `inputs` whose channels the recipe sets to a different number.
 /// @param channels 1 or 3: what the model reads.
 /// @param inputs   names of the outputs that the model reads; empty: the first image.
 PRECAST_API void set_channels(Pipeline& pipeline, int channels, std::span<const std::string> inputs,

@@ -50,7 +50,7 @@ class ItemReader {
     }
   }
 
-  /// Checks what can only be checked when all items are known.
+  /// Checks that are possible only when all items are known.
   void finish() {
     if (spec_.content == OutputSpec::Content::number) {
       spec_.type = convert_.type;

@@ -23,7 +23,7 @@ bool is_positive_range(const std::vector<double>& range) {
 }  // namespace
 
 void RandomResizedCrop::options(Schema& schema) {
-  schema.add("scale", &scale_, "share of the image's area in the crop: [smallest, largest]");
+  schema.add("scale", &scale_, "fraction of the image's area in the crop: [smallest, largest]");
   schema.add("ratio", &ratio_, "width / height: [smallest, largest]");
 }
 

@@ -32,7 +32,7 @@ StageHelp describe(std::string name, std::string help) {
 }  // namespace
 
 void FlipStage::options(Schema& schema) {
-  schema.add("probability", &probability, "share of images mirrored").min(0).max(1);
+  schema.add("probability", &probability, "probability that an image is mirrored").min(0).max(1);
 }
 
 void ResizeStage::options(Schema& schema) {
@@ -85,7 +85,7 @@ std::string NormalizeStage::problem() {
 }
 
 void ChannelsStage::options(Schema& schema) {
-  schema.add("count", &count, "3: RGB; 1: luma, of a JPEG its Y plane").required();
+  schema.add("count", &count, "3: RGB; 1: luma (for a JPEG, its Y plane)").required();
 }
 
 std::string ChannelsStage::problem() const {
@@ -99,7 +99,7 @@ void LayoutStage::options(Schema& schema) {
 std::vector<StageHelp> pipeline_stages() {
   return {describe<ResizeStage>("resize", "how the crop is resized to the image size"),
           describe<ChannelsStage>("channels", "colour or grey; without: as model.in_channels says"),
-          describe<ConvertStage>("convert", "what values come out as"),
+          describe<ConvertStage>("convert", "element type of the output"),
           describe<NormalizeStage>("normalize", "(pixel - mean) / std"),
           describe<LayoutStage>("layout", "order of the pixels in memory")};
 }

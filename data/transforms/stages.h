@@ -11,8 +11,8 @@
 
 namespace precast::data {
 
-/// The parts of a pipeline that are not transforms of pixels in place: their settings. Each
-/// declares its options and checks them, as a Transform does. @{
+/// The settings of those parts of a pipeline that do not transform pixels in place. Each declares
+/// and checks its options, as a Transform does. @{
 struct FlipStage {
   double probability = 0.5;
   void options(Schema& schema);

@@ -10,7 +10,7 @@ class Chance : public Transform {
  public:
   explicit Chance(double probability) : probability_(probability) {}
   void options(Schema& schema) override {
-    schema.add("probability", &probability_, "share of images changed").min(0).max(1);
+    schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
   void apply(const Pixels& image, TransformContext& context) const final {
     if (context.random.uniform() < probability_) change(image);

@@ -14,13 +14,13 @@
 
 namespace precast::data {
 
-/// What a transform may use in addition to the pixels.
+/// Inputs that a transform may use in addition to the pixels.
 struct TransformContext {
   /// The random numbers of this step for this sample, which do not depend on threads or ranks.
   RandomStream random;
   /// The sample's index in the dataset file.
   std::uint64_t sample = 0;
-  /// Has the size that the transform asked for and is aligned to 64 bytes; its content is
+  /// Scratch memory of the size that the transform requested, aligned to 64 bytes; its content is
   /// undefined.
   std::span<std::byte> scratch;
   /// Set if the pixels are a mask: use nearest-neighbour interpolation then, and this value for
@@ -35,7 +35,7 @@ class PRECAST_API Transform {
   virtual ~Transform();
   /// Declares the options that a recipe may set, bound to this transform's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Checks the options after they have been read. @return what is wrong; empty if nothing is.
+  /// Checks the options after they have been read. @return the problem; empty if there is none.
   [[nodiscard]] virtual std::string problem() const { return {}; }
   /// Reads files that the options name, once, after problem(). @throws ConfigError, IoError
   virtual void prepare() {}
@@ -44,7 +44,7 @@ class PRECAST_API Transform {
   [[nodiscard]] virtual PixelShape output(const PixelShape& in) const { return in; }
   /// Bytes of scratch memory that apply() needs for that shape.
   [[nodiscard]] virtual std::size_t scratch_bytes(const PixelShape& /*in*/) const { return 0; }
-  /// Whether it moves pixels. If so, it also runs on masks; otherwise masks skip this step.
+  /// Whether it moves pixels. If so, it is also applied to masks; otherwise masks skip this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
   /// Whether the output mixes copies whose pixels moved differently. If so, no mask can follow.
   [[nodiscard]] virtual bool blends_moved_copies() const { return false; }

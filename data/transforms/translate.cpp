@@ -93,7 +93,7 @@ class Translate final : public Transform {
       const int from = source == nullptr ? -1 : source_place(x + dx, width, mode);
       std::copy_n(from < 0 ? fill.data() : source + from * channels, channels, out + x * channels);
     };
-    // The middle is copied from the source unchanged.
+    // The middle part is copied unchanged from the source.
     const int begin = source == nullptr ? width : std::clamp(-dx, 0, width);
     const int end = source == nullptr ? width : std::clamp(width - dx, begin, width);
     for (int x = 0; x < begin; ++x) put(x);

@@ -47,7 +47,8 @@ void bilinear_row(const std::uint8_t* source, const PixelShape& shape, const Row
     const float top = std::floor(sy);
     const float right_share = sx - left;
     const float low_share = sy - top;
-    // Far outside the image all four pixels are fill; the clamp keeps the integers small.
+    // Far outside the image, all four pixels are the fill colour; clamping keeps the integers
+    // small.
     const int x0 = static_cast<int>(std::clamp(left, -2.0F, static_cast<float>(shape.width)));
     const int y0 = static_cast<int>(std::clamp(top, -2.0F, static_cast<float>(shape.height)));
     const std::uint8_t* const a = pixel(x0, y0);

@@ -15,12 +15,13 @@ namespace {
 
 constexpr std::size_t kPointerBytes = 8;
 
-/// The bytes of a text or of bytes. @throws DataError for another value.
+/// The bytes of a string or of bytes. @throws DataError for any other value.
 std::span<const std::byte> bytes_of(const Value& value, const char* field) {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) return *bytes;
   if (const auto* text = std::get_if<std::string>(&value))
     return std::as_bytes(std::span(text->data(), text->size()));
-  throw DataError(fmt::format("{} field: expected bytes or a text, got another value", field));
+  throw DataError(
+      fmt::format("{} field: expected bytes or a string, got another type of value", field));
 }
 
 /// Pointer (the writer's) and size.

@@ -5,15 +5,15 @@
 
 namespace precast::data {
 
-/// Any number of bytes, including none (FFCV's BytesField). Takes bytes and texts.
+/// Any number of bytes, including none (FFCV's BytesField). Accepts bytes and strings.
 class PRECAST_API BytesField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::bytes; }
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// A JSON document (FFCV's JSONField), stored unchanged and followed by a zero byte. Takes texts
-/// and bytes that parse as JSON, and numbers.
+/// A JSON document (FFCV's JSONField), stored unchanged and followed by a zero byte. Accepts
+/// strings and bytes that parse as JSON, and numbers.
 class PRECAST_API JsonField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::json; }
@@ -21,7 +21,7 @@ class PRECAST_API JsonField final : public Field {
 };
 
 /// Arrays of one shape and element type (FFCV's NDArrayField and TorchTensorField, which differ
-/// only in their type). Takes only arrays of that format.
+/// only in their type). Accepts only arrays of that format.
 class PRECAST_API ArrayField final : public Field {
  public:
   /// @param type ndarray or tensor. @throws ConfigError for a format that a field descriptor cannot

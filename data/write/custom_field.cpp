@@ -18,7 +18,7 @@ CustomField::CustomField(const FieldLayout& layout, std::vector<std::byte> argum
   if (!free && parse_tag(arguments_.data(), "custom field").kind == FieldTag::Kind::none) {
     throw ConfigError(fmt::format(
         "custom field: expected arguments that leave bytes {} to {} free for the field's layout, "
-        "got others. Such a field cannot be written",
+        "got arguments that use them. Such a field cannot be written",
         kTagAt, kFieldArgumentsBytes));
   }
   std::fill(tag, arguments_.end(), std::byte{});

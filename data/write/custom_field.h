@@ -9,7 +9,7 @@ namespace precast::data {
 
 /// A field of type custom with one layout: stores metadata and, if the layout has a pointer, a
 /// large value unchanged. A plug-in with its own format derives from Field in the same way: type()
-/// custom, arguments() with a tag, encode() that fills in both.
+/// returns custom, arguments() has a tag, and encode() fills in both.
 class PRECAST_API CustomField final : public Field {
  public:
   /// @param arguments the descriptor's arguments for FFCV's class (`to_binary()`), or nothing; the
@@ -19,7 +19,7 @@ class PRECAST_API CustomField final : public Field {
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }
   /// @throws DataError for a value other than a CustomInput, metadata of another size, or a large
-  /// value without a place for its pointer.
+  /// value without room for its pointer.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 
  private:

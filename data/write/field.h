@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// How often something happened while a dataset was written: `jpg`, `resized` ...
+/// Counts of events while a dataset is written: `jpg`, `resized` ...
 using Tally = std::map<std::string, std::uint64_t>;
 
 /// One field of one sample, ready for the file.
@@ -23,8 +23,9 @@ struct EncodedValue {
   std::vector<std::byte> blob;
 };
 
-/// Writes one kind of field. Implementations keep scratch memory: use one object per thread. What
-/// encode() writes depends only on its arguments, so files do not depend on the number of threads.
+/// Writes one kind of field. Implementations keep scratch memory: use one object per thread. The
+/// output of encode() depends only on its arguments, so that files do not depend on the number of
+/// threads.
 class PRECAST_API Field {
  public:
   virtual ~Field();
@@ -35,7 +36,7 @@ class PRECAST_API Field {
   /// @param out    overwritten; its memory is reused.
   /// @throws DataError if the value does not fit the field or an image cannot be decoded.
   virtual void encode(const Value& value, std::uint64_t sample, EncodedValue& out) = 0;
-  /// What this object has counted so far.
+  /// The counts of this object so far.
   [[nodiscard]] const Tally& tally() const { return tally_; }
 
  protected:

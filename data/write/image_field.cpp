@@ -71,7 +71,7 @@ void ImageFieldOptions::options(Schema& schema) {
   schema.add("quality", &jpeg_quality, "JPEG quality").min(1).max(100);
   schema
       .add("compress_probability", &compress_probability,
-           "share of images stored as JPEG; with mode proportion")
+           "fraction of images stored as JPEG; with mode proportion")
       .min(0)
       .max(1);
   schema
@@ -114,7 +114,7 @@ bool ImageField::fits(int width, int height) const {
 ImageView ImageField::fit(const ImageView& image) {
   if (fits(image.width, image.height)) return image;
   const int longer = std::max(image.width, image.height);
-  // Computed in doubles and truncated, as in FFCV, which fails if a side becomes 0.
+  // Computed in doubles and truncated, as in FFCV; FFCV fails if a side becomes 0.
   const double ratio = static_cast<double>(options_.max_resolution_px) / longer;
   const int width = std::max(1, static_cast<int>(ratio * image.width));
   const int height = std::max(1, static_cast<int>(ratio * image.height));

@@ -20,7 +20,7 @@ enum class ImageWriteMode {
   raw,
   /// Each as a JPEG.
   jpg,
-  /// A JPEG where height x width x 3 exceeds `smart_threshold_bytes`, else pixels.
+  /// JPEG if height x width x 3 exceeds `smart_threshold_bytes`, otherwise pixels.
   smart,
   /// A JPEG with probability `compress_probability`, else pixels.
   proportion,
@@ -39,8 +39,8 @@ struct PRECAST_API ImageFieldOptions {
   std::int64_t smart_threshold_bytes = 0;
   /// If a JPEG is to be stored, keeps the bytes of a grey or YCbCr JPEG, baseline or progressive,
   /// that needs no resize and decodes without a warning. Such a file is still read to its end, so
-  /// that damage is found now and not during training. FFCV always encodes again, which loses
-  /// quality a second time.
+  /// that damage is detected during writing and not during training. FFCV always encodes again,
+  /// which loses quality a second time.
   bool passthrough = false;
   /// The seed of the draws of `proportion`.
   std::uint64_t seed = 0;
@@ -48,8 +48,8 @@ struct PRECAST_API ImageFieldOptions {
   void options(Schema& schema);
 };
 
-/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Takes JPEG, PNG and WebP files and
-/// pixels. Counts: jpg, raw, resized, kept_jpeg; of files also png, webp, grey, cmyk,
+/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Accepts JPEG, PNG and WebP files
+/// and pixels. Counts: jpg, raw, resized, kept_jpeg; for files also png, webp, grey, cmyk,
 /// alpha_dropped, sixteen_bit, jpeg_warnings, exif_rotated (stored unrotated, although viewers
 /// rotate it), and mislabelled (its name implies another format).
 class PRECAST_API ImageField final : public Field {

@@ -9,7 +9,7 @@
 namespace precast::data {
 
 /// A PNG file as [H, W, C] of `|u1` or `<u2`, without loss (PngLayout::as_stored).
-/// @throws DataError for a damaged or cut-off file, or an image of more bytes than kMaxPixels
+/// @throws DataError for a damaged or truncated file, or an image of more bytes than kMaxPixels
 /// pixels of RGB. Thread-safe.
 [[nodiscard]] PRECAST_API ArrayInput png_pixels(std::span<const std::byte> file);
 

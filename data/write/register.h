@@ -12,14 +12,14 @@
 
 namespace precast::data {
 
-/// A value, and the sample that it belongs to.
+/// A value, and the sample to which it belongs.
 struct FirstValue {
   /// Sample::name
   std::string sample;
   Value value;
 };
 
-/// What a source states about a field; fields are made from this.
+/// The description of a field by its source, from which the field is made.
 struct FieldInputs {
   /// Only for ndarray and tensor fields.
   ArrayFormat array = {};
@@ -27,7 +27,7 @@ struct FieldInputs {
   FieldTag tag = {};
   /// custom: the rest of the descriptor's arguments.
   std::vector<std::byte> arguments = {};
-  /// Returns the first value to be written, for fields whose description follows from it.
+  /// Returns the first value to be written, for fields whose description depends on it.
   std::function<FirstValue()> first = {};
   /// The seed of a field's random choices.
   std::uint64_t seed = 0;

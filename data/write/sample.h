@@ -32,12 +32,12 @@ struct CustomInput {
   std::vector<std::byte> blob = {};
 };
 
-/// What a source provides for one field of one sample: a number, an image, bytes of any length, a
-/// text, an array, or a value that only a plug-in knows.
+/// The value that a source provides for one field of one sample: a number, an image, bytes of any
+/// length, a string, an array, or a value of a type that only a plug-in knows.
 using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string,
                            ArrayInput, CustomInput>;
 
-/// One sample on its way from a source into a .beton file.
+/// One sample, as it is passed from a source to the writer of a .beton file.
 struct Sample {
   /// Its origin, for messages: a path, or a file and an index.
   std::string name;

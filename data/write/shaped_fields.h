@@ -26,9 +26,9 @@ class PRECAST_API ShapedField : public Field {
 };
 
 /// Lossless images of any size with 1 to 4 channels of 8 or 16 bits (any plain type, if they come
-/// as arrays), the same for all images. Takes arrays [H, W] and [H, W, C], PNG files with their own
-/// channels and depth (palettes as their colours, less than 8 bits as 8), and every other image as
-/// 8-bit RGB.
+/// as arrays), the same for all images. Accepts arrays [H, W] and [H, W, C], PNG files with their
+/// own channels and depth (palettes as their colours, less than 8 bits as 8), and every other image
+/// as 8-bit RGB.
 class PRECAST_API PixelsField final : public ShapedField {
  public:
   /// @param tag of kind pixels. @throws ConfigError for an impossible tag.
@@ -40,7 +40,7 @@ class PRECAST_API PixelsField final : public ShapedField {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// Arrays of one element type and number of dimensions, each with its own shape. Takes arrays.
+/// Arrays of one element type and number of dimensions, each with its own shape. Accepts arrays.
 class PRECAST_API RaggedField final : public ShapedField {
  public:
   /// @param tag of kind ragged. @throws ConfigError for an impossible tag.

@@ -47,7 +47,7 @@ FieldLayout layout_of(const FieldColumn& column) {
   if (tag.kind == FieldTag::Kind::custom) return tag.layout;
   throw ConfigError(
       fmt::format("field '{}': expected arguments with a tag that gives the layout of its custom "
-                  "metadata (put_tag() in field_tag.h), got others",
+                  "metadata (put_tag() in field_tag.h), got arguments without one",
                   column.name));
 }
 
@@ -172,7 +172,7 @@ bool BetonWriter::points_to_value(std::size_t field, const EncodedValue& value) 
 
 void BetonWriter::add(std::span<const EncodedValue> values) {
   require(values.size() == columns_.size(), "a sample has one value per field");
-  require(samples_ < header_.num_samples, "no more samples come than were announced");
+  require(samples_ < header_.num_samples, "at most num_samples samples are added");
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (points_to_value(i, values[i])) bytes += room_of(values[i].blob);
@@ -200,7 +200,7 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
   if (metadata_.size() >= kMetadataPieceBytes) flush_metadata();
 }
 
-/// Begins a new page if `bytes` more do not fit in this one.
+/// Begins a new page if another `bytes` bytes do not fit in this one.
 void BetonWriter::make_room(std::uint64_t bytes) {
   if (bytes <= page_.size() - page_used_) return;
   if (bytes > page_.size()) {
@@ -263,7 +263,7 @@ std::string BetonWriter::fingerprint() const {
 
 void BetonWriter::finish() {
   if (!is_complete_) complete();
-  // A dataset without its index is valid. One with the index of another is not.
+  // A dataset without its index is valid, but a dataset with the index of another one is not.
   remove_jpeg_sidecar(path_, ops_);
   file_.commit();
   // Checksums next to an older file of that name do not belong to this one.

@@ -28,26 +28,26 @@ struct FieldColumn {
 struct BetonLayout {
   /// A power of two from 2 MiB to 2 GiB. All blobs of a sample are in one page.
   std::uint64_t page_bytes = kDefaultPageBytes;
-  /// Whether to store checksums of everything (sums.h), in a place that FFCV ignores.
+  /// Whether to store checksums of everything (sums.h), in a part of the file that FFCV ignores.
   bool checksums = true;
-  /// With checksums: a JSON object for the file to keep. `classes` in it maps names of int fields
+  /// With checksums: a JSON object to store in the file. `classes` in it maps names of int fields
   /// to lists of class names.
   std::string info = {};
 };
 
-/// Writes samples to a .beton file. Without checksums it is byte for byte the file that FFCV
-/// produces with one worker: blobs one after the other without gaps, all blobs of a sample in one
-/// page, page tails zero, table after the last page, the header's pointer to it last. With
-/// checksums, the first page is the one in which the records end, and the last one ends with its
-/// last value: a small dataset does not take two whole pages. The file appears under its name only
-/// when finish() succeeds; an older one stays until then. Holds one page and 32 bytes per blob. Not
-/// thread-safe.
+/// Writes samples to a .beton file. Without checksums, it is byte for byte the file that FFCV
+/// produces with one worker: blobs follow each other without gaps, all blobs of a sample are in one
+/// page, page tails are zero, the table follows the last page, and the header's pointer to it is
+/// written last. With checksums, the first page is the one in which the records end, and the last
+/// page ends with its last value, so that a small dataset does not need two complete pages. The
+/// file appears under its name only when finish() succeeds; an older file stays until then. Needs
+/// memory for one page, and 32 bytes per blob. Not thread-safe.
 class PRECAST_API BetonWriter {
  public:
-  /// @param num_samples upper limit of the samples to come. @throws ConfigError for an invalid page
-  /// size, for no samples, for field names that are empty, over 16 characters, not printable ASCII
-  /// or duplicate, and, with checksums, for a first field whose arguments leave no room for their
-  /// mark (kSumsFlagAt); IoError if the file cannot be created.
+  /// @param num_samples upper limit of the number of samples. @throws ConfigError for an invalid
+  /// page size, for no samples, for field names that are empty, over 16 characters, not printable
+  /// ASCII or duplicate, and, with checksums, for a first field whose arguments leave no room for
+  /// their mark (kSumsFlagAt); IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
@@ -62,9 +62,9 @@ class PRECAST_API BetonWriter {
   /// The file's BetonReader::fingerprint(), after complete(). Reads the records again. @throws
   /// IoError
   [[nodiscard]] std::string fingerprint() const;
-  /// Calls complete() unless that has been done, makes the file durable and visible, and removes
-  /// what belongs to an older file of that name: its checksums (FILE.sum) and its JPEG index
-  /// (FILE.jidx). Call once. @throws as complete().
+  /// Calls complete() if that has not been done, makes the file durable and visible, and removes
+  /// the checksums (FILE.sum) and the JPEG index (FILE.jidx) of an older file of that name. Call
+  /// once. @throws as complete().
   void finish();
 
   /// Pages with values that are written; after complete(), all of them.
@@ -99,7 +99,8 @@ class PRECAST_API BetonWriter {
   std::vector<std::byte> metadata_;
   std::uint64_t metadata_at_ = 0;
   std::vector<std::byte> page_;
-  /// Where the values of this page begin (0 unless records end in it), and how much is used.
+  /// The offset at which the values of this page begin (0 unless records end in it), and the number
+  /// of bytes used.
   std::uint64_t page_begin_ = 0;
   std::uint64_t page_used_ = 0;
   std::uint64_t first_page_at_ = 0;

@@ -3,9 +3,10 @@
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-The data of the linear regression in FFCV's documentation: covariates and weights are uniform in
-[0, 1), a label is their product plus an offset plus normal noise. Covariates are standardised with
-the means and standard deviations of the training set. zeros.safetensors has the initial weights.
+The data is that of the linear regression in FFCV's documentation: covariates and weights are
+uniform in [0, 1); a label is their dot product plus an offset plus normal noise. Covariates are
+standardised with the means and standard deviations of the training set. zeros.safetensors contains
+the initial weights.
 """
 
 import json

@@ -3,9 +3,10 @@
 
     python3 twin.py train.npz truth.json runs/linear
 
-The steps are those of the linear regression in FFCV's documentation: residuals of a batch, their
-products with the covariates, a step of 0.05. Prints the largest difference between the weights of
-both and the distance to the true weights; exit code 1 for a difference above 1e-4.
+Each step is that of the linear regression in FFCV's documentation: it computes the residuals of a
+batch and their products with the covariates, and updates the weights by 0.05 times the products.
+Prints the largest difference between the weights of both programs, and the distance between the
+run's weights and the true weights. The exit code is 1 if the difference is above 1e-4.
 """
 
 import array
@@ -20,13 +21,13 @@ MOST_DIFFERENCE = 1e-4
 
 
 def read_floats(archive, name):
-    """The values of an array that make_data.py wrote."""
+    """Returns the values of an array that make_data.py wrote."""
     data = archive.read(f"{name}.npy")
     return array.array("f", data[10 + struct.unpack("<H", data[8:10])[0]:])
 
 
 def descend(rows, labels):
-    """The weights and the offset after all epochs."""
+    """Returns the weights and the offset after all epochs."""
     weights, offset = [0.0] * len(rows[0]), 0.0
     for _ in range(EPOCHS):
         for begin in range(0, len(rows) - BATCH + 1, BATCH):
@@ -41,7 +42,7 @@ def descend(rows, labels):
 
 
 def trained(run):
-    """The weights and the offset of a run."""
+    """Returns the weights and the offset of a run."""
     data = (pathlib.Path(run) / "final_weights.safetensors").read_bytes()
     size, = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + size])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes train.npz and val.npz: pictures of one to four garments, and which classes are in them.
+"""Writes train.npz and val.npz: pictures of one to four garments, and their classes.
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-A picture has 2 x 2 places of 28 x 28 px, each with a photo of Fashion-MNIST or empty. `labels` has
-a 1 for each of the 10 classes that is in the picture.
+A picture has 2 x 2 cells of 28 x 28 px. Each cell is empty or contains an image of Fashion-MNIST.
+`labels` has 10 values, one for each class: 1 if the class is in the picture, otherwise 0.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ SIDE = 2 * fashion_arrays.SIDE
 
 
 def picture(images, labels, rng):
-    """Grey pixels of SIDE x SIDE, and 10 bytes of 0 and 1."""
+    """Returns SIDE x SIDE grey pixels, and 10 bytes of 0 or 1."""
     pixels, present = bytearray(SIDE * SIDE), bytearray(10)
     for place in rng.sample(range(4), rng.randint(1, 4)):
         one = rng.randrange(len(images))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Optuna chooses, precast trains, several trials at once: optimize.py RECIPE.yaml [--section.key=value ...]
+"""Hyperparameter search by Optuna with several trials at once: optimize.py RECIPE.yaml [--section.key=value ...]
 
-Killed? The same command goes on: Optuna's journal knows what was asked and told, and precast's run folders have
-the checkpoints.
+If it is killed, run the same command again to continue: Optuna's journal contains all trials and their results,
+and precast's run folders contain the checkpoints.
 """
 import argparse
 import itertools
@@ -23,7 +23,7 @@ SPACE = {
 
 
 def train(number, params, cores):
-    """Trains, or goes on with what an earlier start left. Returns what precast wrote at the end; {}: it was killed."""
+    """Trains, or resumes the run of an earlier start. Returns precast's result file, or {} if precast was killed."""
     result = options.folder / f"result-{number}.json"
     keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}",
             "checkpoint.resume": "auto"}
@@ -50,7 +50,7 @@ def work(cores):
         if result.get("exit_code") == 0:
             study.tell(number, result["top_1"])
             print(f"{number}: {params} top_1 {result['top_1']:.4f}", flush=True)
-        elif result.get("exit_code") != 85:  # 85: saved because it was asked to stop; stays to be gone on with
+        elif result.get("exit_code") != 85:  # 85: stopped on request; can be resumed
             study.tell(number, state=TrialState.FAIL)
 
 
@@ -65,8 +65,8 @@ options.folder.mkdir(parents=True, exist_ok=True)
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(options.folder / "study.log")))
 study = optuna.create_study(study_name="precast", storage=storage, direction="maximize", load_if_exists=True)
-# Every combination first. A search that chooses by itself needs no queue, and
-# trial.suggest_float(key, low, high, log=True).
+# Tries every combination. To let a sampler choose the values instead, remove this queue and use
+# trial.suggest_float(key, low, high, log=True) above.
 for values in itertools.product(*SPACE.values()):
     study.enqueue_trial(dict(zip(SPACE, values, strict=True)), skip_if_exists=True)
 left_over = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]

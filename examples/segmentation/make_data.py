@@ -3,8 +3,8 @@
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-A photo of Fashion-MNIST is pasted at a random position of a picture of 40 x 40 px. `mask` is 0 where there is nothing
-and 1 + the class of the garment where its pixels are brighter than 40.
+An image of Fashion-MNIST is pasted at a random position of a picture of 40 x 40 px. `mask` is 1 + the class of the
+garment where the pixels of the garment are brighter than 40, and 0 elsewhere.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ SIDE, BRIGHT = 40, 40
 
 
 def picture(images, labels, rng):
-    """Grey pixels and classes of SIDE x SIDE."""
+    """Returns SIDE x SIDE grey pixels and SIDE x SIDE classes."""
     pixels, mask = bytearray(SIDE * SIDE), bytearray(SIDE * SIDE)
     one = rng.randrange(len(images))
     left, top = rng.randint(0, SIDE - 28), rng.randint(0, SIDE - 28)

@@ -3,9 +3,10 @@
 
     python3 compare_sklearn.py FILE.beton.x.npy FILE.beton.y.npy RESULT.json COEFFICIENTS.npy [--l1-ratio R]
 
-RESULT.json is the output of `solve --json`, COEFFICIENTS.npy that of `solve --coefficients`. For each lambda it prints
-both objectives, computed in float64 from the coefficients, and the sizes of both supports. The exit code is 1 unless
-all objectives are within --tolerance, relative, and all supports are equal. Needs numpy and scikit-learn.
+RESULT.json is the output of `solve --json`, COEFFICIENTS.npy that of `solve --coefficients`. For each lambda, this
+prints both objectives, computed in float64 from the coefficients, and the sizes of both supports. The exit code is 1
+if the relative difference of two objectives exceeds --tolerance, or if two supports differ. Needs numpy and
+scikit-learn.
 """
 
 import argparse
@@ -38,7 +39,7 @@ def main():
     with open(options.result) as file:
         lambdas = [point["lambda"] for point in json.load(file)["path"]]
     ours = np.load(options.coefficients)[:, :-1] * deviation
-    # Gram: the products of features, 2,000 x 2,000, make it fast; they are float64.
+    # The Gram matrix (the products of all features, 2,000 x 2,000, float64) makes enet_path fast.
     _, theirs, _ = enet_path(z, y, l1_ratio=options.l1_ratio, alphas=lambdas, tol=1e-12, max_iter=100000,
                              precompute=z.T @ z, Xy=z.T @ y)
     wrong = 0

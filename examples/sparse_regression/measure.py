@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times an epoch of the C++ solver, of its Python twin with PyTorch's DataLoader and with FFCV's loader, in turns.
+"""Measures the epoch time of the C++ solver and of its Python twin with PyTorch's DataLoader and FFCV's loader.
 
     python3 measure.py FILE.beton --program BUILD/sparse_regression [options]
 
-FILE.beton comes from `sparse_regression make --npy`. All programs run on the same cores and, with --limit-mb, in a
-control group (v1 or v2) with that much memory, which includes the page cache of what they read. Making a group needs
-root. --cold empties the page cache of the files before each run. Prints one JSON line per run, then the medians. Run it
-with a Python that has torch and ffcv (.venv-peers of tools/peers/setup).
+`sparse_regression make --npy` writes FILE.beton. The programs run in alternation on the same cores. With --limit-mb,
+they run in a control group (v1 or v2) with that much memory, including the page cache of the files that they read;
+creating a group needs root. --cold removes the files from the page cache before each run. Prints one JSON line per
+run, then the medians. Run it with a Python that has torch and ffcv (.venv-peers of tools/peers/setup).
 """
 
 import argparse
@@ -39,7 +39,7 @@ class MemoryGroup:
             (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def close(self):
-        """Removes the group. @return its peak in bytes, with the page cache."""
+        """Removes the group. @return its peak memory in bytes, including the page cache."""
         if not self.folder:
             return None
         peak = int((self.folder / self.peak).read_text())

@@ -35,7 +35,7 @@ std::size_t find_field(const data::BetonReader& reader, const std::string& name,
   for (const data::FieldType type : types)
     if (reader.fields()[field].type == type) return field;
   throw precast::DataError(
-      fmt::format("{}: expected field '{}' to be {}, got another type. "
+      fmt::format("{}: expected field '{}' to be {}, got a different type. "
                   "`precast inspect` lists the fields",
                   reader.path().string(), name, expected));
 }

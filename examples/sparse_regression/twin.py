@@ -4,8 +4,8 @@
     python3 twin.py FILE.beton.x.npy FILE.beton.y.npy [options]           PyTorch's DataLoader on the mapped array
     python3 twin.py FILE.beton FILE.beton.y.npy --loader ffcv [options]   FFCV's loader
 
-Prints the result as JSON, with the keys of `sparse_regression solve --json`. Needs numpy and torch, and ffcv for its
-loader: `.venv-peers` of tools/peers/setup has them.
+Prints the result as JSON, with the keys of `sparse_regression solve --json`. Needs numpy and torch, and for
+--loader ffcv also ffcv; `.venv-peers` of tools/peers/setup has them.
 """
 
 import argparse
@@ -24,7 +24,7 @@ POWER_PASSES = 5
 
 
 class MappedRows(torch.utils.data.Dataset):
-    """Rows of a memory-mapped .npy file. Opened by each worker: a mapping is not sent to another process."""
+    """Rows of a memory-mapped .npy file. Each worker opens the file, since a mapping cannot be sent to a process."""
 
     def __init__(self, path):
         self.path = path
@@ -57,7 +57,7 @@ def ffcv_batches(options):
     from ffcv.transforms import ToTensor
 
     class Decoder(NDArrayDecoder):
-        """float16 as the int16 of the same bits: FFCV's own decoder fails, because Numba has no float16."""
+        """Decodes float16 as int16 with the same bits: FFCV's decoder fails, because Numba does not support float16."""
 
         def declare_state_and_memory(self, previous_state):
             state, _ = super().declare_state_and_memory(previous_state)
@@ -75,7 +75,7 @@ def ffcv_batches(options):
         drawn[:] = [draw()]
         return drawn[0]
 
-    # FFCV gives no indices of samples: they are the order that it draws for the epoch.
+    # FFCV does not return the indices of samples; they are the order that it draws for the epoch.
     loader.next_traversal_order = record
 
     class WithIndices:
@@ -102,7 +102,7 @@ class Saga:
         self.passes, self.waited, self.seconds = 0, 0.0, 0.0
 
     def rows(self):
-        """One pass: (features as float32, indices)."""
+        """Yields (features as float32, indices) for each batch of one pass."""
         begin = time.perf_counter()
         iterator = iter(self.batches)
         while True:
@@ -152,7 +152,7 @@ class Saga:
         return time.perf_counter() - begin
 
     def multiply(self, x, v, offset):
-        """Residuals Z v - offset and the gradient Z' residuals, for the standardised rows Z of a batch."""
+        """Returns the residuals Z v - offset and the gradient Z' residuals for the standardised rows Z of a batch."""
         scaled = v * self.inverse
         residuals = x @ scaled.float() - (offset + (scaled @ self.mean).float())
         gradient = (x.T @ residuals).double()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes train.npz and val.npz: the upper half of a garment as 28 numbers, the lower half as 28.
+"""Writes train.npz and val.npz: 28 numbers for the upper half of a garment, and 28 for its lower half.
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-Each number is the mean brightness of 4 x 3.5 pixels of a photo of Fashion-MNIST, from 0 to 1:
-`upper` has the 7 x 4 blocks of its upper half, `lower` those of its lower half.
+Each number is the mean brightness, from 0 to 1, of a block of 4 x 3.5 pixels of an image of Fashion-MNIST. `upper`
+contains the 7 x 4 blocks of the upper half, `lower` those of the lower half.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ ROWS, COLUMNS, WIDTH = 4, 7, 4
 
 
 def blocks(image, first_row):
-    """Means of blocks of 4 columns and 3 or 4 rows of the half that begins there."""
+    """Returns the means of blocks of 4 columns and 3 or 4 rows, for one half of the image."""
     means = []
     for block in range(ROWS):
         begin = first_row + 14 * block // ROWS

@@ -16,9 +16,9 @@ namespace precast {
 /// The samples of one step, read by models, losses, metrics and methods. The tensors are
 /// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives.
 struct PRECAST_API Batch {
-  /// One tensor per field, in the order of the file's fields; the first dimension counts the
-  /// samples. Images are [N, C, H, W] float, channels_last, normalised; integers [N] int64; floats
-  /// [N] float64. On the device of the run.
+  /// One tensor per field, in the order of the file's fields, on the device of the run, with one
+  /// row per sample. Images are [N, C, H, W] float, channels_last, normalised; integers are [N]
+  /// int64; floats are [N] float64.
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
@@ -42,8 +42,8 @@ struct PRECAST_API Batch {
 
   /// The tensor of the field called `name`. @throws ConfigError that lists the existing names.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
-  /// Number of samples: the first dimension of the first input, since methods may make batches
-  /// without sample ids.
+  /// Number of samples, taken from the first dimension of the first input because batches made by
+  /// methods may have no sample ids.
   [[nodiscard]] std::int64_t size() const;
   /// Views of `count` samples starting at `first`; shares memory with this batch.
   [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
@@ -52,7 +52,7 @@ struct PRECAST_API Batch {
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers; used to try
+/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers, for trying
 /// out models.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 

@@ -20,9 +20,10 @@ class BatchSource {
   /// The next batch in order, or nothing at the end of the pass. Rethrows an exception of a worker
   /// thread.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
-  /// Number of batches in a full pass, on the rank that has the most.
+  /// Number of batches in a full pass, on the rank with the most batches.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;
-  /// Number of samples in a full pass by a single rank, without those of a dropped last batch.
+  /// Number of samples in a full pass by a single rank; the samples of a dropped last batch do not
+  /// count.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;

@@ -8,11 +8,11 @@
 
 namespace precast {
 
-/// The ranks that train together. Every member but rank() and world() is collective: all ranks call
-/// it, in the same order. Tensors are on the run's device; the result of a call is visible to all
-/// work queued on the current stream afterwards. If a peer has died or does not answer, a call
-/// throws Error with ExitCode::peer_failed within the group's time limit. Use it from one thread at
-/// a time.
+/// Communication between the ranks that train together. All members except rank() and world() are
+/// collective: all ranks must call them in the same order. Tensors are on the run's device; work
+/// queued on the current stream after a call sees its result. If another rank has died or does not
+/// respond, a call throws Error with ExitCode::peer_failed within the group's time limit. Use it
+/// from one thread at a time.
 class Communicator {
  public:
   /// A running all-reduce of one number.

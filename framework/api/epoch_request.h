@@ -4,8 +4,7 @@
 
 namespace precast {
 
-/// What to request from a source of batches: one pass over the data, or the rest of one.
-/// Torch-free.
+/// A request to a source of batches: one pass over the data, or the rest of a pass. Torch-free.
 struct EpochRequest {
   std::int64_t epoch = 0;
   /// Batches already consumed; the pass starts after them.

@@ -2,21 +2,22 @@
 
 namespace precast {
 
-/// Makes the ranks train one model. The trainer calls, for each step,
-///   begin_backward(last) and backward() for each micro-batch, finish_backward(), optimiser,
-///   finish_step().
+/// Keeps the model the same on all ranks. For each step, the trainer calls
+///   begin_backward(last) and backward() for each micro-batch, then finish_backward(), the
+///   optimiser, and finish_step().
 /// Not thread-safe.
 class GradSync {
  public:
   virtual ~GradSync() = default;
   /// Call before backward(). @param last whether this backward pass completes the step's gradients.
-  /// Only during the last one are they sent, overlapped with the pass itself.
+  /// Gradients are sent only during this last pass, while it is still running.
   virtual void begin_backward(bool last) = 0;
-  /// When it returns, gradients are means over the ranks, on every rank that updates the parameter.
+  /// When it returns, each gradient is the mean over the ranks, at least on the ranks that update
+  /// its parameter.
   virtual void finish_backward() = 0;
   /// Call after the update. When it returns, all ranks have the same parameters.
   virtual void finish_step() = 0;
-  /// Whether every rank sees the averaged gradients, or only the one that updates the parameter.
+  /// Whether every rank has the averaged gradients, or only the rank that updates the parameter.
   [[nodiscard]] virtual bool gradients_everywhere() const { return true; }
 };
 

@@ -9,8 +9,8 @@
 
 namespace precast {
 
-/// What training minimises: a measure of how far a model's outputs are from the batch's targets.
-/// All members are const and thread-safe.
+/// The quantity that training minimises: a measure of how far a model's outputs are from the
+/// batch's targets. All members are const and thread-safe.
 class PRECAST_API Loss {
  public:
   virtual ~Loss() = default;
@@ -20,7 +20,7 @@ class PRECAST_API Loss {
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& outputs,
                                               const Batch& batch) const = 0;
-  /// The loss of each sample: [N] float32, whose mean is the result of operator(). By default,
+  /// The loss of each sample, [N] float32; its mean is the result of operator(). By default,
   /// operator() is called once for each sample.
   [[nodiscard]] virtual at::Tensor per_sample(const at::Tensor& outputs, const Batch& batch) const;
 };

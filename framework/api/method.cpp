@@ -8,7 +8,7 @@
 namespace precast {
 namespace {
 
-/// How `rule` of the method at `place` is broken by the method at `other`; nothing if it is not.
+/// The message if the method at `other` breaks `rule` of the method at `place`; otherwise nothing.
 std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
                                   std::ptrdiff_t place, std::ptrdiff_t other) {
   if (rule.kind == MethodRule::Kind::not_with) {

@@ -41,37 +41,37 @@ class Method : public Stateful {
  public:
   /// Declares the options that the recipe may set, bound to this method's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Rules that are checked before the run starts (check_rules). No rule is needed for
-  /// step_strategy(): at most one method may replace the step in any case.
+  /// Rules that are checked before the run starts (check_rules). Methods with a step_strategy()
+  /// need no rule against each other: at most one of them is accepted anyway.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
   /// Whether the method works with targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Edits the plan before anything is built from it. @throws ConfigError if method and plan do not
-  /// fit together
+  /// Edits the plan before anything is built from it. @throws ConfigError if the method does not
+  /// work with the plan
   virtual void configure(TrainPlan& /*plan*/) const {}
-  /// Called once before the first step with the facts of this run; each rank gets its own.
+  /// Called once before the first step with the facts of this run; each rank has its own facts.
   virtual void on_run(const RunFacts& /*run*/) {}
-  /// Called once, when the model is on its device with its initial weights and before a checkpoint
-  /// is restored.
+  /// Called once, after the model with its initial weights has been moved to its device, and before
+  /// a checkpoint is restored.
   virtual void on_train_begin(Model& /*model*/) {}
   /// Called before the first batch of an epoch, even if the epoch is resumed in the middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
-  /// Called when a batch has arrived, before the forward pass; may replace images and labels.
+  /// Called for each new batch before the forward pass; may replace images and labels.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}
-  /// Returns the strategy that replaces the one forward and one backward pass of a step; null if
-  /// they are not replaced. The caller borrows it; it is the same object during the whole run.
+  /// Returns the strategy that replaces the usual forward and backward pass of a step, or null. The
+  /// method keeps ownership and returns the same object during the entire run.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
   /// Called after each backward pass of a step: a StepStrategy may do several, and only the
   /// gradients of the last one are averaged over the ranks. In fp16, gradients are still multiplied
-  /// by the gradient scaler's factor. Override it to drop gradients that must not count in any of
-  /// these passes.
+  /// by the gradient scaler's factor. Override it to drop gradients that must not be used after any
+  /// of these passes.
   virtual void on_backward(Model& /*model*/) {}
   /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
   /// Called after the optimiser's update.
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
-  /// Exists while the model is evaluated: EMA swaps its weights in, and the destructor swaps them
-  /// back.
+  /// Exists while the model is evaluated. For example, EMA swaps its weights in, and the destructor
+  /// swaps them back.
   class EvalGuard {
    public:
     virtual ~EvalGuard() = default;
@@ -87,7 +87,7 @@ struct NamedMethod {
   std::unique_ptr<Method> method;
 };
 
-/// The rules that a recipe's methods break, one message each: `ema with swa: expected one of the
+/// One message for each rule that the methods of a recipe break: `ema with swa: expected one of the
 /// two. ...`.
 [[nodiscard]] PRECAST_API std::vector<std::string> broken_rules(
     const std::vector<NamedMethod>& methods);

@@ -14,9 +14,9 @@
 namespace precast {
 
 /// A figure of an evaluation. It is computed either from sums over all samples, to which every
-/// batch and rank adds, or from one row per sample in the order of the file. So it does not depend
-/// on the number of batches or ranks, provided that the sums are exact: integers below 2^53. All
-/// members are const and thread-safe.
+/// batch and rank contributes, or from one row per sample in the order of the file. Its value
+/// therefore does not depend on the number of batches or ranks, if the sums are exact (integers
+/// below 2^53). All members are const and thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -24,13 +24,14 @@ class Metric {
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whether it can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Whether it needs one row per sample instead of sums, as figures do that depend on the order of
-  /// all scores or on sums of values that are not integers. Each rank holds all rows.
+  /// Whether it needs one row per sample instead of sums. Figures do that depend on the order of
+  /// all scores, or on sums of values that are not integers. Each rank stores all rows.
   [[nodiscard]] virtual bool needs_rows() const { return false; }
-  /// The number of sums that it needs; 0: as many as count() returns, which must be the same number
+  /// The number of sums that it needs. 0: the number that count() returns, which must be the same
   /// for every batch.
   [[nodiscard]] virtual std::int64_t sums() const = 0;
-  /// What a batch adds to the sums, or its rows. Must not wait for the device.
+  /// Returns what a batch adds to the sums or, if needs_rows(), its rows. Must not wait for the
+  /// device.
   /// @param outputs what the model returned for `batch`; with flip TTA the sum of two passes.
   /// @return [sums()] float64 on the batch's device; exact for counts below 2^53. If needs_rows():
   /// [N, columns] float64.

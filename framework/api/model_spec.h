@@ -10,15 +10,16 @@ namespace precast {
 
 class Communicator;
 
-/// What a model is built from. Methods edit it before the model exists (BlurPool does). Torch-free.
+/// The parameters from which a model is built. Methods such as BlurPool edit them before the model
+/// exists. Torch-free.
 struct ModelSpec {
   /// Registered name: "resnet18".
   std::string arch = "resnet18";
-  /// Number of outputs per sample, or per pixel: one for each class or number.
+  /// Number of outputs per sample (or per pixel, for masks): one for each class or number.
   std::int64_t num_classes = 1000;
   /// Number of channels of the images: 3, or 1 for greyscale.
   std::int64_t in_channels = 3;
-  /// What the outputs are compared with.
+  /// The kind of target that the outputs are compared with.
   TargetKind targets = TargetKind::class_index;
   /// Whether to antialias every strided convolution with at least 16 input channels (Zhang, ICML
   /// 2019; as in ffcv-imagenet).
@@ -29,6 +30,9 @@ struct ModelSpec {
   /// The largest number of samples that share the statistics of a batch norm in training (Hoffer et
   /// al., NeurIPS 2017); 0: the whole batch. Not together with batch_norm_ranks.
   std::int64_t ghost_batch_size = 0;
+  /// Whether blocks may replace sequences of ops with fused ones where the device allows it.
+  /// Weights and names are the same; results differ by rounding.
+  bool fused_kernels = false;
   /// The recipe's `model.params`: options of this architecture.
   ConfigNode params{};
 };

@@ -15,7 +15,7 @@ namespace precast {
 /// named after the parameter, such as "conv1.weight.momentum") and borrows the parameters' memory.
 class Optimizer : public Stateful {
  public:
-  /// What the gradient scaler tells the optimiser in an fp16 step.
+  /// Information from the gradient scaler for the optimiser in an fp16 step.
   struct Scaled {
     /// Scalar float32: 1 if any gradient is Inf or NaN (the step must then change nothing).
     at::Tensor found_inf;
@@ -25,7 +25,7 @@ class Optimizer : public Stateful {
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
 };
 
-/// What every optimiser is made from.
+/// The inputs from which every optimiser is made.
 struct OptimizerInputs {
   /// The parameters that this rank updates, in the model's order. Borrowed during construction
   /// only.

@@ -12,7 +12,8 @@
 
 namespace precast {
 
-/// What a train plug-in may add, and what a recipe can name in addition to the data's parts.
+/// The kinds of parts that a train plug-in may add. A recipe can name them in addition to the parts
+/// for data.
 struct TrainParts {
   ModelRegistry models{"model"};
   MethodRegistry methods{"method"};

@@ -10,7 +10,7 @@ struct ReplacedSample {
   /// Indices in the dataset file.
   std::uint64_t sample = 0;
   std::uint64_t by = 0;
-  /// How often it has been replaced so far.
+  /// Number of times that it has been replaced so far.
   std::int64_t times = 0;
   /// The error message of the decoder.
   std::string error;

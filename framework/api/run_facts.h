@@ -4,8 +4,8 @@
 
 namespace precast {
 
-/// What a method may know about its run: the values that determine its random numbers, and the
-/// length of the run.
+/// The facts about its run that a method may use: the values that determine its random numbers, and
+/// the length of the run.
 struct RunFacts {
   /// training.seed
   std::uint64_t seed = 0;
@@ -15,7 +15,7 @@ struct RunFacts {
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;
 
-  /// The share of the run that is done before a step, in [0, 1).
+  /// The fraction of the run that is complete when a step begins, in [0, 1).
   [[nodiscard]] double share_done(std::int64_t global_step) const {
     const std::int64_t steps = epochs * steps_per_epoch;
     return steps == 0 ? 0 : static_cast<double>(global_step) / static_cast<double>(steps);

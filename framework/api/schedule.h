@@ -14,23 +14,23 @@ class Schedule {
   virtual ~Schedule() = default;
   /// The rate at the start of `epoch`, 0 <= epoch <= epochs.
   [[nodiscard]] virtual double lr(std::int64_t epoch) const = 0;
-  /// The rate of one step, 0 <= step < steps_per_epoch. By default, interpolated linearly from
-  /// lr(epoch) to lr(epoch + 1), which the last step does not quite reach (numpy.interp over
-  /// arange(steps), as in ffcv-imagenet).
+  /// The rate of one step, 0 <= step < steps_per_epoch. By default, it is interpolated linearly
+  /// from lr(epoch) to lr(epoch + 1); the last step does not quite reach the latter (numpy.interp
+  /// over arange(steps), as in ffcv-imagenet).
   [[nodiscard]] virtual double step_lr(std::int64_t epoch, std::int64_t step,
                                        std::int64_t steps_per_epoch) const {
     const double start = lr(epoch);
     const double end = lr(epoch + 1);
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
   }
-  /// The same schedule over another number of epochs, with the warm-up as long as before; null if
-  /// the schedule has no warm-up and is to be stretched as a whole.
+  /// The same schedule over a different number of epochs, with a warm-up of the same length; null
+  /// if the schedule has no warm-up, so that all of it can be stretched.
   [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
     return nullptr;
   }
 };
 
-/// What every schedule is made from.
+/// The inputs from which every schedule is made.
 struct ScheduleInputs {
   /// The highest rate, for the global batch; at least 0.
   double lr = 0.5;

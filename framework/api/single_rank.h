@@ -8,7 +8,7 @@
 
 namespace precast {
 
-/// Interfaces for a run of one rank: every sum is the rank's own value, and its gradients are
+/// Implementations for a run of one rank: each sum is the rank's own value, and its gradients are
 /// already the mean.
 [[nodiscard]] PRECAST_API std::unique_ptr<Communicator> make_single_rank();
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_single_rank_sync();

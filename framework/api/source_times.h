@@ -9,17 +9,17 @@ namespace precast {
 struct SourceTimes {
   /// CPU time: decoding, resizing, transforms.
   double processing = 0;
-  /// Waiting for reads, as far as it can be measured: only for reads that do not go through a
-  /// mapping.
+  /// Waiting for reads. Measured only for reads that do not go through a mapping of the file.
   double disk = 0;
-  /// The rest of the busy time: a page of a mapped file was not in memory, or other threads used
-  /// the core.
+  /// The rest of the busy time, in which a page of a mapped file was not in memory or other threads
+  /// used the core.
   double blocked = 0;
-  /// Waiting because all buffers for batches were full, so the model is the slower part.
+  /// Waiting because all buffers for batches were full, that is, the model is slower than the
+  /// loader.
   double ahead = 0;
 
-  /// What the threads spent most of their time on; empty if they were ahead of the model for half
-  /// of it or more (the model then does not wait for them), or if nothing was measured.
+  /// What the threads spent most of their time on. Empty if they were ahead of the model for at
+  /// least half of the time (the model then does not wait for them), or if nothing was measured.
   [[nodiscard]] std::string_view longest() const {
     if (processing + disk + blocked <= ahead) return {};
     if (disk >= processing && disk >= blocked && disk > 0) return "reading";

@@ -9,9 +9,10 @@
 
 namespace precast {
 
-/// What a part must keep across a restart so that the run continues as if it had not stopped.
+/// The state that a part must keep across a restart, so that the run continues as if it had not
+/// stopped.
 struct State {
-  /// They share memory with the part: saving reads them, restoring writes into them.
+  /// The tensors share memory with the part: saving reads them, restoring writes into them.
   std::vector<NamedTensor> tensors;
   /// State that is not a tensor, such as numbers of steps and restarts.
   std::map<std::string, std::int64_t> counters;

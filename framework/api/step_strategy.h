@@ -13,8 +13,8 @@ namespace precast {
 class StepPasses {
  public:
   virtual ~StepPasses() = default;
-  /// Runs a forward and a backward pass: drops old gradients and leaves those of `batch` in the
-  /// parameters, in fp16 multiplied by the gradient scaler's factor.
+  /// Runs a forward and a backward pass. Afterwards the parameters' gradients are those of `batch`,
+  /// in fp16 multiplied by the gradient scaler's factor.
   /// @param batch its number of samples is a multiple of the plan's micro_batches.
   /// @param last whether these are the gradients of the update; only these are averaged over the
   /// ranks. Set in exactly one call per step, the last one.
@@ -27,16 +27,16 @@ class StepPasses {
   [[nodiscard]] virtual const Loss& loss() const = 0;
 };
 
-/// Replaces the one forward and one backward pass of a step: SAM does two of each, selective
-/// backprop uses only a part of the batch. The engine still does what comes before (on_batch) and
-/// after (unscaling, on_gradients, the optimiser).
+/// Replaces the usual forward and backward pass of a step: SAM runs two of each, selective backprop
+/// uses only a part of the batch. The engine still runs everything before (on_batch) and after them
+/// (unscaling, on_gradients, the optimiser).
 class StepStrategy {
  public:
   virtual ~StepStrategy() = default;
   /// @return the step's loss, as forward_backward returns it.
   [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
-  /// Runs the passes of the kind of step that needs the most memory. Called before the run starts;
-  /// leaves the weights unchanged. By default, one forward and one backward pass.
+  /// Runs the passes of the step that needs the most memory. Called before the run starts; must
+  /// leave the weights unchanged. By default, one forward and one backward pass.
   virtual void rehearse(Batch& batch, StepPasses& passes) {
     static_cast<void>(passes.forward_backward(batch, /*last=*/true));
   }

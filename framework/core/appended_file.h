@@ -10,9 +10,9 @@
 
 namespace precast {
 
-/// A file to which complete pieces are appended during a run, such as the log or the event file. A
-/// full disk does not stop the run: pieces that cannot be written are kept in memory and written
-/// with the next one. Not thread-safe.
+/// A file to which a run appends complete pieces, such as the log or the event file. A full disk
+/// does not stop the run: pieces that cannot be written are kept in memory and written together
+/// with the next piece. Not thread-safe.
 class PRECAST_API AppendedFile {
  public:
   /// Appends to existing contents. @throws IoError if the file cannot be opened or created.
@@ -21,13 +21,13 @@ class PRECAST_API AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
-  /// Passes the piece to the operating system at once. Warns the first time that this fails.
+  /// Writes the piece at once. The first failure causes a warning.
   void append(std::string_view piece);
   /// The length in bytes, including pieces still in memory because writing them failed (full disk).
   [[nodiscard]] std::int64_t position() const;
-  /// Truncates the file to `position` bytes. A file that is already shorter lost pieces in a crash
-  /// and is left unchanged. Its last piece may be incomplete; the caller, who knows the format of
-  /// the pieces, has to remove it.
+  /// Truncates the file to `position` bytes. If the file is already shorter, it lost pieces in a
+  /// crash and is left unchanged. The last piece of such a file may be incomplete; the caller, who
+  /// knows the format of the pieces, must remove it.
   /// @throws IoError
   void cut(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -9,8 +9,8 @@ namespace precast {
 Error::Error(const std::string& message, ExitCode code)
     : std::runtime_error(message), code_(code) {}
 
-// Destructors out of line: the type information lives in this library alone, so exceptions thrown
-// in one shared library are caught by type in another.
+// Destructors are out of line, so that the type information is only in this library and exceptions
+// thrown in one shared library are caught by type in another.
 Error::~Error() = default;
 ConfigError::~ConfigError() = default;
 DataError::~DataError() = default;

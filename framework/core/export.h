@@ -1,5 +1,5 @@
 #pragma once
 
-/// Marks what a shared library of precast offers; everything else stays hidden.
-/// One macro serves all libraries: on ELF the same attribute is right when building and when using.
+/// Marks the symbols that a shared library of precast exports; all others are hidden. One macro
+/// serves all libraries: on ELF, building a library and using it need the same attribute.
 #define PRECAST_API __attribute__((visibility("default")))

@@ -35,8 +35,9 @@ inline constexpr std::string_view kFailpoints[] = {
 /// Does nothing unless the environment variable PRECAST_FAILPOINTS arms `name`, as in
 /// `beton.before_table=kill,log.before_line=error@3`: `kill` ends the process as SIGKILL does,
 /// `stop` suspends it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error`
-/// throws an IoError, `sleep:MS` waits. `@N`: only the N-th time it is reached; `%R` (at the end):
-/// in rank R only. Costs one load of a constant when nothing is armed. Thread-safe.
+/// throws an IoError, `sleep:MS` waits. `@N`: only the N-th time that the place is reached; `%R`
+/// (at the end): only in rank R. If nothing is armed, the cost is one load of a constant.
+/// Thread-safe.
 PRECAST_API void failpoint(std::string_view name);
 
 }  // namespace precast

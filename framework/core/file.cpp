@@ -228,8 +228,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
     throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
                               status.st_size));
   }
-  // Reads instead of mapping: the run that writes a log may truncate it, and mapped pages would
-  // then disappear.
+  // Reads the file instead of mapping it: the run that writes a log may truncate it, and mapped
+  // pages would then disappear.
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t size = 0;
   while (size < bytes.size()) {
@@ -267,8 +267,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   fd_ = open_regular(path, status);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
-  // For cached(): kernels from 6.12 on read ahead after a byte that is not cached, even if asked
-  // not to wait for it. Page faults are not affected.
+  // For cached(): from version 6.12 on, the kernel reads ahead after a byte that is not cached,
+  // even if the call does not wait for it. Page faults are not affected.
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) {

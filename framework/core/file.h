@@ -13,15 +13,15 @@
 
 namespace precast {
 
-/// Every system call that changes a disk, behind one interface, so that a test can make the n-th of
-/// them fail. Functions return what the POSIX functions of the same name return, and set errno.
+/// An interface to every system call that changes a disk, so that a test can make the n-th call
+/// fail. Functions return what the POSIX functions of the same name return, and set errno.
 /// Implementations are thread-safe.
 class PRECAST_API FileOps {
  public:
   virtual ~FileOps();
   /// Creates a file that must not exist yet, for reading and writing.
   virtual int create_exclusive(const char* path) = 0;
-  /// Opens a file for appending, creating it where it is missing.
+  /// Opens a file for appending; creates it if it is missing.
   virtual int open_append(const char* path) = 0;
   virtual std::ptrdiff_t write(int fd, const void* data, std::size_t size) = 0;
   virtual std::ptrdiff_t pwrite(int fd, const void* data, std::size_t size,
@@ -38,7 +38,7 @@ class PRECAST_API FileOps {
   virtual int mkdir(const char* path) = 0;
   /// Makes changes to the entries of a folder durable.
   virtual int fsync_folder(const char* path) = 0;
-  /// Bytes that an ordinary user can still write to the file system of `path`; INT64_MAX where the
+  /// Bytes that an ordinary user can still write to the file system of `path`; INT64_MAX if the
   /// file system does not report it.
   virtual std::int64_t free_bytes(const char* path) = 0;
 };
@@ -71,10 +71,10 @@ class PRECAST_API AtomicFile {
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text);
-  /// Overwrites what was appended before, or writes past the end; does not move the position of
-  /// append().
+  /// Overwrites bytes that were appended before, or writes past the end. The position of append()
+  /// does not change.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Reads back what was written. @throws IoError, also if there is less.
+  /// Reads back what was written. @throws IoError, including when the file is shorter.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Bytes appended so far.
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -89,11 +89,11 @@ class PRECAST_API AtomicFile {
   std::uint64_t size_ = 0;
 };
 
-/// Writes a whole file atomically. @throws IoError
+/// Writes a file atomically. @throws IoError
 PRECAST_API void write_file(const std::filesystem::path& path, std::string_view text,
                             FileOps& ops = posix_file_ops());
 
-/// Reads a whole file. @param max_bytes size limit. @throws IoError, also for larger files
+/// Reads a whole file. @param max_bytes size limit. @throws IoError, including for a larger file
 [[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
                                                            std::uint64_t max_bytes = UINT64_MAX);
 
@@ -112,16 +112,16 @@ class PRECAST_API MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// Closes the file's descriptor, for callers that map thousands of files. The mapping stays, but
-  /// cached() is false from then on and will_need() does nothing. Do not call it while other
-  /// threads call these two.
+  /// Closes the file's descriptor, for callers that map thousands of files. The mapping stays
+  /// valid, but from then on cached() returns false and will_need() does nothing. Do not call this
+  /// while another thread calls either of them.
   void close_descriptor();
 
-  /// Whether a byte is in the page cache. Also false where the file system does not report it.
+  /// Whether a byte is in the page cache. Also false if the file system does not report it.
   [[nodiscard]] bool cached(std::uint64_t offset) const;
   /// Asks the kernel to prefetch exactly this range into the page cache; does not wait for it.
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
-  /// Makes the kernel read only the missing page, and nothing around it, on each page fault.
+  /// Makes the kernel read only the missing page on each page fault, without the pages around it.
   void read_single_pages() const;
 
  private:

@@ -21,7 +21,7 @@ namespace {
 constexpr int kLockTries = 10;
 constexpr auto kLockPause = std::chrono::milliseconds(100);
 
-/// On a full or read-only file system only the name of the holder is lost, not the lock.
+/// On a full or read-only file system, only the name of the holder is lost; the lock still works.
 void write_holder(int fd) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) return;

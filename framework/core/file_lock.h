@@ -8,9 +8,9 @@
 
 namespace precast {
 
-/// A lock on a file, between processes (flock; on NFS the lock applies to all hosts). It is held
-/// until this object is destroyed and every process that inherited its descriptor has ended: after
-/// kill -9 of this process, a child still holds it. The file stays when the lock is released.
+/// A lock on a file that excludes other processes (flock; on NFS, processes of all hosts). It is
+/// released when this object is destroyed and every process that inherited its descriptor has
+/// ended: after kill -9 of this process, a child still holds the lock. The file is not removed.
 class PRECAST_API FileLock {
  public:
   enum class Kind { shared, exclusive };
@@ -28,8 +28,8 @@ class PRECAST_API FileLock {
   FileLock(FileLock&& other) noexcept : fd_(other.fd_), works_(other.works_) { other.fd_ = -1; }
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
-  /// False: the file system does not support locks (some on clusters: Lustre, NFS), and this lock
-  /// has no effect.
+  /// False if the file system does not support locks, as some Lustre and NFS file systems of
+  /// clusters; this lock then has no effect.
   [[nodiscard]] bool works() const { return works_; }
   /// The descriptor. Programs that this process starts inherit it only if it is passed to them.
   [[nodiscard]] int fd() const { return fd_; }

@@ -17,7 +17,7 @@ void log_line(std::string_view line) {
 }
 
 void write_stderr(std::string_view text) noexcept {
-  // fwrite, unlike fmt::print, does not throw when the reader is gone.
+  // Unlike fmt::print, fwrite does not throw if the reader has exited.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

@@ -9,9 +9,9 @@
 
 namespace precast {
 
-/// Lines for people, on standard error (standard output carries results). Thread-safe: a line is
-/// written at once and never mixes with a progress line. A line that cannot be written (a closed
-/// terminal, a full disk) is lost without an error.
+/// Human-readable messages, on standard error (standard output is for results). Thread-safe: a line
+/// is written at once and is never mixed with a progress line. A line that cannot be written (a
+/// closed terminal, a full disk) is lost without an error.
 PRECAST_API void log_line(std::string_view line);
 
 /// Writes the text to standard error at once and unchanged. What cannot be written is lost without
@@ -19,8 +19,8 @@ PRECAST_API void log_line(std::string_view line);
 PRECAST_API void write_stderr(std::string_view text) noexcept;
 
 /// Opens /dev/null in place of each standard stream that is closed (`2>&-`). Otherwise a file that
-/// is opened later would get its descriptor number, and log lines would be written into that file.
-/// Call at the start of main().
+/// is opened later could get the descriptor number of standard error, and log lines would be
+/// written into that file. Call at the start of main().
 PRECAST_API void open_closed_streams() noexcept;
 
 template <typename... Args>

@@ -2,14 +2,14 @@
 
 /// The interface between a plug-in and the program that loads it. Authors include
 /// framework/api/plugin.h (models, methods, losses, metrics, optimisers, schedules) or
-/// data/plugin.h (transforms, orders, fields, sources), which name the parts, and build with
-/// precast_add_plugin() of find_package(precast), which defines PRECAST_ABI, a digest of the
-/// headers taken when the plug-in is built.
+/// data/plugin.h (transforms, orders, fields, sources), which declare the parts, and build with
+/// precast_add_plugin() of find_package(precast). It defines PRECAST_ABI, a digest of the headers
+/// at the time when the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
-/// libtorch and compiler as precast. It therefore contains a text that describes how it was
-/// compiled. precast compares this text with its own before it opens the library, so before any
-/// code of the plug-in runs.
+/// libtorch and compiler as precast. It therefore contains a string that describes how it was
+/// compiled. precast compares this string with its own before it opens the library, that is, before
+/// any code of the plug-in runs.
 
 #include <version>
 
@@ -31,14 +31,14 @@
   "libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
       _GLIBCXX_USE_CXX11_ABI) PRECAST_CXX_CHECKS
 #define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
-/// What determines the binary layout of a class: the compiler's release (for GCC and Clang only the
-/// first number, within which the layout does not change) and ABI, those of the standard library,
-/// and the language.
+/// What determines the binary layout of a class: release and ABI of the compiler, release and ABI
+/// of the standard library, and the language version. Of the versions of GCC and Clang, only the
+/// major number matters; the layout does not change within it.
 #define PRECAST_TOOLCHAIN                                                                 \
   PRECAST_COMPILER " abi " PRECAST_PLUGIN_TEXT(__GXX_ABI_VERSION) " " PRECAST_CXX_LIBRARY \
                                                                   " " PRECAST_CXX_STANDARD
 
-/// The first line of the text. The number counts changes of this header.
+/// The first line of that string. The number is increased when this header changes.
 #define PRECAST_PLUGIN_MAGIC "precast plug-in interface "
 #define PRECAST_PLUGIN_INTERFACE "1"
 

@@ -113,7 +113,7 @@ void Progress::clear() {
 
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
-  // Compared as it will be shown: 59.96 is a minute, not `60.0 s`.
+  // The rounded value is compared, so that 59.96 is shown as a minute and not as `60.0 s`.
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   const long whole = std::lround(seconds);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);

@@ -17,8 +17,8 @@ struct LinePart {
   int importance = 0;
 };
 
-/// The parts with ` | ` between them, without the least important ones if all do not fit into
-/// `columns`; what is left is cut at the end if even that is too long.
+/// The parts with ` | ` between them. If they do not fit into `columns`, the least important parts
+/// are left out; if the rest is still too long, it is truncated.
 [[nodiscard]] PRECAST_API std::string fit_parts(std::vector<LinePart> parts, std::size_t columns);
 /// The beginning of `text` that fits into `columns`. Does not split a UTF-8 character.
 [[nodiscard]] PRECAST_API std::string_view fit_text(std::string_view text, std::size_t columns);
@@ -30,8 +30,8 @@ struct TerminalSize {
 /// The size of the terminal on standard error; 80 x 24 if it is not known.
 [[nodiscard]] PRECAST_API TerminalSize terminal_size();
 
-/// Shows the progress of long work: on a terminal one line that is redrawn up to ten times a
-/// second and fits its width, elsewhere one plain line every five seconds. Writes to standard
+/// Shows the progress of long work. On a terminal, this is one line that is redrawn up to ten times
+/// a second and fits the width; elsewhere, one plain line every five seconds. Writes to standard
 /// error; a line that cannot be written is lost without an error. Not thread-safe.
 class PRECAST_API Progress {
  public:
@@ -41,7 +41,7 @@ class PRECAST_API Progress {
   /// Ends the redrawn line.
   ~Progress();
 
-  /// True when it is time to show a line; ask before building the text, which may be costly.
+  /// True when it is time to show a line. Call this before building the text, which may be costly.
   [[nodiscard]] bool due() const;
   void show(std::string_view text);
   /// Shows the parts that fit on the terminal; elsewhere, all parts.

@@ -15,7 +15,7 @@
 namespace precast {
 
 /// Named factories of one kind of part (models, methods, losses ...), in order of registration.
-/// Programs create and fill registries at start and pass them by const reference: there is no
+/// Programs create and fill registries at startup and pass them by const reference: there is no
 /// singleton and no static registration. Thread-safe once filled.
 template <typename Product, typename... Args>
 class Registry {

@@ -54,11 +54,11 @@ std::uint32_t RandomStream::next_u32() {
 
 std::uint64_t RandomStream::below(std::uint64_t bound) {
   require(bound > 0, "below() draws from a non-empty range");
-  // Rejects the few values that would make some results likelier than others.
+  // Rejects the few values that would make some results more likely than others.
   const std::uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   std::uint64_t drawn = 0;
   do {
-    // Two statements, because within one the compiler chooses which word is drawn first.
+    // Two statements, because in a single one the compiler may draw either word first.
     drawn = std::uint64_t{next_u32()} << 32;
     drawn |= next_u32();
   } while (drawn >= limit);

@@ -27,13 +27,12 @@ enum class RandomUse : std::uint8_t {
 };
 
 /// A stream of random numbers that is a pure function of (seed, epoch, position, use):
-/// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-/// A stream is cheap to create, so each (sample, operation) has its own, and results do not depend
-/// on which thread runs an operation. A stream holds 2^34 draws. Not thread-safe: give each thread
-/// a copy.
+/// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). A stream
+/// is cheap to create, so each (sample, operation) has its own, and results do not depend on which
+/// thread runs an operation. A stream has 2^34 draws. Not thread-safe: give each thread a copy.
 class PRECAST_API RandomStream {
  public:
-  /// @param position the sample's place in the epoch's global order, below 2^40.
+  /// @param position the sample's position in the epoch's global order, below 2^40.
   RandomStream(std::uint64_t seed, std::uint32_t epoch, std::uint64_t position, RandomUse use);
 
   /// Uniform over all 32-bit values.

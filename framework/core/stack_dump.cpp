@@ -32,7 +32,7 @@ void write_text(int fd, std::string_view text) {
   }
 }
 
-/// backtrace() has been called before, so that it loads nothing here.
+/// backtrace() has been called before, so that it does not load a library here.
 void on_dump_signal(int /*signal*/) {
   std::array<void*, kMostFrames> frames{};
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
@@ -53,7 +53,7 @@ void dump_thread(int fd, int signal, pid_t thread, const std::string& name) {
   const auto deadline = std::chrono::steady_clock::now() + kAnswerTime;
   while (!g_answered && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (!g_answered) write_text(fd, "  does not answer: it waits in the kernel\n");
+  if (!g_answered) write_text(fd, "  does not respond: it is blocked in the kernel\n");
 }
 
 }  // namespace

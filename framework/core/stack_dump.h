@@ -6,8 +6,8 @@ namespace precast {
 
 /// Writes the call stack of every thread of the process to a file descriptor, one after another,
 /// with the threads' names. Interrupts each thread by a signal (SIGRTMIN + 5), whose handler is not
-/// restored afterwards; a thread that does not answer within a second is named and skipped. For a
-/// process that is about to end.
+/// restored afterwards; a thread that does not respond within a second is named and skipped. Use it
+/// only in a process that is about to end.
 PRECAST_API void dump_all_stacks(int fd);
 
 }  // namespace precast

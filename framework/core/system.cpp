@@ -36,8 +36,9 @@ void tighten(std::optional<Value>& limit, const std::optional<Value>& candidate)
   if (candidate && (!limit || *candidate < *limit)) limit = candidate;
 }
 
-/// Visits the group's folder and its parents up to `mount`. A container may see a path from outside
-/// its own mount: folders that do not exist are skipped, and the mount's root is always visited.
+/// Visits the group's folder and its parents up to `mount`. In a container, the path may be that of
+/// the host, outside the container's mount. Folders that do not exist are therefore skipped, and
+/// the mount's root is always visited.
 void walk_up(const fs::path& mount, const std::string& group,
              const std::function<void(const fs::path&)>& visit) {
   fs::path relative = fs::path(group).relative_path().lexically_normal();

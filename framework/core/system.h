@@ -9,8 +9,8 @@
 
 namespace precast {
 
-/// What the control groups of this process allow (containers and batch systems set them). Groups
-/// are nested, so each number is the tightest one from the process's group up to the mount's root.
+/// The limits of this process's control groups, which containers and batch systems set. Groups are
+/// nested, so each number is the smallest one from the process's group up to the mount's root.
 struct CgroupLimits {
   /// "v1", "v2", "v1+v2" (hybrid), or "none".
   std::string version = "none";
@@ -40,12 +40,12 @@ struct CacheSizes {
   bool operator==(const CacheSizes&) const = default;
 };
 
-/// Those of the first core, from `root`/sys/devices/system/cpu/cpu0/cache. A cache that several
-/// cores share counts with its full size.
+/// The caches of the first core, from `root`/sys/devices/system/cpu/cpu0/cache. A cache that
+/// several cores share counts with its full size.
 [[nodiscard]] PRECAST_API CacheSizes cache_sizes(const std::filesystem::path& root = "/");
 
-/// Bytes of memory this process may use in all: the machine's (MemTotal), lowered to the limit of
-/// its control group. 0 if neither can be read.
+/// Bytes of memory that this process may use: the machine's memory (MemTotal) or, if it is lower,
+/// the limit of the process's control group. 0 if neither can be read.
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 
 /// Bytes of the largest cache that the first core uses, from `root`/sys/devices/system/cpu; 0 if

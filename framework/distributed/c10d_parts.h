@@ -7,8 +7,8 @@
 
 namespace precast::distributed {
 
-/// What a ProcessGroup consists of. Only the sources of this folder include this header, because
-/// c10d's interfaces change between releases.
+/// The objects of which a ProcessGroup consists. Only the sources of this folder include this
+/// header, because c10d's interfaces change between releases.
 struct ProcessGroup::Parts {
   GroupOptions options;
   c10::intrusive_ptr<c10d::Store> store;

@@ -6,9 +6,9 @@
 
 namespace precast::distributed {
 
-/// A copy of several tensors of one element type as one flat tensor, so that one message carries
-/// them all. Elements are in the order of the tensors' memory, so the tensors need the same layout
-/// on all ranks.
+/// A copy of several tensors of one element type as one flat tensor, so that all of them are sent
+/// in one message. Elements are in the order of the tensors' memory, so the tensors need the same
+/// layout on all ranks.
 class FlatTensors {
  public:
   /// @param tensors dense, on one device.
@@ -24,8 +24,8 @@ class FlatTensors {
   at::Tensor flat_;
 };
 
-/// The tensors in groups of one element type and at most `bytes` bytes each, in their order; a
-/// larger tensor is a group by itself.
+/// Divides the tensors, in their order, into groups of one element type and at most `bytes` bytes
+/// each. A larger tensor is a group by itself.
 [[nodiscard]] std::vector<std::vector<at::Tensor>> group_tensors(
     const std::vector<at::Tensor>& tensors, std::size_t bytes);
 

@@ -24,8 +24,8 @@ at::ScalarType half_type(GradCompression compression) {
   return compression == GradCompression::bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-/// A bucket's gradients as they are sent: divided first, so that the sum of many ranks stays in
-/// range. Without compression that is the bucket itself.
+/// A bucket's gradients as they are sent. They are divided before they are sent, so that the sum
+/// over many ranks stays in range. Without compression, this is the bucket itself.
 at::Tensor make_message(const at::Tensor& bucket, GradCompression compression, int world) {
   const at::Tensor message =
       compression == GradCompression::none ? bucket : bucket.to(half_type(compression));
@@ -58,9 +58,9 @@ class CompressHook final : public HookBase {
   GradCompression compression_;
 };
 
-/// Sums a bucket of a GPU's gradients over Gloo. The future of such a sum has not always known the
-/// stream on which the result is copied back from the host, so that gradients were read too early
-/// (pytorch/pytorch#170812). Therefore this hook waits for the sum.
+/// Sums a bucket of a GPU's gradients over Gloo. This hook waits for the sum, because in some
+/// versions the future of such a sum does not know the stream on which the result is copied back
+/// from the host, and gradients were read too early (pytorch/pytorch#170812).
 class WaitingHook final : public HookBase {
  public:
   WaitingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)

@@ -24,14 +24,14 @@ enum class VariableUpdate {
   parameter_server,
 };
 
-/// The element type in which gradients are sent. Half-precision gradients are also summed in half
-/// precision: smaller messages, less accurate sums.
+/// The element type in which gradients are sent. In half precision, messages are smaller, but sums
+/// are less accurate because gradients are also summed in half precision.
 enum class GradCompression { none, fp16, bf16 };
 
 struct GradSyncOptions {
   VariableUpdate update = VariableUpdate::replicated;
   GradCompression compression = GradCompression::none;
-  /// Bytes of one bucket; the first is smaller, so that sending starts early.
+  /// Bytes of one bucket. The first bucket is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
   /// For each parameter, the rank that updates it (see shard_parameters()). Empty: as `update`

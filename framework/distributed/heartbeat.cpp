@@ -98,8 +98,8 @@ class Heartbeat::Pulse {
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
     return options_.period * options_.missed;
   }
-  /// When the store is gone, the ranks cannot agree on which one reports. The cause is then that
-  /// its host, rank 0, is gone.
+  /// Without the store, the ranks cannot agree on which one reports. The cause is then that rank 0,
+  /// which serves the store, is gone.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
   /// The rank that serves the store leaves last, or the others would mistake its exit for a death.
@@ -146,7 +146,7 @@ class Heartbeat::Pulse {
     wake_.wait_for(lock, std::min(kPoll, options_.period), [&] { return stop.stop_requested(); });
   }
 
-  /// @return a rank whose beats have not come for too long, or -1.
+  /// @return a rank without a heartbeat for too long, or -1.
   int silent_rank() {
     for (int rank = 0; rank < group_.world; ++rank) {
       Beat& beat = beats_[static_cast<std::size_t>(rank)];

@@ -39,8 +39,9 @@ class PRECAST_API Heartbeat {
   /// Claims the run's failure for `cause`. Thread-safe.
   /// @return whether this claim is the first; if not, another rank's cause is reported.
   bool claim_failure(const std::string& cause);
-  /// Waits for another rank's claim, at most as long as it takes to detect a silent rank: when a
-  /// peer dies, collectives fail at once, but the cause is known only later.
+  /// Waits for another rank's claim, at most for the time that it takes to detect a silent rank.
+  /// This is needed because collectives fail at once when a peer dies, but the cause is known only
+  /// later.
   /// @return whether another rank has claimed the failure
   bool wait_for_claim();
 
@@ -49,8 +50,7 @@ class PRECAST_API Heartbeat {
   std::unique_ptr<Pulse> pulse_;
 };
 
-/// For a launcher that hosts the store: claims the failure on behalf of a rank that cannot do so
-/// because it has died.
+/// For a launcher that serves the store: claims the failure on behalf of a rank that has died.
 class PRECAST_API StoreHost {
  public:
   /// Serves a store on a free port of `host`. @throws DeviceError

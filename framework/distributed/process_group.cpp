@@ -91,8 +91,8 @@ class RollCall {
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;
-    // A problem that another rank has found is reported here as well, because that rank may serve
-    // the store and end.
+    // This rank also reports a problem that another rank has found, because that rank may serve the
+    // store and exit.
     if (store_.add(key(options_.rank), 1) > 1) {
       give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
                           options_.rank));
@@ -269,7 +269,7 @@ void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
 }
 
 std::vector<std::string> ProcessGroup::all_gather(const std::string& text) {
-  // Texts differ in length: exchanges the lengths first, then all texts padded to the longest.
+  // Strings differ in length: exchanges the lengths first, then all strings padded to the longest.
   return collective("an exchange of text", [&] {
     const auto gather = [&](at::Tensor mine) {
       std::vector<std::vector<at::Tensor>> all(1);

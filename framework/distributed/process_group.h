@@ -14,8 +14,8 @@ namespace precast::distributed {
 enum class Transport {
   /// NCCL between GPUs, Gloo between CPUs.
   by_device,
-  /// Gloo between GPUs too, through the host's memory: slow, but it lets several ranks share one
-  /// GPU, which NCCL does not support.
+  /// Gloo between GPUs too, through the host's memory. This is slow, but several ranks can share
+  /// one GPU, which NCCL does not support.
   gloo,
 };
 
@@ -27,7 +27,7 @@ struct GroupOptions {
   int port = 0;
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
-  /// Separates runs that use the same store one after another (torchrun's restarts).
+  /// Distinguishes runs that use the same store one after another (torchrun's restarts).
   std::string prefix{};
   /// A GPU must have an index.
   at::Device device = at::kCPU;
@@ -38,16 +38,16 @@ struct GroupOptions {
   std::chrono::milliseconds join_timeout{300'000};
 };
 
-/// The ranks of a run, on c10d: NCCL between GPUs, Gloo between CPUs, which find each other through
-/// a TCPStore. Text and single numbers always go over Gloo. A group of one rank is a group like any
-/// other: its collectives use the transport in the same way.
+/// The ranks of a run, implemented with c10d. They find each other through a TCPStore and
+/// communicate by NCCL between GPUs and by Gloo between CPUs. Text and single numbers always go
+/// over Gloo. A group of one rank is no exception: its collectives also use the transport.
 ///
 /// Neither the store nor the transports authenticate: use them in a private network.
 class PRECAST_API ProcessGroup final : public Communicator {
  public:
   /// Waits for all ranks; rank 0 prints from time to time which ranks are missing. @throws
   /// DeviceError naming those that do not connect within join_timeout or that connect twice, or if
-  /// NCCL is asked for and this build or this machine has none.
+  /// NCCL is requested and this build or this machine does not have it.
   explicit ProcessGroup(const GroupOptions& options);
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

@@ -10,9 +10,9 @@
 
 namespace precast::engine {
 
-/// Makes a model that has a checkpoint's weights evaluate as the run did when it saved that
-/// checkpoint: restores the methods whose state is in the checkpoint, and enters their eval_scope()
-/// (ema and swa then swap in their averages).
+/// Prepares a model with a checkpoint's weights for an evaluation like that of the run when it
+/// saved the checkpoint: restores the methods whose state is in the checkpoint, and enters their
+/// eval_scope() (ema and swa then swap in their averages).
 /// @param methods those of the run's recipe; not used for anything else afterwards.
 /// @param checkpoint a folder `ckpt-<step>`.
 /// @return the scopes; the model has its own weights again when they are destroyed.

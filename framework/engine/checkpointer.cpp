@@ -71,7 +71,7 @@ std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicat
   return all;
 }
 
-/// A copy of everything, ready to be written by a thread that knows no libtorch.
+/// A copy of the complete state, ready to be written by a thread that does not use libtorch.
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
   std::string state;
@@ -185,8 +185,8 @@ class Checkpointer::Impl {
     return true;
   }
 
-  /// Removes what an earlier attempt logged before its first checkpoint: it does not belong to this
-  /// run.
+  /// Removes the log of an earlier attempt that ended before its first checkpoint, because it does
+  /// not belong to this run.
   void start_over() {
     for (MetricSink* sink : sinks_) sink->rewind(0);
   }
@@ -279,7 +279,7 @@ class Checkpointer::Impl {
     });
   }
 
-  /// This rank's own state. With another number of ranks, there is none: generators keep their
+  /// This rank's own state. With a different number of ranks, there is none: generators keep their
   /// state (batches do not depend on them), and rank 0 gets the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile);

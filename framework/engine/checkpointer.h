@@ -21,15 +21,15 @@
 namespace precast::engine {
 
 struct CheckpointOptions {
-  /// `<run folder>/checkpoints`; seen by all ranks under the same path.
+  /// `<run folder>/checkpoints`; all ranks must be able to access it under this path.
   std::filesystem::path folder;
   /// Save after every N steps, and after every N epochs; 0: never.
   std::int64_t every_steps = 0;
   std::int64_t every_epochs = 1;
-  /// How many of the newest checkpoints to keep, and how many of the best by their metric.
+  /// Number of newest checkpoints to keep, and number of checkpoints with the best metric to keep.
   std::int64_t keep_last = 2;
   std::int64_t keep_best = 1;
-  /// How many of the newest checkpoints to keep once the run has finished; at most keep_last.
+  /// Number of newest checkpoints to keep once the run has finished; at most keep_last.
   std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
@@ -42,7 +42,7 @@ struct CheckpointOptions {
   std::map<std::string, std::string> model_metadata = {};
 };
 
-/// What is saved. All borrowed.
+/// The objects whose state is saved. All are borrowed.
 struct CheckpointParts {
   Model& model;
   Optimizer& optimizer;
@@ -57,8 +57,8 @@ using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 
 /// Saves everything that a run needs to continue as if it had not stopped, and restores it:
 /// parameters, batch statistics, optimiser, methods, gradient scaler, random generators of all
-/// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes; a
-/// thread writes a copy of the tensors while training continues.
+/// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes: one
+/// of its threads writes a copy of the tensors while training continues.
 ///
 /// All members are collective. Not thread-safe.
 class PRECAST_API Checkpointer {
@@ -75,15 +75,15 @@ class PRECAST_API Checkpointer {
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
-  /// Copies the state and returns; a thread writes the copy to disk. A failed write is a warning,
-  /// three in a row are an error; older checkpoints stay.
+  /// Copies the state and returns; a thread writes the copy to disk. A failed write causes a
+  /// warning; the third failure in a row is an error. Older checkpoints stay.
   /// @return false, and nothing is saved, if a weight is NaN or infinite.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
   /// Waits until the last checkpoint is on disk. @throws IoError if it could not be written
   void finish();
   /// Like finish(), for a complete run: also removes the checkpoints that only an unfinished run
-  /// needs. Call when the results are written. @throws IoError
+  /// needs. Call after the results have been written. @throws IoError
   void finish_run();
   /// Call at the start of a run. Calls restore() if the options ask for it; without a checkpoint,
   /// the sinks start from scratch.

@@ -17,7 +17,7 @@ class PRECAST_API DeviceFlag {
   explicit DeviceFlag(at::Device device);
   /// @param loss scalar on the device.
   void add(const at::Tensor& loss);
-  /// @param bad scalar bool on the device: raises the flag.
+  /// @param bad scalar bool on the device; if it is true, the flag is raised.
   void raise_if(const at::Tensor& bad);
   /// Whether a loss was not finite, as of the last copy that has arrived; starts the next copy.
   [[nodiscard]] bool poll();

@@ -111,7 +111,7 @@ void Evaluator::count_best(const at::Tensor& output, const at::Tensor& labels,
 
 void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correct,
                               Counts& counts) const {
-  // A loss may ignore some labels (-100, say).
+  // A loss may ignore some labels, such as -100.
   const at::Tensor is_class = labels.ge(0).logical_and_(labels.lt(options_.num_classes));
   const at::Tensor place = at::where(is_class, labels, at::full_like(labels, options_.num_classes));
   counts.classes[0].index_add_(0, place, at::ones_like(place));
@@ -127,7 +127,8 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   source.begin_epoch(
       {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
   std::int64_t samples = 0;
-  // As many rounds as the rank with most batches needs, so that all ask on_batch together.
+  // All ranks run the number of rounds that the rank with the most batches needs, so that all of
+  // them call on_batch together.
   for (std::int64_t round = 0; round < source.size(ranks.world()); ++round) {
     failpoint("evaluator.before_batch");
     if (auto batch = source.next()) {
@@ -147,7 +148,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
 }
 
 Evaluator::Counts Evaluator::no_counts() const {
-  // On the device until the end: no sync in the loop.
+  // The sums stay on the device until the end, so that the loop does not wait for it.
   const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
   const at::TensorOptions integers = reals.dtype(at::kLong);
   return {.integers = at::zeros({3}, integers),

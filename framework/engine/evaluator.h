@@ -27,7 +27,7 @@ struct EvaluatorOptions {
   bool channels_last = true;
   std::int64_t image_size_px = 224;
   /// If the input is an image, adds the outputs for the mirrored image (test-time augmentation by
-  /// left-right flips; as in ffcv-imagenet the sum, not the mean).
+  /// left-right flips). As in ffcv-imagenet, this is the sum, not the mean.
   bool flip_tta = true;
   /// Reported in addition to the loss and, for class indices, top-1 and top-5.
   Metrics metrics = {};
@@ -43,8 +43,8 @@ struct ClassCount {
   std::int64_t top_1_correct = 0;
 };
 
-/// Counts over a whole dataset. Integers, so that sums over ranks are exact. If the outputs are not
-/// logits or the targets not class indices, nothing counts as correct.
+/// Counts over a whole dataset. They are integers, so that sums over ranks are exact. If the
+/// outputs are not logits or the targets are not class indices, no sample counts as correct.
 struct PRECAST_API EvalResult {
   std::int64_t samples = 0;
   std::int64_t top_1_correct = 0;
@@ -67,8 +67,8 @@ struct PRECAST_API EvalResult {
   [[nodiscard]] double figure(std::string_view name) const;
 };
 
-/// Runs a model over data without training it. Every sample counts once: no padding, no dropped
-/// remainder.
+/// Runs a model over data without training it. Every sample counts once: batches are not padded,
+/// and the last, incomplete batch is not dropped.
 class PRECAST_API Evaluator {
  public:
   explicit Evaluator(EvaluatorOptions options) : options_(std::move(options)) {}

@@ -8,7 +8,7 @@
 namespace precast::engine {
 
 /// Records work for a device once and replays it as a unit (a CUDA graph). This is only the
-/// mechanism: StepGraph decides what to record, when, and what to do if recording fails. Not
+/// mechanism: StepGraph decides what and when to record, and what to do if recording fails. Not
 /// thread-safe.
 class GraphRecorder {
  public:

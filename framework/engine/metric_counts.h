@@ -13,7 +13,7 @@
 
 namespace precast::engine {
 
-/// What one rank counts for the metrics of an evaluation. Not thread-safe.
+/// The sums and rows that one rank collects for the metrics of an evaluation. Not thread-safe.
 class PRECAST_API MetricCounts {
  public:
   /// @param device the batches' device.
@@ -32,7 +32,7 @@ class PRECAST_API MetricCounts {
 
   const Metrics& metrics_;
   at::Device device_;
-  /// By metric: the sums, undefined before the first batch; or the rows of each batch.
+  /// For each metric, the sums (undefined before the first batch) or the rows of each batch.
   std::vector<at::Tensor> sums_;
   std::vector<std::vector<at::Tensor>> rows_;
 };

@@ -10,9 +10,9 @@
 
 namespace precast::engine {
 
-/// Turns autocast on for one device type while it lives: matrix products and convolutions then run
-/// in fp16 or bf16, as with Python's torch.autocast. Does nothing for fp32. Applies to the thread
-/// that created it; scopes may be nested.
+/// Turns autocast on for one device type during its lifetime: matrix products and convolutions then
+/// run in fp16 or bf16, as with Python's torch.autocast. Does nothing for fp32. Applies only to the
+/// thread that created it; scopes may be nested.
 class PRECAST_API AutocastScope {
  public:
   AutocastScope(at::Device device, Precision precision);
@@ -34,8 +34,8 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
-  /// Scalar bool on the device: whether the scale fell below 1, so that infinite gradients have
-  /// another cause than the scale.
+  /// Scalar bool on the device: whether the scale fell below 1. If it did, the scale is not the
+  /// cause of infinite gradients.
   [[nodiscard]] at::Tensor collapsed() const;
   /// Divides the gradients by the scale in place.
   /// @return scalar float32: 1 if any gradient is Inf or NaN.

@@ -54,7 +54,8 @@ class KeptState {
   std::vector<std::pair<at::Device, at::Tensor>> generators_;
 };
 
-/// One full batch and, where the rank's share does not divide, the partial last one.
+/// One full batch and, if the rank's share is not a multiple of the batch size, the partial last
+/// one.
 class MadeUpSource final : public BatchSource {
  public:
   MadeUpSource(std::int64_t share, const RehearsalOptions& options) : options_(options) {

@@ -20,9 +20,9 @@ struct RehearsalOptions {
   /// Batches that the sources hold on the device in addition to the one in use.
   std::int64_t batches_ahead = 0;
   std::int64_t val_batch_size = 1;
-  /// The size of the whole validation set.
+  /// The size of the complete validation set.
   std::int64_t val_samples = 0;
-  /// Whether the first evaluation comes after the first epoch, or only after the last.
+  /// Whether the first evaluation is after the first epoch, or only after the last.
   bool evaluate_each_epoch = true;
 };
 
@@ -33,8 +33,8 @@ struct RehearsalOptions {
 /// Runs once, on synthetic samples, every kind of work that the run will do: a training step
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
-/// other size. So a run that does not fit in memory fails at once instead of in its last epochs,
-/// and cuDNN's search for the fastest kernels is over before any time is measured.
+/// other size. A run that does not fit in memory thus fails at once instead of in its last epochs,
+/// and cuDNN's search for the fastest kernels ends before any time is measured.
 ///
 /// Leaves parameters, batch statistics, the default random generators and gradients (none) as they
 /// were, and the model in evaluation mode. Needs no other rank. The temporary memory of optimisers

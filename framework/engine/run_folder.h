@@ -14,14 +14,14 @@
 namespace precast::engine {
 
 /// The folder with the files of one run: `<folder>/<run id>/{params.json, log, final_weights.pt,
-/// final_weights.safetensors}`. Whoever created the object holds the lock `train.lock` in it as
-/// long as it lives, so that no two processes train in one folder.
+/// final_weights.safetensors}`. While the object exists, the process that created it holds the lock
+/// `train.lock` in the folder, so that no two processes train in one folder.
 class PRECAST_API RunFolder {
  public:
   /// Creates and locks the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
-  /// @param go_on whether the folder may contain results of an earlier run. Without results (an
-  /// empty log, no checkpoint: a run that failed before its first step) it may always be used
-  /// again.
+  /// @param go_on whether the folder may contain results of an earlier run. A folder without
+  /// results (with an empty log and no checkpoint, as after a failure before the first step) may
+  /// always be used again.
   /// @throws IoError if it cannot be created, if another process trains in it, or if it has such
   /// results and `go_on` is false.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,

@@ -12,7 +12,7 @@
 
 namespace precast::engine {
 
-/// A copy of a state's tensors on the CPU, contiguous, as a file stores them; training no longer
+/// A contiguous copy of a state's tensors on the CPU, as files store them. Training no longer
 /// changes it.
 class PRECAST_API StateCopy {
  public:
@@ -25,15 +25,15 @@ class PRECAST_API StateCopy {
   std::vector<NamedTensor> tensors_;
 };
 
-/// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the others get nothing.
-/// Collective.
+/// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the other ranks get
+/// nothing. Collective.
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 
 /// Copies a file's tensors into those of a state. @param partial whether the file may have further
 /// tensors.
-/// @throws CheckpointError naming what is missing, unexpected or of another shape or type; the
-/// state is then unchanged.
+/// @throws CheckpointError naming the tensors that are missing, unexpected, or of a different shape
+/// or type; the state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial);
 

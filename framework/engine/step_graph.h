@@ -30,10 +30,10 @@ enum class GraphMode {
 /// gradients during the backward pass).
 [[nodiscard]] PRECAST_API bool can_capture(GraphMode mode, const TrainPlan& plan, at::Device device,
                                            int world);
-/// Whether a replay saves time, which it does if the device finishes a kernel before the host has
-/// launched the next one. According to measurements of others, it saves much with batches far below
-/// 96 images of 160 px and nothing above (spikformer's figures for 8 and 96 images; torchbench pull
-/// request 706).
+/// Whether a replay saves time. It does if the device finishes a kernel before the host has
+/// launched the next one. According to measurements by others, it saves much time with batches far
+/// below 96 images of 160 px, and none with larger ones (spikformer's figures for 8 and 96 images;
+/// torchbench pull request 706).
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
@@ -42,16 +42,16 @@ enum class GraphMode {
 /// would freeze.
 ///
 /// The first steps with a shape run without a recording; then one step is recorded, and replayed
-/// from then on. There is one recording at a time. Another shape or type of the batch, or another
-/// set of parameters that require gradients (layer freezing), starts over. If a step cannot be
-/// recorded, this step and all later ones run as without a graph, with a warning; or, with
-/// GraphMode::on, the run ends.
+/// from then on. There is one recording at a time. A batch of a different shape or type, or a
+/// different set of parameters that require gradients (layer freezing), starts over. If a step
+/// cannot be recorded, this step and all later ones run as without a graph, with a warning; or,
+/// with GraphMode::on, the run ends.
 ///
-/// The passes must do the same each time: if a model decides something on the host (which layers to
-/// drop, say), every replay repeats the recorded decision. Not thread-safe.
+/// The passes must do the same each time: if a model makes a decision on the host, such as which
+/// layers to drop, every replay repeats the recorded decision. Not thread-safe.
 class PRECAST_API StepGraph {
  public:
-  /// Forward and backward passes: drops old gradients, leaves new ones in the parameters.
+  /// Runs the forward and backward passes, and replaces the parameters' gradients with new ones.
   /// @return the loss: scalar, detached.
   using Passes = std::function<at::Tensor(const Batch&)>;
 
@@ -61,16 +61,16 @@ class PRECAST_API StepGraph {
   static constexpr int kWarmUps = 3;
 
   /// @param mode automatic or on.
-  /// @param parameters all of the model, also those that do not require gradients now.
+  /// @param parameters all of the model, including those that do not require gradients now.
   StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
             std::vector<at::Tensor> parameters);
 
   /// Runs `passes`, or replays the recording of them. @return as `passes`; owned by the caller
-  /// @throws DeviceError in mode `on` if the passes cannot be recorded; if memory runs out in it,
-  /// what libtorch throws.
+  /// @throws DeviceError in mode `on` if the passes cannot be recorded; if memory runs out during
+  /// the recording, the exception of libtorch.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Passes& passes);
   [[nodiscard]] GraphMode mode() const { return mode_; }
-  /// How many of the runs so far were replays.
+  /// Number of runs so far that were replays.
   [[nodiscard]] std::int64_t replays() const { return replays_; }
 
  private:
@@ -91,7 +91,7 @@ class PRECAST_API StepGraph {
   std::vector<bool> trained_;
   /// The private tensors that the recorded work reads, without sample ids.
   Batch batch_;
-  /// What the recorded work writes; undefined until something is recorded.
+  /// The output of the recorded work; undefined until something is recorded.
   at::Tensor loss_;
   std::vector<at::Tensor> gradients_;
   /// Null once the recording has failed. Destroyed before the tensors that its recording uses.

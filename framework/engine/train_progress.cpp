@@ -72,7 +72,7 @@ std::string TrainProgress::epoch_line(const TrainState& state,
     }
     if (best_.name == "val_loss") line += best;
     for (const auto& [name, value] : eval->figures()) {
-      // Of top-1 and top-5, the line has the first.
+      // The line shows only the first of top-1 and top-5.
       if (name == "top_5" && eval->classifies && best_.name != "top_5") continue;
       line += fmt::format(" | {} {:.4f}", name == "top_1" ? "top-1" : name, value);
       if (name == best_.name) line += best;

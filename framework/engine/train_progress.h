@@ -15,13 +15,13 @@
 
 namespace precast::engine {
 
-/// The lines of a training run for people: the live line with position, img/s, time left, loss, lr
-/// and share of time spent waiting for data, and a line for each finished epoch. Epochs count from
-/// 1.
+/// The lines that show the progress of a training run: a live line with position, img/s, time left,
+/// loss, lr and share of time spent waiting for data, and a line for each finished epoch. Epochs
+/// count from 1.
 class PRECAST_API TrainProgress {
  public:
-  /// Keeps references to `plan` and `train_source`. @param shown false: never due (all ranks but
-  /// one). @param best the figure that is compared with that of the best epoch.
+  /// Keeps references to `plan` and `train_source`. @param shown false: no line is ever due, as on
+  /// all ranks except one. @param best the figure that is compared with that of the best epoch.
   TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown,
                 BestMetric best = {});
 

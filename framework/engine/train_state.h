@@ -10,7 +10,8 @@ namespace precast::engine {
 /// The position of a training run, without its tensors. A checkpoint stores it, and a run resumes
 /// from it as if it had not stopped.
 struct TrainState {
-  /// The current epoch and its finished steps. If all steps are done, its evaluation is due.
+  /// The current epoch and the number of its finished steps. If all steps are finished, the
+  /// evaluation of the epoch is due.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
   /// Steps done over all epochs.
@@ -28,8 +29,8 @@ struct TrainState {
   std::int64_t restores = 0;
   /// Over all ranks.
   std::int64_t images_trained = 0;
-  /// The best value of the metric that decides (TrainerOptions::best; top-1 for classes) in the
-  /// evaluations so far, and its epoch; -1: there was none.
+  /// The best value so far of the metric that evaluations are compared by (TrainerOptions::best;
+  /// top-1 for classes), and its epoch; -1: there was none.
   double best_top_1 = -1;
   std::int64_t best_epoch = -1;
   double train_seconds = 0;

@@ -96,7 +96,7 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   // Nothing is captured in a rehearsal, whose gradients are dropped.
   const bool replays = graph_ && !rehearses_ && batch.size() == plan_.global_batch_size &&
                        worth_capturing(graph_->mode(), batch.size(), side_px(batch));
-  // Only a single rank replays, and it has no other rank to average with.
+  // Steps are replayed only with a single rank, which has no other rank to average with.
   const auto both = [&](const Batch& same) {
     return passes(same, (replays || last) && !rehearses_);
   };

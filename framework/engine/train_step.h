@@ -32,7 +32,7 @@ struct StepParts {
 
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
 /// the passes of a method's StepStrategy instead), on_backward after each backward pass, unscale,
-/// on_gradients, optimiser. Nothing in it waits for the device. Not thread-safe.
+/// on_gradients, optimiser. It never waits for the device. Not thread-safe.
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite whether a step whose gradients are not all finite is discarded, so that
@@ -46,7 +46,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
   /// Runs the passes of a step without an update and without the other ranks, to find out whether
-  /// memory suffices and to tune kernels. Leaves no gradients; batch statistics do change.
+  /// memory suffices and to tune kernels. Afterwards there are no gradients, but batch statistics
+  /// have changed.
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }

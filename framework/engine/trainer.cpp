@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostRestores = 3;
 constexpr double kRestoreLrFactor = 0.5;
-/// The ranks sum one number per step: a rank that was asked to stop adds 1, a rank that saw a
-/// non-finite loss adds this.
+/// The ranks sum one number per step: a rank that was asked to stop adds 1, and a rank with a
+/// non-finite loss adds this number.
 constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
 
 /// Adds to a state the time since the last call, and the part of it spent waiting for data.
@@ -186,7 +186,8 @@ void Trainer::count_loss(const at::Tensor& loss) {
 Trainer::Verdict Trainer::agree() {
   const std::int64_t word =
       (StopSignals::requested() ? 1 : 0) + (nonfinite_.poll() ? kDivergedWord : 0);
-  // The sum of the step before is waited for, so that no rank waits for this one's.
+  // The rank waits for the sum of the previous step, so that no rank waits for the sum of this
+  // step.
   auto before = std::exchange(verdict_, parts_.ranks.begin_sum(word));
   if (!before) return Verdict::go_on;
   const std::int64_t sum = before->wait();

@@ -32,13 +32,13 @@ enum class NonFinite {
 
 struct TrainerOptions {
   at::Device device = at::kCPU;
-  /// Evaluate after each epoch; the last epoch is always followed by one.
+  /// Whether to evaluate after each epoch. There is always an evaluation after the last epoch.
   bool evaluate_each_epoch = true;
   /// Write a record with loss and lr every N steps; 0: never.
   std::int64_t log_every = 0;
   NonFinite on_nonfinite = NonFinite::stop;
   GraphMode graphs = GraphMode::off;
-  /// Which of the evaluations' figures decides which checkpoint is the best.
+  /// The figure that determines which checkpoint is the best.
   BestMetric best = {};
 };
 
@@ -73,8 +73,8 @@ struct TrainSummary {
   double train_loss = 0;
 };
 
-/// The training loop. Every rank runs one; all take the same steps and make the same decisions.
-/// Knows no concrete model, method or dataset.
+/// The training loop. Every rank runs one; all ranks run the same steps and make the same
+/// decisions. It does not depend on any concrete model, method or dataset.
 class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
@@ -87,15 +87,16 @@ class PRECAST_API Trainer {
   /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite`
   /// requires it.
   TrainSummary run();
-  /// Evaluates the model with the weights that the methods provide for evaluation (EMA's averages,
-  /// say). @return nothing if asked to stop
+  /// Evaluates the model with the weights that the methods provide for evaluation, such as EMA's
+  /// averages. @return nothing if asked to stop
   [[nodiscard]] std::optional<EvalResult> evaluate();
-  /// Runs `action` while the model holds the weights that are evaluated (those of EMA, say; batch
-  /// statistics of rank 0): what is exported then is what the reported accuracy belongs to.
+  /// Runs `action` while the model has the weights that are evaluated (such as those of EMA, and
+  /// the batch statistics of rank 0). Weights that `action` exports are thus those with the
+  /// reported accuracy.
   void in_eval_scope(const std::function<void()>& action);
 
  private:
-  /// What the ranks agree on after a step.
+  /// The result on which the ranks agree after a step.
   enum class Verdict { go_on, stop, diverged };
 
   [[nodiscard]] Verdict train_epoch();

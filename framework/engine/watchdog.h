@@ -12,12 +12,12 @@
 
 namespace precast::engine {
 
-/// Ends a run that makes no progress: a dead network file system, a hung driver, a deadlock. If no
-/// tick comes for `limit`, it prints the run's last position, the text of `describe` and the stack
-/// of every thread, and ends the process with ExitCode::stalled.
+/// Ends a run that makes no progress, for example because of a dead network file system, a hung
+/// driver or a deadlock. If there is no tick for `limit`, it prints the run's last position, the
+/// text of `describe` and the stack of every thread, and ends the process with ExitCode::stalled.
 class PRECAST_API Watchdog {
  public:
-  /// @param describe returns a text with queue depths and similar facts; called on the watchdog's
+  /// @param describe returns a string with queue depths and similar facts; called on the watchdog's
   /// thread.
   /// @param on_stall called with the message before the process ends, so that peers learn the
   /// cause.

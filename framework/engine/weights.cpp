@@ -20,7 +20,7 @@
 namespace precast::engine {
 namespace {
 
-/// Weights of another network differ in every name; the first few show which network it is.
+/// Weights of a different network differ in every name; the first few show which network it is.
 constexpr std::size_t kMostNames = 4;
 
 /// `a, b, c, d and 92 more`.
@@ -35,7 +35,7 @@ std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
 }
 
-/// A weight [classes, features] or bias [classes] that differs in its number of classes alone.
+/// A weight [classes, features] or bias [classes] that differs only in its number of classes.
 bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& wanted) {
   const auto& shape = record.shape;
   return (wanted.size() == 1 || wanted.size() == 2) && shape.size() == wanted.size() &&
@@ -109,7 +109,7 @@ class Assignment {
   /// One per entry of state_; null where the file has none.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;
-  /// The tensors of a last layer for another number of classes, which stay as they are.
+  /// The tensors of a last layer for a different number of classes, which stay as they are.
   std::set<std::string> drawn_;
 };
 
@@ -131,7 +131,7 @@ void load_model_weights(Model& model, const std::filesystem::path& path, OtherHe
   const Assignment assignment(model, file, head);
   assignment.check(path);
   if (!assignment.drawn().empty()) {
-    log_warning("{}: weights for another number of classes; {} keep their initial values",
+    log_warning("{}: weights for a different number of classes; {} keep their initial values",
                 path.string(), fmt::join(assignment.drawn(), ", "));
   }
   assignment.apply();

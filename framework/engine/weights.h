@@ -29,7 +29,7 @@ enum class OtherHead {
 /// Accepts ffcv-imagenet's names for antialiased convolutions (`conv1.conv.weight`, `blur_filter`),
 /// and DDP's `module.` prefix. A missing `num_batches_tracked` counts as 0.
 /// @throws CheckpointError with the number and the first names of missing and unexpected tensors
-/// and of those with another shape; the model is then unchanged.
+/// and of those with a different shape; the model is then unchanged.
 PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,
                                     OtherHead head = OtherHead::refuse);
 

@@ -69,7 +69,7 @@ class Launch {
   void pause_all();
   void kill_all();
   void reap();
-  /// Judges the end of a child. @return the failure; nothing if it is not one.
+  /// Determines whether the end of a child is a failure. @return the failure, or nothing.
   std::optional<Failure> judge(const Child& child, int status);
   void fail(Failure failure);
   void print_first();
@@ -154,7 +154,8 @@ void Launch::start(int rank) {
     files.push_back({stream.pipe().writer(), theirs});
   };
   attach(STDOUT_FILENO, rank == 0 ? STDOUT_FILENO : STDERR_FILENO);
-  // Through a pipe, rank 0 could not draw its live line.
+  // If standard error is a terminal, rank 0 writes to it directly: it could not draw its live line
+  // through a pipe.
   if (rank != 0 || isatty(STDERR_FILENO) != 1) attach(STDERR_FILENO, STDERR_FILENO);
   const int failure = spawn(options_.command, environment(rank), files, true, child.pid);
   if (failure != 0) throw IoError("launcher: cannot start", options_.command[0], failure);
@@ -262,7 +263,7 @@ void Launch::reap() {
     const auto id = static_cast<id_t>(child.pid);
     if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
     // Kills the processes that the child started and left behind. The child is not reaped yet, so
-    // its number cannot belong to another group.
+    // its process id cannot belong to another group.
     kill(-child.pid, SIGKILL);
     int status = 0;
     waitpid(child.pid, &status, 0);
@@ -270,7 +271,8 @@ void Launch::reap() {
     for (ChildStream& stream : child.streams) stream.finish();
     if (std::optional<Failure> failure = judge(child, status)) failures.push_back(*failure);
   }
-  // If several ended at the same time, one that failed only because a peer failed is not the first.
+  // If several ranks ended at the same time, a rank that failed only because a peer failed does not
+  // count as the first.
   std::stable_partition(failures.begin(), failures.end(),
                         [](const Failure& failure) { return failure.code != kPeerFailed; });
   for (Failure& failure : failures) fail(std::move(failure));
@@ -290,7 +292,7 @@ std::optional<Failure> Launch::judge(const Child& child, int status) {
   failure.code = WEXITSTATUS(status);
   preempted_ = preempted_ || failure.code == kPreempted;
   if (failure.code == 0 || failure.code == kPreempted) return std::nullopt;
-  failure.cause += fmt::format("ended with code {}", failure.code);
+  failure.cause += fmt::format("exited with code {}", failure.code);
   if (failure.code == kPeerFailed) failure.cause += " (another rank failed)";
   return failure;
 }

@@ -9,7 +9,7 @@
 
 namespace precast {
 
-/// What launch() starts on this host.
+/// The processes that launch() starts on this host.
 struct LaunchOptions {
   /// A program (a path; no shell, no search in PATH) and its arguments, the same for every rank.
   std::vector<std::string> command;
@@ -21,14 +21,14 @@ struct LaunchOptions {
   int threads_per_process = 0;
   /// How long the other ranks may take to end once one has failed; after that they are killed.
   std::chrono::milliseconds grace{15'000};
-  /// Called once, in launch()'s thread, for the first rank that fails, with a cause such as `rank 1
-  /// (pid 123) was killed by signal 9 (SIGKILL)`; use it to inform ranks that wait for the failed
+  /// Called once, in the thread of launch(), when the first rank fails, with a cause such as `rank
+  /// 1 (pid 123) was killed by signal 9 (SIGKILL)`; use it to inform ranks that wait for the failed
   /// one. Nothing is forwarded or killed while it runs, so it must return quickly.
   std::function<void(int rank, const std::string& cause)> on_failure;
 };
 
-/// Starts the processes, passes on what they print, and returns when all of them have ended and are
-/// reaped. README.md describes the protocol.
+/// Starts the processes, passes on their output, and returns when all of them have ended and have
+/// been reaped. README.md describes the protocol.
 ///
 /// SIGTERM, SIGINT and SIGUSR1 are forwarded once to every living child, SIGHUP as SIGTERM; a
 /// second SIGINT kills them. SIGTSTP (Ctrl-Z) suspends all, and SIGCONT continues them. Signals
@@ -36,9 +36,9 @@ struct LaunchOptions {
 /// time in a process.
 ///
 /// @return the exit code: that of the first rank that failed, where ExitCode::peer_failed counts
-/// only if no rank has another one. A rank killed by a signal counts as ExitCode::failed, or as
-/// 128 + the signal if that signal had been sent to the launcher. Without failures
-/// ExitCode::preempted if any rank ended with it, else 0.
+/// only if no rank has another one. The code of a rank that was killed by a signal is
+/// ExitCode::failed, or 128 + the signal if that signal had been sent to the launcher. Without
+/// failures ExitCode::preempted if any rank ended with it, else 0.
 /// @throws IoError if a process cannot be started; none is left then.
 [[nodiscard]] PRECAST_API int launch(const LaunchOptions& options);
 

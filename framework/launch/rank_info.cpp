@@ -19,7 +19,7 @@ namespace {
 constexpr int kMostRanks = 1'000'000;
 constexpr int kHighestPort = 65535;
 
-/// The variables of one source, read with errors that name them.
+/// Reads the variables of one source; errors name the variables.
 class Variables {
  public:
   Variables(const Environment& environment, const char* source)
@@ -163,7 +163,7 @@ RankInfo read_torchrun(const Variables& variables) {
   return info;
 }
 
-/// How many tasks of this step run on this node.
+/// Number of tasks of this step on this node.
 int slurm_local_world(const Variables& variables, const RankInfo& info) {
   constexpr int kMostNodes = 1'000'000;
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {

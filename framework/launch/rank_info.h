@@ -13,7 +13,7 @@ using Environment = std::function<const char*(const char*)>;
 /// This process's own environment.
 [[nodiscard]] PRECAST_API Environment process_environment();
 
-/// Which of the processes that train together this one is, and where they meet.
+/// The rank of this process among those that train together, and the address where they meet.
 struct RankInfo {
   /// From 0 to world - 1.
   int rank = 0;
@@ -24,10 +24,11 @@ struct RankInfo {
   /// Host of rank 0; in a run of one process, the address that the caller gave.
   std::string address;
   int port = 0;
-  /// What started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or "single".
+  /// The program that started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or
+  /// "single".
   std::string source = "single";
-  /// What two sources disagree about, and which one was used. Empty if they agree; one rank should
-  /// show it.
+  /// A warning that says what two sources disagree about and which one was used. Empty if they
+  /// agree; only one rank should show it.
   std::string warning;
 };
 
@@ -39,9 +40,10 @@ struct MeetingPoint {
 };
 
 /// Determines the rank from the environment variables of the program that started this one. The
-/// first match counts: precast's own launcher, torchrun, Slurm (srun), Open MPI, PMI (MPICH, Intel
-/// MPI); the table in README.md lists what each one sets. Where mpirun started its own daemons with
-/// srun, the Slurm variables describe the daemons: MPI wins where it disagrees with Slurm.
+/// first match is used: precast's own launcher, torchrun, Slurm (srun), Open MPI, PMI (MPICH, Intel
+/// MPI); the table in README.md lists what each one sets. If mpirun started its own daemons with
+/// srun, the Slurm variables describe the daemons; therefore, MPI has precedence if it disagrees
+/// with Slurm.
 /// @throws ConfigError naming the variable, its value, what was expected and the source.
 [[nodiscard]] PRECAST_API RankInfo find_rank_info(const Environment& environment,
                                                   const MeetingPoint& fallback = {});

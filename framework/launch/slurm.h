@@ -10,8 +10,8 @@
 namespace precast {
 
 /// The hosts of a Slurm node list such as `node[01-03,07],login1` or `rack[0-1]node[1-2]`: numbers
-/// keep their leading zeros, the last bracket varies fastest. Empty if the text is not such a list,
-/// or names more than a million hosts.
+/// keep their leading zeros, the last bracket varies fastest. Empty if the string is not such a
+/// list, or names more than a million hosts.
 /// Source: the host list expressions of `scontrol show hostnames`.
 [[nodiscard]] PRECAST_API std::optional<std::vector<std::string>> expand_hosts(
     std::string_view node_list);

@@ -28,7 +28,7 @@ void Output::line(int fd, std::string_view prefix, std::string_view text) {
   whole += text;
   whole += '\n';
   bytes_ += whole.size();
-  // Short lines go together, but never more than a pipe takes at once.
+  // Short lines are written together, but never more than a pipe accepts at once.
   if (!pieces_.empty() && pieces_.back().fd == fd && pieces_.back().written == 0 &&
       pieces_.back().text.size() + whole.size() <= PIPE_BUF) {
     pieces_.back().text += whole;

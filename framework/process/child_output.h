@@ -10,8 +10,8 @@
 namespace precast {
 
 /// A queue of lines for standard output and standard error, in order of arrival. Lines are never
-/// interleaved; a reader that is slow or gone (a pager, a paused terminal) never blocks the caller.
-/// Not thread-safe.
+/// interleaved; a reader that is slow or has gone (a pager, a paused terminal) never blocks the
+/// caller. Not thread-safe.
 class PRECAST_API Output {
  public:
   /// @param text without the newline.
@@ -46,8 +46,8 @@ class PRECAST_API ChildStream {
   [[nodiscard]] bool open() const { return open_; }
   /// Call when the pipe is readable.
   void read_some();
-  /// Reads what is still in the pipe, ends the last line and closes. For a child that has ended,
-  /// even if other processes hold the pipe.
+  /// Reads the rest of the pipe, ends the last line and closes the pipe. Call it when the child has
+  /// ended, even if other processes still have the pipe open.
   void finish();
 
  private:

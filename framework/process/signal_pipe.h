@@ -9,11 +9,11 @@ namespace precast {
 
 /// Turns signals into bytes of a pipe, so that poll() can wait for them together with other
 /// descriptors. It uses handlers and a pipe instead of a signalfd, for which every thread of the
-/// process, also those of libraries, would have to block the signals. Only one may exist in a
+/// process, including those of libraries, would have to block the signals. Only one may exist in a
 /// process at a time.
 class PRECAST_API SignalPipe {
  public:
-  /// Catches `signals`, but leaves alone those the process ignores (nohup, background jobs).
+  /// Catches `signals`, except those that the process ignores (nohup, background jobs).
   explicit SignalPipe(const std::vector<int>& signals);
   SignalPipe(const SignalPipe&) = delete;
   SignalPipe& operator=(const SignalPipe&) = delete;

@@ -38,8 +38,8 @@ struct InheritedFile {
 /// The environment as `NAME=value` each.
 [[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
 
-/// Pointers to the texts followed by a null pointer, as exec takes arguments and environments.
-/// Valid as long as the texts.
+/// Pointers to the strings, followed by a null pointer, as exec expects arguments and environments.
+/// Valid as long as the strings exist.
 [[nodiscard]] PRECAST_API std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
 /// Starts the program `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as its

@@ -10,9 +10,9 @@
 
 namespace precast {
 
-/// While a StopSignals exists, its signals ask long work to stop instead of ending the process; a
-/// second SIGINT ends the process at once. A SIGHUP that the process ignores (nohup) stays ignored.
-/// Only one may exist in a process at a time.
+/// While a StopSignals exists, its signals request long work to stop instead of ending the process.
+/// A second SIGINT ends the process at once. A SIGHUP that the process ignores (nohup) stays
+/// ignored. Only one may exist in a process at a time.
 class PRECAST_API StopSignals {
  public:
   /// The signals that terminals, shells and containers send.

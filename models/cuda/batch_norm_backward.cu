@@ -1,6 +1,3 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "models/cuda/batch_norm_tiling.cuh"
 
 namespace precast::models {
@@ -41,7 +38,9 @@ struct GradientReader {
   }
 };
 
-/// Sums of the gradient, and of the gradient times the normalised x, over the chunk's rows.
+/// Sums of the gradient, and of the gradient times the normalised x, over the chunk's rows. Writes
+/// the residual's gradient, which is that before the ReLU, so that gradient_kernel() reads it in
+/// place of what it was made from.
 template <typename T, int V>
 __global__ void gradient_sums_kernel(Tiling tiling, BatchNormBackward call,
                                      float2* __restrict__ partial) {
@@ -51,6 +50,7 @@ __global__ void gradient_sums_kernel(Tiling tiling, BatchNormBackward call,
   if (place.group < tiling.groups) {
     const GradientReader<T, V> reader(call, place.group);
     const auto* const x = static_cast<const Pack<T, V>*>(call.x);
+    auto* const d_residual = static_cast<Pack<T, V>*>(call.d_residual);
     float mean[V], inv_std[V];
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -63,6 +63,15 @@ __global__ void gradient_sums_kernel(Tiling tiling, BatchNormBackward call,
       const Pack<T, V> in = x[at];
       float gradient[V];
       reader.read(at, in, gradient);
+      if (d_residual != nullptr) {
+        Pack<T, V> passed;
+        PRECAST_UNROLL
+        for (int v = 0; v < V; ++v) {
+          round_to(gradient[v], passed.values[v]);
+          gradient[v] = to_float(passed.values[v]);
+        }
+        d_residual[at] = passed;
+      }
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {
         direct[v] += gradient[v];
@@ -121,7 +130,6 @@ __global__ void gradient_kernel(Tiling tiling, BatchNormBackward call) {
   const GradientReader<T, V> reader(call, place.group);
   const auto* const x = static_cast<const Pack<T, V>*>(call.x);
   auto* const dx = static_cast<Pack<T, V>*>(call.dx);
-  auto* const d_residual = static_cast<Pack<T, V>*>(call.d_residual);
   // dx = scale * (g - sum(g) / rows - normalised x * sum(g * normalised x) / rows)
   float mean[V], slope[V], offset[V];
   const float share = 1 / static_cast<float>(tiling.rows);
@@ -137,31 +145,40 @@ __global__ void gradient_kernel(Tiling tiling, BatchNormBackward call) {
     const Pack<T, V> in = x[at];
     float gradient[V];
     reader.read(at, in, gradient);
-    Pack<T, V> out, passed;
+    Pack<T, V> out;
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) {
       const float centred = to_float(in.values[v]) - mean[v];
       round_to(reader.norm.scale[v] * (gradient[v] - offset[v] - centred * slope[v]),
                out.values[v]);
-      round_to(gradient[v], passed.values[v]);
     }
     dx[at] = out;
-    if (d_residual != nullptr) d_residual[at] = passed;
   }
 }
 
 }  // namespace
 
+std::size_t batch_norm_backward_bytes(const BatchNormShape& shape, bool residual, bool fork) {
+  const std::size_t passes = (residual ? 6 : 5) + (fork ? (residual ? 1 : 2) : 0);
+  return passes * activation_bytes(shape) + (residual ? batch_norm_mask_bytes(shape) : 0);
+}
+
 void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& call,
                          cudaStream_t stream) {
-  for_pack(shape, [&]<typename T, int V>(T) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     const Tiling tiling = tiling_of(shape, V);
     auto* const partial = static_cast<float2*>(call.workspace);
     PRECAST_LAUNCH((gradient_sums_kernel<T, V>), grid_of(tiling), kThreads, 0, stream, tiling, call,
                    partial);
     PRECAST_LAUNCH(finish_sums_kernel, finish_blocks(tiling), kThreads, 0, stream, partial, tiling,
                    call);
-    PRECAST_LAUNCH((gradient_kernel<T, V>), grid_of(tiling), kThreads, 0, stream, tiling, call);
+    BatchNormBackward last = call;
+    if (call.d_residual != nullptr) {
+      last.dy = call.d_residual;
+      last.dy_fork = nullptr;
+      last.relu = false;
+    }
+    PRECAST_LAUNCH((gradient_kernel<T, V>), grid_of(tiling), kThreads, 0, stream, tiling, last);
   });
 }
 

@@ -1,6 +1,3 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "models/cuda/batch_norm_tiling.cuh"
 
 namespace precast::models {
@@ -145,17 +142,23 @@ __global__ void apply_kernel(Tiling tiling, BatchNormForward call) {
 
 std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
   return static_cast<std::size_t>(shape.rows) *
-         static_cast<std::size_t>(shape.channels / pack_of(shape));
+         static_cast<std::size_t>(shape.channels / pack_of(shape.type, shape.channels));
 }
 
 std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
-  return sizeof(float2) * static_cast<std::size_t>(tiling_of(shape, pack_of(shape)).chunks) *
+  return sizeof(float2) *
+         static_cast<std::size_t>(tiling_of(shape, pack_of(shape.type, shape.channels)).chunks) *
          static_cast<std::size_t>(shape.channels);
+}
+
+std::size_t batch_norm_forward_bytes(const BatchNormShape& shape, bool residual) {
+  return (residual ? 4 : 3) * activation_bytes(shape) +
+         (residual ? batch_norm_mask_bytes(shape) : 0);
 }
 
 void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
                         cudaStream_t stream) {
-  for_pack(shape, [&]<typename T, int V>(T) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     const Tiling tiling = tiling_of(shape, V);
     auto* const partial = static_cast<float2*>(call.workspace);
     PRECAST_LAUNCH((moments_kernel<T, V>), grid_of(tiling), kThreads, 0, stream,

@@ -1,44 +1,18 @@
 #pragma once
 
 // What the kernels of batch_norm_forward.cu and batch_norm_backward.cu share. Internal to each of
-// them; include it after cuda_fp16.h and cuda_bf16.h.
+// them.
 
-#include "framework/core/cuda_kernel.h"
+#include "models/cuda/activation.cuh"
 #include "models/cuda/batch_norm.h"
 
 namespace precast::models {
 namespace {
 
-constexpr int kThreads = 256;
 /// Threads side by side along the channels.
 constexpr int kMostLanes = 32;
 /// Channels per block of the kernels that combine partial results; a warp for each.
 constexpr int kFinishedChannels = kThreads / 32;
-
-__device__ __forceinline__ float to_float(float value) {
-  return value;
-}
-__device__ __forceinline__ float to_float(__half value) {
-  return __half2float(value);
-}
-__device__ __forceinline__ float to_float(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-__device__ __forceinline__ void round_to(float value, float& out) {
-  out = value;
-}
-__device__ __forceinline__ void round_to(float value, __half& out) {
-  out = __float2half_rn(value);
-}
-__device__ __forceinline__ void round_to(float value, __nv_bfloat16& out) {
-  out = __float2bfloat16_rn(value);
-}
-
-/// What a thread reads and writes at a time: 16 bytes, or one value if the channels do not divide.
-template <typename T, int V>
-struct alignas(V * sizeof(T)) Pack {
-  T values[V];
-};
 
 /// How threads and blocks share the matrix. Depends on the shape only, so that sums have the same
 /// order on every GPU.
@@ -113,29 +87,9 @@ struct Affine {
   }
 };
 
-template <typename T>
-constexpr int kPack = 16 / sizeof(T);
-
-/// Calls run(T{}, constant V) for the shape's type and the widest pack that divides its channels.
-template <typename Run>
-void for_pack(const BatchNormShape& shape, Run run) {
-  const auto of_type = [&]<typename T>(T type) {
-    if (shape.channels % kPack<T> == 0) return run.template operator()<T, kPack<T>>(type);
-    run.template operator()<T, 1>(type);
-  };
-  switch (shape.type) {
-    case ActivationType::f32:
-      return of_type(float{});
-    case ActivationType::f16:
-      return of_type(__half{});
-    case ActivationType::bf16:
-      return of_type(__nv_bfloat16{});
-  }
-}
-
-int pack_of(const BatchNormShape& shape) {
-  const int pack = shape.type == ActivationType::f32 ? kPack<float> : kPack<__half>;
-  return shape.channels % pack == 0 ? pack : 1;
+std::size_t activation_bytes(const BatchNormShape& shape) {
+  return static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.channels) *
+         bytes_of(shape.type);
 }
 
 dim3 grid_of(const Tiling& tiling) {

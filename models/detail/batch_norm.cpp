@@ -17,10 +17,7 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
       ghost_batch_size_ == 0 ? 1 : (input.size(0) + ghost_batch_size_ - 1) / ghost_batch_size_;
   if (!is_training() || (ranks_ == nullptr && chunks <= 1))
     return torch::nn::BatchNorm2dImpl::forward(input);
-  {
-    const at::NoGradGuard no_grad;
-    num_batches_tracked.add_(1);
-  }
+  count_batch();
   if (ranks_ == nullptr) return normalize_chunks(input, chunks);
   const RankBatchNorm norm = {.weight = weight,
                               .bias = bias,
@@ -30,6 +27,38 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
                               .eps = options.eps(),
                               .ranks = ranks_};
   return input.is_cuda() ? rank_batch_norm_cuda(input, norm) : rank_batch_norm(input, norm);
+}
+
+Forked BatchNorm2dImpl::forward_relu_fork(const at::Tensor& input, const at::Tensor& residual) {
+  const bool fuses = unfused_because_.empty() && is_training() && can_fuse(input) &&
+                     weight.scalar_type() == at::kFloat && options.momentum().has_value();
+  if (fuses) {
+    count_batch();
+    return fused_norm_relu(input, residual,
+                           {.weight = weight,
+                            .bias = bias,
+                            .running_mean = running_mean,
+                            .running_var = running_var,
+                            .momentum = options.momentum().value(),
+                            .eps = options.eps()});
+  }
+  at::Tensor output = forward(input);
+  if (residual.defined()) output.add_(residual);
+  output.relu_();
+  return {output, output};
+}
+
+void BatchNorm2dImpl::fuse() {
+  if (ranks_ != nullptr) {
+    unfuse("dist.sync_bn");
+  } else {
+    unfuse(ghost_batch_size_ > 0 ? "ghost_batch_norm" : "");
+  }
+}
+
+void BatchNorm2dImpl::count_batch() {
+  const at::NoGradGuard no_grad;
+  num_batches_tracked.add_(1);
 }
 
 at::Tensor BatchNorm2dImpl::normalize_chunks(const at::Tensor& input, std::int64_t chunks) const {

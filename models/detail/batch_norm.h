@@ -2,8 +2,11 @@
 
 #include <torch/nn/modules/batchnorm.h>
 
+#include <string>
+
 #include "framework/api/communicator.h"
 #include "framework/core/export.h"
+#include "models/detail/fused_norm.h"
 
 namespace precast::models::detail {
 
@@ -22,12 +25,29 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
                            std::int64_t ghost_batch_size = 0)
       : torch::nn::BatchNorm2dImpl(channels), ranks_(ranks), ghost_batch_size_(ghost_batch_size) {}
   at::Tensor forward(const at::Tensor& input);
+  /// relu(forward(input) + residual). After fuse(), in training mode and where can_fuse(input), the
+  /// kernels of fused_norm.h compute it; otherwise separate ops do.
+  /// @param residual input's shape; undefined: nothing is added.
+  at::Tensor forward_relu(const at::Tensor& input, const at::Tensor& residual = {}) {
+    return forward_relu_fork(input, residual).y;
+  }
+  /// The same for two consumers, as two tensors that may be the same.
+  Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& residual = {});
+
+  /// Lets forward_relu() use the fused kernels. Has no effect with ranks or ghost batches.
+  void fuse();
+  /// Undoes fuse().
+  void unfuse(const std::string& reason) { unfused_because_ = reason; }
+  /// Why forward_relu() does not use the fused kernels; empty: it does.
+  [[nodiscard]] const std::string& unfused_because() const { return unfused_because_; }
 
  private:
+  void count_batch();
   [[nodiscard]] at::Tensor normalize_chunks(const at::Tensor& input, std::int64_t chunks) const;
 
   Communicator* ranks_;
   std::int64_t ghost_batch_size_;
+  std::string unfused_because_ = "no ReLU follows";
 };
 TORCH_MODULE(BatchNorm2d);
 

@@ -8,6 +8,9 @@
 #include <array>
 #include <variant>
 
+#include "models/detail/fused_blur.h"
+#include "models/detail/fused_norm.h"
+
 namespace precast::models::detail {
 namespace {
 
@@ -16,12 +19,13 @@ using Sides = at::IntArrayRef;
 constexpr std::int64_t kMinBlurredChannels = 16;
 constexpr std::array<std::int64_t, 2> kZeros{0, 0};
 constexpr std::array<std::int64_t, 2> kOnes{1, 1};
+constexpr std::array<std::int64_t, 2> kTwos{2, 2};
 
 bool above_one(Sides sizes) {
   return std::ranges::any_of(sizes, [](std::int64_t size) { return size > 1; });
 }
 
-/// A 1x1 kernel without padding reads only the places its stride lands on.
+/// A 1x1 kernel without padding reads only the positions its stride lands on.
 bool reads_single_places(const torch::nn::Conv2dOptions& conv) {
   const auto* padding = std::get_if<torch::ExpandingArray<2>>(&conv.padding());
   return !above_one(*conv.kernel_size()) && padding != nullptr &&
@@ -36,7 +40,8 @@ BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpo
       pointwise_(reads_single_places(conv)) {}
 
 at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
-  const at::Tensor output = convolve(input);
+  if (blurs_) return forward_blurred(blurred(input));
+  const at::Tensor output = Conv2dImpl::forward(input);
   return excite_ ? excite_(output) : output;
 }
 
@@ -44,16 +49,30 @@ void BlurConv2dImpl::add_squeeze_excite(double latent_channels) {
   excite_ = register_module("se", SqueezeExcite(options.out_channels(), latent_channels));
 }
 
-at::Tensor BlurConv2dImpl::convolve(const at::Tensor& input) {
-  if (!blurs_) return Conv2dImpl::forward(input);
+bool BlurConv2dImpl::blurs_by_kernels(const at::Tensor& input) const {
+  const bool known = !pointwise_ || std::ranges::equal(Sides(*options.stride()), kTwos);
+  return fused_ && known && is_training() && can_fuse(input);
+}
+
+bool BlurConv2dImpl::blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const {
+  return !pointwise_ && other.pointwise_ && blurs_by_kernels(input) &&
+         other.blurs_by_kernels(input);
+}
+
+at::Tensor BlurConv2dImpl::blurred(const at::Tensor& input) {
+  if (blurs_by_kernels(input)) return pointwise_ ? fused_blur_even(input) : fused_blur(input);
   // Only a 1x1 kernel can let the blur take its stride.
   const Sides stride = pointwise_ ? Sides(*options.stride()) : Sides(kOnes);
-  const at::Tensor blurred = at::conv2d(input, filter_for(input), /*bias=*/{}, stride,
-                                        /*padding=*/kOnes, /*dilation=*/kOnes,
-                                        /*groups=*/options.in_channels());
-  if (!pointwise_) return Conv2dImpl::forward(blurred);
-  return at::conv2d(blurred, weight, bias, /*stride=*/kOnes, /*padding=*/kZeros,
-                    /*dilation=*/kOnes, options.groups());
+  return at::conv2d(input, filter_for(input), /*bias=*/{}, stride, /*padding=*/kOnes,
+                    /*dilation=*/kOnes, /*groups=*/options.in_channels());
+}
+
+at::Tensor BlurConv2dImpl::forward_blurred(const at::Tensor& blurred) {
+  const at::Tensor output =
+      pointwise_ ? at::conv2d(blurred, weight, bias, /*stride=*/kOnes, /*padding=*/kZeros,
+                              /*dilation=*/kOnes, options.groups())
+                 : Conv2dImpl::forward(blurred);
+  return excite_ ? excite_(output) : output;
 }
 
 const at::Tensor& BlurConv2dImpl::filter_for(const at::Tensor& input) {

@@ -22,16 +22,30 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   /// @param input [N, in_channels, H, W] float32, float16 or bfloat16, any layout and device.
   at::Tensor forward(const at::Tensor& input);
   [[nodiscard]] bool blurs() const { return blurs_; }
+
+  /// Lets the kernels of fused_blur.h blur in training, where can_fuse(input).
+  void fuse() { fused_ = blurs_; }
+  /// Whether those kernels may blur.
+  [[nodiscard]] bool is_fused() const { return fused_; }
+  /// Whether the kernels blur `input`, and also make what the 1x1 convolution `other` reads.
+  [[nodiscard]] bool blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const;
+  /// The convolution of an image that is already blurred. @param blurred for a 1x1 kernel, only the
+  /// pixels at the positions of its stride
+  at::Tensor forward_blurred(const at::Tensor& blurred);
+
   /// Adds a squeeze-and-excitation of the output, as the submodule `se`, and draws its weights.
   void add_squeeze_excite(double latent_channels);
 
  private:
-  at::Tensor convolve(const at::Tensor& input);
+  [[nodiscard]] bool blurs_by_kernels(const at::Tensor& input) const;
+  /// What forward_blurred() takes.
+  at::Tensor blurred(const at::Tensor& input);
   /// The filter for `input`'s device and dtype; created once for each of them.
   const at::Tensor& filter_for(const at::Tensor& input);
 
   bool blurs_ = false;
   bool pointwise_ = false;
+  bool fused_ = false;
   at::Tensor filter_;
   SqueezeExcite excite_ = nullptr;
 };

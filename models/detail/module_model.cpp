@@ -4,7 +4,9 @@
 
 #include <string>
 
+#include "models/detail/batch_norm.h"
 #include "models/detail/blur_conv.h"
+#include "models/detail/max_pool.h"
 
 namespace precast::models::detail {
 namespace {
@@ -48,6 +50,24 @@ BlurredLayers blurred_layers_of(const torch::nn::Module& module) {
     if (conv != nullptr && conv->blurs()) layers.emplace(entry.key(), conv->options.in_channels());
   }
   return layers;
+}
+
+NormKernels norm_kernels_of(const torch::nn::Module& module) {
+  NormKernels kernels;
+  for (const auto& child : module.modules(/*include_self=*/false)) {
+    if (const auto* conv = child->as<BlurConv2dImpl>(); conv != nullptr && conv->is_fused())
+      ++kernels.blurs;
+    if (const auto* pool = child->as<MaxPool2dImpl>(); pool != nullptr && pool->is_fused())
+      ++kernels.max_pools;
+    const auto* norm = child->as<BatchNorm2dImpl>();
+    if (norm == nullptr) continue;
+    if (norm->unfused_because().empty()) {
+      ++kernels.fused;
+    } else {
+      ++kernels.reference[norm->unfused_because()];
+    }
+  }
+  return kernels;
 }
 
 void move(torch::nn::Module& module, at::Device device, bool channels_last) {

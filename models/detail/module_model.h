@@ -9,6 +9,7 @@
 #include "framework/api/model.h"
 #include "framework/core/export.h"
 #include "models/detail/blurred_layers.h"
+#include "models/detail/norm_kernels.h"
 
 namespace precast::models::detail {
 
@@ -18,13 +19,15 @@ namespace precast::models::detail {
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
 /// The layers of type BlurConv2d in `module` that blur.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers_of(const torch::nn::Module& module);
+/// The layers of types BatchNorm2d, BlurConv2d and MaxPool2d in `module`.
+[[nodiscard]] PRECAST_API NormKernels norm_kernels_of(const torch::nn::Module& module);
 /// Keeps the identity of every tensor, so that existing optimisers stay valid; drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
 
 /// A Model that wraps a torch::nn::Module with `at::Tensor forward(const Batch&)` or, if it needs
 /// only the first input, `at::Tensor forward(const at::Tensor&)`.
 template <typename Net>
-class ModuleModel final : public Model, public HasBlurredLayers {
+class ModuleModel final : public Model, public HasBlurredLayers, public HasNormKernels {
  public:
   explicit ModuleModel(std::shared_ptr<Net> net) : net_(std::move(net)) {}
 
@@ -40,6 +43,7 @@ class ModuleModel final : public Model, public HasBlurredLayers {
   }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return state_of(*net_); }
   [[nodiscard]] BlurredLayers blurred_layers() const override { return blurred_layers_of(*net_); }
+  [[nodiscard]] NormKernels norm_kernels() const override { return norm_kernels_of(*net_); }
   void train(bool training) override { net_->train(training); }
   void to(at::Device device, bool channels_last) override { move(*net_, device, channels_last); }
 

@@ -12,7 +12,7 @@ namespace precast::models::detail {
 /// sigmoid(fc2(relu(fc1(means of all channels)))); the two layers have no bias.
 class PRECAST_API SqueezeExciteImpl : public torch::nn::Module {
  public:
-  /// @param latent_channels width of the hidden layer; below 1, a share of `channels`.
+  /// @param latent_channels width of the hidden layer; below 1, a fraction of `channels`.
   SqueezeExciteImpl(std::int64_t channels, double latent_channels);
 
   /// @param input [N, channels, H, W]. @return the same shape and layout.

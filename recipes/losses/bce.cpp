@@ -60,7 +60,7 @@ class Bce final : public TargetLoss {
 void BceOptions::options(Schema& schema) {
   schema
       .add("label_smoothing", &label_smoothing,
-           "share of the probability that is spread over all classes")
+           "fraction of the probability that is spread over all classes")
       .min(0)
       .below(1);
   schema.add("sum_classes", &sum_classes, "sum over classes instead of the mean");

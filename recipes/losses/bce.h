@@ -7,7 +7,8 @@
 namespace precast::recipes {
 
 struct BceOptions {
-  /// In [0, 1): the share of probability spread over all classes (Szegedy et al., CVPR 2016).
+  /// In [0, 1): the fraction of the probability spread over all classes (Szegedy et al., CVPR
+  /// 2016).
   double label_smoothing = 0;
   /// Whether to sum over the classes instead of taking their mean.
   bool sum_classes = false;
@@ -18,9 +19,9 @@ struct BceOptions {
 };
 
 /// Mean binary cross entropy of logits, like timm 1.0's BinaryCrossEntropy: one decision per class.
-/// Class indices become probabilities first. Indices and probabilities alike are smoothed: the
-/// share `label_smoothing` is spread evenly over all classes (timm does the same to mixed labels,
-/// in its Mixup). Then they become 0 or 1 if there is a `target_threshold`. With `sum_classes`, the
+/// Class indices become probabilities first. All targets are then smoothed: the fraction
+/// `label_smoothing` is spread evenly over all classes (timm does the same to mixed labels, in its
+/// Mixup). If there is a `target_threshold`, they finally become 0 or 1. With `sum_classes`, the
 /// loss is the sum over classes and the mean over samples (Composer's
 /// binary_cross_entropy_with_logits). Computed in float32 whatever the dtype of the logits. Calls
 /// throw std::logic_error for other shapes or dtypes than those in framework/api/loss.h.

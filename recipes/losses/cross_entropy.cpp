@@ -43,7 +43,7 @@ class CrossEntropy final : public TargetLoss {
 void CrossEntropyOptions::options(Schema& schema) {
   schema
       .add("label_smoothing", &label_smoothing,
-           "share of the probability that is spread over all classes")
+           "fraction of the probability that is spread over all classes")
       .min(0)
       .below(1);
 }

@@ -7,7 +7,8 @@
 namespace precast::recipes {
 
 struct CrossEntropyOptions {
-  /// In [0, 1): the share of probability spread over all classes (Szegedy et al., CVPR 2016).
+  /// In [0, 1): the fraction of the probability spread over all classes (Szegedy et al., CVPR
+  /// 2016).
   double label_smoothing = 0;
 
   void options(Schema& schema);

@@ -37,7 +37,7 @@ class MultiLabelBce final : public TargetLoss {
 }  // namespace
 
 void MultiLabelBceOptions::options(Schema& schema) {
-  schema.add("pos_weight", &pos_weight, "factor on the loss of the labels that a sample has")
+  schema.add("pos_weight", &pos_weight, "factor for the loss of the labels that a sample has")
       .above(0);
 }
 

@@ -7,7 +7,7 @@
 namespace precast::recipes {
 
 struct MultiLabelBceOptions {
-  /// Above 0: factor on the loss of the labels that a sample has, for labels that are rare.
+  /// Factor for the loss of the labels that a sample has, above 0. Useful for rare labels.
   double pos_weight = 1;
 
   void options(Schema& schema);

@@ -25,7 +25,7 @@ class PixelCrossEntropy final : public TargetLoss {
   }
 
  private:
-  /// [N, H, W]; 0 where a pixel does not count.
+  /// [N, H, W]; 0 for pixels that are ignored.
   [[nodiscard]] at::Tensor pixels(const at::Tensor& logits, const at::Tensor& classes) const {
     return at::cross_entropy_loss(logits.to(at::kFloat), classes, /*weight=*/{},
                                   at::Reduction::None, ignore_index_);
@@ -40,8 +40,7 @@ class PixelCrossEntropy final : public TargetLoss {
 }  // namespace
 
 void PixelCrossEntropyOptions::options(Schema& schema) {
-  schema.add("ignore_index", &ignore_index, "class of the pixels that do not count; -1: none")
-      .min(-1);
+  schema.add("ignore_index", &ignore_index, "class whose pixels are ignored; -1: none").min(-1);
 }
 
 std::unique_ptr<Loss> make_pixel_cross_entropy(const PixelCrossEntropyOptions& options) {

@@ -12,7 +12,7 @@
 namespace precast::recipes {
 namespace {
 
-/// Outputs and targets of the same shape in, errors of that shape out.
+/// Receives outputs and targets of the same shape and returns errors of that shape.
 using Errors = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 class ValueLoss final : public TargetLoss {
@@ -40,7 +40,7 @@ class ValueLoss final : public TargetLoss {
 }  // namespace
 
 void HuberOptions::options(Schema& schema) {
-  schema.add("delta", &delta, "largest error that counts by its square").above(0);
+  schema.add("delta", &delta, "largest absolute error that is squared").above(0);
 }
 
 std::unique_ptr<Loss> make_mse() {

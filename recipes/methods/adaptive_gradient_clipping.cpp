@@ -26,9 +26,12 @@ at::Tensor unit_norms(const at::Tensor& tensor) {
 class AdaptiveGradientClipping final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("threshold", &threshold_, "maximum norm of a unit's gradient / norm of its weights")
+    schema
+        .add("threshold", &threshold_,
+             "maximum ratio of the norm of a unit's gradient to that of its weights")
         .above(0);
-    schema.add("epsilon", &epsilon_, "smallest norm of weights that counts").above(0);
+    schema.add("epsilon", &epsilon_, "lower bound for the norm of the weights in that ratio")
+        .above(0);
   }
 
   void on_gradients(Model& model) override {

@@ -24,13 +24,14 @@ class BatchResize final : public Method {
   }
   void options(Schema& schema) override {
     schema.add("mode", &mode_, "how images are made smaller").choices({"resize", "crop"});
-    schema.add("initial_scale", &initial_scale_, "side at the start, as a share of the full side")
+    schema
+        .add("initial_scale", &initial_scale_, "side at the start, as a fraction of the full side")
         .above(0)
         .max(1);
-    schema.add("delay_fraction", &delay_, "share of the run before images grow").min(0).max(1);
+    schema.add("delay_fraction", &delay_, "fraction of the run before images grow").min(0).max(1);
     schema
         .add("finetune_fraction", &finetune_,
-             "share of the run, at its end, with images of full size")
+             "fraction of the run, at its end, with images of full size")
         .min(0)
         .max(1);
     schema.add("size_increment", &increment_, "sides are multiples of this, px").min(1);
@@ -64,7 +65,7 @@ class BatchResize final : public Method {
                                : cropped(images, height, to, global_step);
   }
 
-  /// The share of the whole side after the share `done` of the run.
+  /// The fraction of the full side after the fraction `done` of the run.
   [[nodiscard]] double scale(double done) const {
     if (done < delay_) return initial_scale_;
     const double ramp = 1 - finetune_ - delay_;

@@ -11,8 +11,9 @@ namespace precast::recipes {
 /// of nearly equal size (at::chunk) and normalise each by its own statistics. Each of the n chunks
 /// moves the running statistics by momentum / n. Evaluation, names and shapes are those of plain
 /// batch norm, so weights can be exchanged with models without it. Sets
-/// ModelSpec::ghost_batch_size; it acts on norms that are models::detail::BatchNorm2d. Not with
-/// dist.sync_bn, and `size` is at most the number of samples of a micro-batch on one rank.
+/// ModelSpec::ghost_batch_size; it acts on norms of type models::detail::BatchNorm2d. It cannot be
+/// combined with dist.sync_bn, and `size` must be at most the number of samples of a micro-batch on
+/// one rank.
 /// Options: size, in samples, 1 or more; default 32.
 /// Cost: a copy of the output of each batch norm, and one kernel call per chunk instead of one.
 [[nodiscard]] std::unique_ptr<Method> make_ghost_batch_norm();

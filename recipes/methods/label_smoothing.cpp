@@ -13,7 +13,9 @@ class LabelSmoothing final : public Method {
     return kind == TargetKind::class_index;
   }
   void options(Schema& schema) override {
-    schema.add("smoothing", &smoothing_, "share of the probability that is spread over all classes")
+    schema
+        .add("smoothing", &smoothing_,
+             "fraction of the probability that is spread over all classes")
         .min(0)
         .below(1);
   }

@@ -26,10 +26,10 @@ std::vector<Tensors> layers_of(const Model& model) {
 class LayerFreezing final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("freeze_start", &freeze_start_, "share of the run before the first layer freezes")
+    schema.add("freeze_start", &freeze_start_, "fraction of the run before the first layer freezes")
         .min(0)
         .below(1);
-    schema.add("freeze_level", &freeze_level_, "share of the layers frozen at the end")
+    schema.add("freeze_level", &freeze_level_, "fraction of the layers frozen at the end")
         .min(0)
         .max(1);
   }
@@ -41,7 +41,8 @@ class LayerFreezing final : public Method {
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
-    // Rounded down as in Composer: slightly less than a full layer means one layer fewer.
+    // Rounded down as in Composer: slightly less than a full number of layers means one layer
+    // fewer.
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {

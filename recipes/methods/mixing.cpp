@@ -39,7 +39,7 @@ struct Extent {
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
 
-/// The range around `middle` with the share `share` of `side`, clipped to [0, `side`].
+/// The range around `middle` that covers the fraction `share` of `side`, clipped to [0, `side`].
 Extent extent(std::int64_t middle, double share, std::int64_t side) {
   const auto half = static_cast<std::int64_t>(0.5 * share * static_cast<double>(side));
   return {std::max<std::int64_t>(0, middle - half), std::min(side, middle + half)};
@@ -49,7 +49,7 @@ Extent extent(std::int64_t middle, double share, std::int64_t side) {
 
 std::vector<MethodRule> cut_mix_rules() {
   return {{MethodRule::Kind::after, "batch_resize",
-           "a crop afterwards changes the shares that the labels stand for"}};
+           "a crop after mixing changes the share of each image, but not the labels"}};
 }
 
 at::Tensor class_probabilities(const at::Tensor& labels, std::int64_t classes) {

@@ -14,8 +14,9 @@ class Mixup final : public Method {
   }
   void options(Schema& schema) override {
     schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
-    schema.add("same_lambda", &same_lambda_, "one share per batch instead of one per sample");
-    schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);
+    schema.add("same_lambda", &same_lambda_,
+               "one mixing weight per batch instead of one per sample");
+    schema.add("probability", &probability_, "fraction of batches mixed").min(0).max(1);
   }
 
   void on_run(const RunFacts& run) override { run_ = run; }

@@ -17,10 +17,10 @@ class MixupOrCutmix final : public Method {
         .above(0);
     schema.add("cutmix_alpha", &cutmix_alpha_, "CutMix: both parameters of the Beta distribution")
         .above(0);
-    schema.add("cutmix_share", &cutmix_share_, "share of the mixed batches that use CutMix")
+    schema.add("cutmix_share", &cutmix_share_, "fraction of the mixed batches that use CutMix")
         .min(0)
         .max(1);
-    schema.add("probability", &probability_, "share of batches mixed").min(0).max(1);
+    schema.add("probability", &probability_, "fraction of batches mixed").min(0).max(1);
   }
 
   [[nodiscard]] std::vector<MethodRule> rules() const override { return cut_mix_rules(); }

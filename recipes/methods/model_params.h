@@ -8,8 +8,9 @@
 
 namespace precast::recipes {
 
-/// Sets options of the architecture for a method, as a recipe could in `model.params`. A model
-/// reads these through a Schema and so rejects unknown options; the message then names the method.
+/// Sets options of the architecture for a method, as a recipe could do in `model.params`. A model
+/// reads them through a Schema and therefore rejects unknown options; its message then names the
+/// method.
 /// @param section the key under model.params. @param values keys below it with their values as
 /// text; a single entry with an empty key is the value of the section itself.
 /// @throws ConfigError if the recipe itself sets that key in model.params.

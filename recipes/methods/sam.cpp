@@ -57,7 +57,7 @@ class Sam final : public Method, private StepStrategy {
     return loss;
   }
 
-  /// @return the original weights: copied back, they are equal bit for bit.
+  /// @return the original weights: copied back, they are bitwise identical.
   [[nodiscard]] Tensors climb(const Tensors& weights, const Tensors& gradients) const {
     const at::NoGradGuard no_grad;
     Tensors before;

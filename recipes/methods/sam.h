@@ -7,11 +7,11 @@
 namespace precast::recipes {
 
 /// Sharpness-aware minimisation (Foret et al., ICLR 2021), as Composer's SAM: in every
-/// `interval`-th step the gradient g is taken twice, the second time at w + rho * g / (|g| +
-/// 1e-12), and the update starts from w with that second gradient. As in Composer, each rank uses
-/// its own gradient to compute this second point, and both passes update the batch statistics. If
-/// the first gradient is not finite, the second one is taken at w, and it decides whether the step
-/// is skipped, as without SAM.
+/// `interval`-th step the gradient is computed twice, first at the weights w (gradient g), and then
+/// at w + rho * g / (|g| + 1e-12). The second gradient is used to update w. As in Composer, each
+/// rank uses its own gradient to compute this second point, and both passes update the batch
+/// statistics. If the first gradient is not finite, the second one is computed at w; it determines
+/// whether the step is skipped, as without SAM.
 /// Options: rho, 0 or more, default 0.05 (0: plain steps); interval, default 1.
 /// Cost: a second forward and backward pass in each such step, and memory for a copy of the
 /// weights.

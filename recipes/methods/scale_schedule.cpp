@@ -24,7 +24,8 @@ class Stretched final : public Schedule {
   }
   [[nodiscard]] double step_lr(std::int64_t epoch, std::int64_t step,
                                std::int64_t steps_per_epoch) const override {
-    // In whole numbers: an epoch of the schedule has steps_per_epoch * to_ places.
+    // Integer arithmetic: each epoch of the original schedule is divided into steps_per_epoch * to_
+    // positions.
     const std::int64_t places = steps_per_epoch * to_;
     const std::int64_t at = (epoch * steps_per_epoch + step) * from_;
     return schedule_->step_lr(at / places, at % places, places);
@@ -45,7 +46,7 @@ class ScaleSchedule final : public Method {
   }
   [[nodiscard]] std::vector<MethodRule> rules() const override {
     return {{MethodRule::Kind::after, "progressive_resize",
-             "it stretches the image sizes that are there"}};
+             "it stretches the image sizes that are already set"}};
   }
 
   void configure(TrainPlan& plan) const override {

@@ -10,7 +10,7 @@ namespace precast::recipes {
 /// multiplied by `ratio` and rounded down, and the learning rate and image size of an epoch e of
 /// the recipe apply at e * ratio. The highest rate stays the same, and so does the length of a
 /// warm-up (`lr.warmup_epochs`, `lr.lr_peak_epoch`), as in Composer's schedulers without
-/// `scale_warmup`: what comes after it fills the rest of the run.
+/// `scale_warmup`: only the schedule after the warm-up is stretched to the rest of the run.
 /// Options: ratio, above 0; default 1.
 /// configure() throws ConfigError if no epoch would be left.
 /// Cost: none.

@@ -20,13 +20,13 @@ namespace {
 class SelectiveBackprop final : public Method, private StepStrategy {
  public:
   void options(Schema& schema) override {
-    schema.add("start", &start_, "share of the run before the first selection").min(0).max(1);
-    schema.add("end", &end_, "share of the run after the last selection").min(0).max(1);
-    schema.add("keep", &keep_, "share of each batch that is trained on").above(0).max(1);
+    schema.add("start", &start_, "fraction of the run before the first selection").min(0).max(1);
+    schema.add("end", &end_, "fraction of the run at which selection ends").min(0).max(1);
+    schema.add("keep", &keep_, "fraction of each batch that is trained on").above(0).max(1);
     schema.add("interrupt", &interrupt_, "one step in N trains on the whole batch; 0: none").min(0);
     schema
         .add("scale_factor", &scale_factor_,
-             "side of the images used for the selection, as a share of the full side")
+             "side of the images used for the selection, as a fraction of the full side")
         .above(0)
         .max(1);
   }
@@ -79,7 +79,7 @@ class SelectiveBackprop final : public Method, private StepStrategy {
                                    scale_factor_, scale_factor_);
   }
 
-  /// Draws distinct places in the ascending losses of `samples`, on the device. Taking the places
+  /// Draws distinct ranks in the ascending losses of `samples`, on the device. Taking the ranks
   /// with the largest log(u) / weight is equivalent to drawing one after the other with these
   /// weights (Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006).
   [[nodiscard]] at::Tensor draw(std::int64_t samples, at::Device device) const {

@@ -14,11 +14,11 @@ constexpr const char* kUpdates = "updates";
 class Swa final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("start", &start_, "share of the run before the first update").min(0).max(1);
+    schema.add("start", &start_, "fraction of the run before the first update").min(0).max(1);
     schema.add("interval", &interval_, "epochs between updates").min(1);
   }
   [[nodiscard]] std::vector<MethodRule> rules() const override {
-    return {{MethodRule::Kind::not_with, "ema", "both say which average is evaluated"}};
+    return {{MethodRule::Kind::not_with, "ema", "both determine which average is evaluated"}};
   }
 
   void on_run(const RunFacts& run) override { run_ = run; }

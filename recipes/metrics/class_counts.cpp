@@ -22,7 +22,8 @@ ClassCounts::ClassCounts(const at::Tensor& counts) {
 at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
                          std::int64_t classes) {
   require(predicted.sizes() == actual.sizes(), "as many predictions as classes");
-  // One place more, for what does not count: no shape depends on the values, so nothing waits.
+  // One extra bin, for ignored elements. No shape then depends on the values, so nothing waits for
+  // the device.
   const at::Tensor none = at::full_like(actual, classes);
   const at::Tensor counted = actual.ge(0).logical_and_(actual.lt(classes));
   const auto histogram = [&](const at::Tensor& which, const at::Tensor& values) {

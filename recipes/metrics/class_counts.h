@@ -20,8 +20,8 @@ struct ClassCounts {
 };
 
 /// Counts predicted and actual classes, int64 tensors of the same shape; elements whose actual
-/// class is not one of the `classes` do not count. @return [3 * classes] float64: correct,
-/// predicted, actual
+/// class is not in [0, classes) are ignored. @return [3 * classes] float64: correct, predicted,
+/// actual
 [[nodiscard]] at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
                                        std::int64_t classes);
 

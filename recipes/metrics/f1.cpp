@@ -59,7 +59,9 @@ class F1 final : public Metric {
 }  // namespace
 
 void F1Options::options(Schema& schema) {
-  schema.add("average", &average, "over the counts of all classes (micro), or over classes (macro)")
+  schema
+      .add("average", &average,
+           "micro: from the counts of all classes together; macro: mean over the classes")
       .choices({"micro", "macro"});
 }
 

@@ -8,7 +8,7 @@
 namespace precast::recipes {
 
 struct F1Options {
-  /// micro: of the counts of all classes; macro: the mean over classes.
+  /// micro: computed from the counts of all classes together; macro: the mean over classes.
   std::string average = "macro";
 
   void options(Schema& schema);

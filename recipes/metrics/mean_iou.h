@@ -8,16 +8,16 @@
 namespace precast::recipes {
 
 struct MeanIouOptions {
-  /// Pixels of this class do not count; -1: all pixels count.
+  /// Pixels of this class are ignored; -1: all pixels count.
   std::int64_t ignore_index = 255;
 
   void options(Schema& schema);
 };
 
 /// "mean_iou", intersection over union: the number of pixels that have a class and were predicted
-/// as it, divided by the number that have it or were predicted as it; the mean over the classes
-/// that occur or were predicted, like scikit-learn's jaccard_score(average="macro") of all pixels.
-/// For TargetKind::class_mask.
+/// as it, divided by the number of pixels that have it or were predicted as it, averaged over the
+/// classes that occur or were predicted, like scikit-learn's jaccard_score(average="macro") of all
+/// pixels. For TargetKind::class_mask.
 [[nodiscard]] std::unique_ptr<Metric> make_mean_iou(const MeanIouOptions& options);
 
 }  // namespace precast::recipes

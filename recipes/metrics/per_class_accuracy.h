@@ -8,14 +8,14 @@
 namespace precast::recipes {
 
 struct PerClassAccuracyOptions {
-  /// For masks: pixels of this class do not count; -1: all pixels count.
+  /// For masks: pixels of this class are ignored; -1: all pixels count.
   std::int64_t ignore_index = 255;
 
   void options(Schema& schema);
 };
 
-/// "per_class_accuracy": for each class that occurs, the share of its samples (or pixels, for
-/// masks) that were predicted as it; the mean over these classes, like scikit-learn's
+/// "per_class_accuracy": the fraction of the samples (or pixels, for masks) of a class that were
+/// predicted as this class, averaged over the classes that occur, like scikit-learn's
 /// balanced_accuracy_score. For TargetKind::class_index and class_mask.
 [[nodiscard]] std::unique_ptr<Metric> make_per_class_accuracy(
     const PerClassAccuracyOptions& options);

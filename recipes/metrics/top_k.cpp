@@ -41,7 +41,7 @@ class TopK final : public Metric {
 }  // namespace
 
 void TopKOptions::options(Schema& schema) {
-  schema.add("k", &k, "number of largest logits among which the class counts as correct").min(1);
+  schema.add("k", &k, "a sample is correct if its class is among the k largest logits").min(1);
 }
 
 std::unique_ptr<Metric> make_top_k(const TopKOptions& options) {

@@ -13,7 +13,7 @@ struct TopKOptions {
   void options(Schema& schema);
 };
 
-/// The share of samples whose class is among the `k` largest logits, "top_K". Logits are
+/// The fraction of samples whose class is among the `k` largest logits, "top_K". Logits are
 /// [N, classes]; the first target holds classes, [N] int64. count() throws std::logic_error for
 /// other shapes.
 [[nodiscard]] std::unique_ptr<Metric> make_top_k(const TopKOptions& options);

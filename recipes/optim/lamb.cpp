@@ -16,8 +16,8 @@
 namespace precast::recipes {
 namespace {
 
-/// Moves averages towards `values`. In a step that is skipped the target of each average is its
-/// present value, since an infinite value times a weight of 0 would be NaN.
+/// Moves averages towards `values`. In a skipped step, the target of each average is its current
+/// value, because an infinite value times a weight of 0 would be NaN.
 void average(const Tensors& averages, Tensors values, double weight,
              const std::optional<Optimizer::Scaled>& scaled) {
   if (scaled) {
@@ -37,7 +37,8 @@ class Lamb final : public Optimizer {
   void step(double lr, const std::optional<Scaled>& scaled) override {
     if (groups_.empty()) return;
     rule_.advance(scaled);
-    // In double, as 1 - beta2 is small. At least 1: after a skipped first step the count is 0.
+    // Computed in double, because 1 - beta2 is small. At least 1, because the count is 0 after a
+    // skipped first step.
     const at::Tensor steps = rule_.steps.to(at::kDouble).clamp_min(1);
     const at::Tensor mean_share = (1 - at::pow(rule_.beta1, steps)).to(at::kFloat);
     const at::Tensor square_share = (1 - at::pow(rule_.beta2, steps)).sqrt().to(at::kFloat);

@@ -25,8 +25,8 @@ class Lars final : public Optimizer {
           at::_foreach_add(group.gradients, group.parameters, group.weight_decay);
       if (group.matrices) adapt(updates, group);
       at::_foreach_mul_(updates, lr);
-      // The updates contain the rate, so a velocity keeps the rates of the steps that it is made
-      // of.
+      // The updates contain the learning rate, so each part of a velocity keeps the rate of its
+      // step.
       rule_.step(group, updates, /*lr=*/1, /*weight_decay=*/0, scaled);
     });
   }

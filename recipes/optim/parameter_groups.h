@@ -20,7 +20,7 @@ using Tensors = std::vector<at::Tensor>;
   return scaled ? std::optional<at::Tensor>(scaled->found_inf) : std::nullopt;
 }
 
-/// Options of every optimiser of this folder: which weights decay, and how much.
+/// Options of every optimiser in this folder: which weights decay, and by how much.
 struct DecayOptions {
   double weight_decay = 4e-5;
   /// Which weights decay. `legacy`: those without "bn" in their name, as in ffcv-imagenet (so the
@@ -31,8 +31,9 @@ struct DecayOptions {
 };
 
 /// The parameters of an optimiser, grouped by how they are updated, and for each parameter its
-/// moments: tensors of its shape and layout that start at 0 (velocity, mean of squares). All
-/// optimisers of this folder use it, so decay groups and layouts mean the same in each.
+/// moments (velocity, mean of squares): tensors of the same shape and layout that start at 0. All
+/// optimisers of this folder use it, so decay groups and layouts have the same meaning in each of
+/// them.
 ///
 /// Borrows the parameters' memory: build it after the model is on its device. Not thread-safe.
 class ParameterGroups {
@@ -42,7 +43,7 @@ class ParameterGroups {
   struct Group {
     /// 0 for parameters that do not decay.
     double weight_decay = 0;
-    /// Whether these are tensors of two or more dimensions, to which layer-wise rates apply.
+    /// Whether the tensors have two or more dimensions, so that layer-wise rates apply to them.
     bool matrices = false;
     Tensors parameters;
     Tensors gradients;
@@ -55,8 +56,8 @@ class ParameterGroups {
                   std::vector<std::string> moments);
 
   /// Calls `update` once for each group, with those of its parameters that have a gradient; never
-  /// with an empty group, and always with autograd off. A gradient in another layout than its
-  /// parameter is a copy.
+  /// with an empty group, and always with autograd off. A gradient whose layout differs from its
+  /// parameter's is passed as a copy.
   void for_each(const std::function<void(const Group&)>& update) const;
   /// The moments, in the order of the parameters.
   [[nodiscard]] std::vector<NamedTensor> state() const;

@@ -23,7 +23,7 @@ class Cyclic final : public Schedule {
   }
 
  private:
-  /// Computes in numpy's order of operations, so that results are equal bit for bit.
+  /// Computes in numpy's order of operations, so that results are bitwise identical.
   static double on_line(std::int64_t x, std::int64_t x0, double y0, std::int64_t x1, double y1) {
     return (y1 - y0) / static_cast<double>(x1 - x0) * static_cast<double>(x - x0) + y0;
   }

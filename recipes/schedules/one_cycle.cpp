@@ -6,7 +6,7 @@
 namespace precast::recipes {
 namespace {
 
-/// Half a cosine from `from` at share 0 to `to` at share 1.
+/// Half a cosine from `from` at fraction 0 to `to` at fraction 1.
 double half_cosine(double from, double to, double share) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
@@ -33,7 +33,7 @@ class OneCycle final : public Schedule {
   }
 
  private:
-  /// The peak may be at 0 or before it: then there is no rise.
+  /// If the peak is at 0 or before it, the rate does not rise.
   [[nodiscard]] double rate(double place, double peak, double end) const {
     if (place < peak) return half_cosine(first_, peak_, place / peak);
     return half_cosine(peak_, last_, (place - peak) / (end - peak));
@@ -47,7 +47,9 @@ class OneCycle final : public Schedule {
 }  // namespace
 
 void OneCycleOptions::options(Schema& schema) {
-  schema.add("pct_start", &pct_start, "share of the run in which the rate rises").min(0).below(1);
+  schema.add("pct_start", &pct_start, "fraction of the run in which the rate rises")
+      .min(0)
+      .below(1);
   schema.add("div_factor", &div_factor, "highest rate / first rate").above(0);
   schema.add("final_div_factor", &final_div_factor, "first rate / last rate").above(0);
 }

@@ -7,9 +7,9 @@
 namespace precast::recipes {
 
 struct OneCycleOptions {
-  /// The share of the run in which the rate rises.
+  /// The fraction of the run in which the rate rises.
   double pct_start = 0.3;
-  /// The first rate is lr / div_factor, the last one the first / final_div_factor.
+  /// The first rate is lr / div_factor; the last rate is the first rate / final_div_factor.
   double div_factor = 25;
   double final_div_factor = 1e4;
 

@@ -168,7 +168,7 @@ void DocumentTest::try_synopsis(const Quoted& span) {
   std::smatch command;
   std::regex_search(
       span.text, command,
-      std::regex("^precast ([a-z]+)( (loader|decode|step|stages|allreduce|plugin|recipe))?"));
+      std::regex("^precast ([a-z]+)( (loader|decode|ring|step|stages|allreduce|plugin|recipe))?"));
   std::string script = command.str() + " --help >help";
   if (matches(span.text, "--" + kSections + "\\."))
     script += "\nprecast train --help-keys | sed 's/^ */--/' >>help";

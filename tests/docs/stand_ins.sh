@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Read before each block of shell commands of a document. `precast` is the real one: only what would take
-# long is shortened here, to a dry run. Programs that a test cannot run are stood in for, each with its
-# reason; what is neither here nor in Debian's minimum fails as an unknown command.
+# Sourced before each block of shell commands of a document. `precast` runs the real program; commands that would take
+# long are shortened, some to a dry run. Programs that a test cannot run are replaced, each with its reason; a command
+# that is neither here nor in a minimal Debian fails as unknown.
 set -eo pipefail
 : "${SOURCE_FOLDER:?}" "${BUILD_FOLDER:?}"
 PATH=$BUILD_FOLDER/bin:/usr/bin:/bin

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a training and a validation set with the numbers of samples and classes of ImageNet, and images of 10 px.
+"""Writes a training and a validation set with as many samples and classes as ImageNet, and images of 10 px.
 
     make_dataset.py BUILD_DIR FOLDER [--train N] [--val N] [--classes N]
 
-As the download of ImageNet, FOLDER/train.tar contains a tar for each class, and FOLDER/val.tar images whose classes are
-in FOLDER/LOC_val_solution.csv. `precast write --preset ffcv-imagenet:10,0.5,90` makes train.beton and val.beton of
-them; half of the images are JPEGs. The tars are deleted. The same arguments give the same bytes.
+As in the download of ImageNet, FOLDER/train.tar contains a tar for each class, and FOLDER/val.tar contains images whose
+classes are in FOLDER/LOC_val_solution.csv. `precast write --preset ffcv-imagenet:10,0.5,90` makes train.beton and
+val.beton from them; half of the images are JPEGs. The tars are deleted. The same arguments give the same bytes.
 """
 import argparse
 import io

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains rows of configs/imagenet/table.yaml on a dataset with ImageNet's number of samples, with 8 ranks on the CPU
-and a tiny network, and prints what start-up, epochs, memory and checkpoints cost. With --kill, a second table is killed
-twice (SIGKILL for all its processes, at moments drawn from --seed) and continued; its losses and weights must be those
-of the first.
+and a tiny network, and prints the times of start-up and epochs, memory use and the cost of checkpoints. With --kill, a
+second table is killed twice (SIGKILL for all its processes, after numbers of steps drawn from --seed) and continued;
+its losses and weights must equal those of the first.
 
     run.py BUILD_DIR FOLDER [--rows LIST] [--order random,quasi_random] [--kill] [--seed N] [--section.key=value ...]
 """
@@ -49,7 +49,7 @@ def tree(pid):
 
 
 def memory_mb(pid):
-    """Memory that no other process shares, and the process's share of all it maps, MiB; None if it has ended."""
+    """The process's private memory and its proportional share of all memory that it maps, MiB; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
@@ -60,7 +60,7 @@ def memory_mb(pid):
 
 
 class Watch:
-    """Peaks of the memory of a tree of processes, sampled twice a second."""
+    """Peak memory of a tree of processes, sampled twice a second."""
 
     def __init__(self, pid):
         self.pid, self.stopped = pid, threading.Event()
@@ -133,7 +133,7 @@ def run_whole(arguments, seconds):
 
 
 def kill_after_steps(arguments, folder, steps):
-    """SIGKILL for every process of the table once its rows have logged that many steps."""
+    """Sends SIGKILL to every process of the table when its rows have logged that many steps."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     logged = 0
     while logged < steps:
@@ -150,7 +150,7 @@ def kill_after_steps(arguments, folder, steps):
 
 
 def indexes(pids):
-    """The JPEG indexes in memory that these processes map, each by its inode, and how many map one."""
+    """The JPEG indexes in memory that these processes map: for each, its inode and how many processes map it."""
     found = []
     for pid in pids:
         try:

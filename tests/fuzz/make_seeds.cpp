@@ -22,6 +22,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/small_pages.h"
+#include "tests/data/ring/made_ring.h"
 #include "tests/data/sources/sample_images.h"
 
 namespace precast::fuzz {
@@ -196,6 +197,14 @@ void make_sidecars(const fs::path& to) {
   }
 }
 
+/// A segment with a batch and the end of its pass, and a producer's message.
+void make_rings(const fs::path& to) {
+  test::MadeRing ring;
+  put(to / "ring" / "segment", ring.bytes());
+  const data::RingReplyMessage welcome{.kind = 1, .cell = 1, .sequence = 2};
+  put(to / "ring" / "welcome", std::as_bytes(std::span(&welcome, 1)));
+}
+
 void put_text(const fs::path& path, std::string_view text) {
   put(path, std::as_bytes(std::span(text)));
 }
@@ -315,5 +324,6 @@ int main(int count, char** arguments) {
   precast::fuzz::make_images(to);
   precast::fuzz::make_tars(to);
   precast::fuzz::make_sources(to);
+  precast::fuzz::make_rings(to);
   return 0;
 }

@@ -24,6 +24,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"npy", npy},
       {"manifest", manifest},
       {"recipe", recipe},
+      {"ring", ring},
       {"beton", beton},
       {"jpeg", jpeg},
       {"jpeg_lanes", jpeg_lanes},

@@ -22,6 +22,7 @@ void torch_zip(Input input);
 void npy(Input input);
 void manifest(Input input);
 void recipe(Input input);
+void ring(Input input);
 void beton(Input input);
 void jpeg(Input input);
 void jpeg_lanes(Input input);

@@ -1,8 +1,8 @@
-"""What nvcc makes of each .cu file: registers, and no local memory.
+"""Prints how many registers nvcc uses for each kernel, and fails if a kernel uses local memory.
 
     PRECAST_NVCC=nvcc python3 tests/kernels/kernel_code_test.py
 
-Local memory is DRAM: a kernel that keeps an array there or has registers spilled to it is slower than it looks.
+Local memory is in DRAM: a kernel that stores an array there, or registers that were spilled, is slower than it looks.
 """
 
 import collections
@@ -27,7 +27,7 @@ def sources():
 
 
 def kernels_of(source, architectures=ARCHITECTURES):
-    """What ptxas says of each kernel for each architecture."""
+    """The output of ptxas for each kernel and each architecture."""
     targets = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run([NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda",
@@ -50,7 +50,7 @@ def kernels_of(source, architectures=ARCHITECTURES):
 
 
 def short(name):
-    """Without namespaces and parameters."""
+    """The kernel's name without namespaces and parameters."""
     name = re.sub(r"\(anonymous namespace\)::|\bprecast::(\w+::)*|^void ", "", name)
     return re.sub(r"\([^()]*\)$", "", name)
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""The real FFCV reads what precast writes: every kind of source, field and mode.
+"""Checks that the real FFCV reads precast's files: every kind of source, field and mode.
 
     .venv-peers/bin/python tests/peers/ffcv_reads_ours.py [--precast build/bin/precast]
 
-Makes small datasets whose every value is known, has `precast write` store them, opens each file with FFCV's Reader
-and Loader, and compares all values. Pixels stored raw must be the ones given. A JPEG must decode, by FFCV's own
-decoder, to what FFCV's own writer would have made of these pixels. Prints a line per file; exit code 1 when one is
-wrong.
+Makes small datasets with known values, writes them with `precast write`, opens each file with FFCV's Reader and Loader,
+and compares all values. Pixels stored raw must equal the original ones. A JPEG, decoded by FFCV, must equal the JPEG
+that FFCV's writer makes of the same pixels. Prints a line per file; exit code 1 if a value is wrong.
 
-Needs the Python of .venv-peers, which tools/peers/setup makes; another Python without FFCV ends with 77
+Needs the Python of .venv-peers, which tools/peers/setup makes; in a Python without FFCV, the exit code is 77
 (skipped).
 """
 import argparse
@@ -50,7 +49,7 @@ import make_custom  # noqa: E402
 
 
 class Expected:
-    """What a file must hold: {field: [a value per sample]}; an image is [H, W, 3] uint8."""
+    """The values that a file must contain: {field: [a value per sample]}; an image is [H, W, 3] uint8."""
 
     def __init__(self, values, quality=90, max_resolution=None, stored=None):
         self.values, self.quality, self.max_resolution = values, quality, max_resolution
@@ -58,7 +57,7 @@ class Expected:
 
 
 def picture(random, height, width):
-    """A gradient with some noise: a JPEG of it keeps its looks."""
+    """A gradient with some noise, which JPEG compression changes little."""
     y, x = np.mgrid[0:height, 0:width]
     colours = np.stack([x * 255 // max(1, width - 1), y * 255 // max(1, height - 1), (x + y) % 256], axis=2)
     return np.clip(colours + random.integers(-9, 10, colours.shape), 0, 255).astype(np.uint8)
@@ -93,7 +92,7 @@ def write_tar(path, members):
 
 
 def class_folders(folder, random, count=24, sizes=None, jpeg=False):
-    """A tree of classes, as torchvision's ImageFolder reads it; some files are JPEG where asked."""
+    """A folder per class, as torchvision's ImageFolder expects; on request, some files are JPEGs."""
     images, labels = pictures(random, count, sizes), [i * 3 // count for i in range(count)]
     for i, (pixels, label) in enumerate(zip(images, labels, strict=True)):
         file = folder / f"tree/class{label}/{i:03}.{'JPEG' if jpeg and i % 2 else 'png'}"
@@ -104,7 +103,7 @@ def class_folders(folder, random, count=24, sizes=None, jpeg=False):
 
 
 def shards(folder, random, count=12, text=lambda i: b"x" * (i % 4), array_shape=(2, 3)):
-    """WebDataset shards with a member of every kind; some texts are empty."""
+    """WebDataset shards with a member of every kind; some values are empty."""
     images = pictures(random, count, [(40, 56)])
     arrays = [random.standard_normal(array_shape).astype(np.float32) for _ in range(count)]
     documents = [{"index": i, "name": f"sämple {i}", "tags": list(range(i % 3))} for i in range(count)]
@@ -174,7 +173,7 @@ def arrays_of_numpy(folder, random, count=30):
 
 
 def deep_pictures(folder, random, count=12):
-    """Grey PNGs of 16 bits in class folders, whose pixels FFCV sees as bytes: height, width (u32), then u16."""
+    """Grey PNGs of 16 bits in class folders. FFCV reads their pixels as bytes: height, width (u32), then u16."""
     values = {"image": [], "label": [i * 2 // count for i in range(count)]}
     for i in range(count):
         pixels = random.integers(0, 65536, (5 + i, 9), np.uint16)
@@ -185,14 +184,14 @@ def deep_pictures(folder, random, count=12):
 
 
 def arrays_of_any_shape(folder, random, count=9):
-    """Arrays as FFCV sees ragged ones, as bytes: the extents (u64), then the elements."""
+    """Ragged arrays, which FFCV reads as bytes: the extents (u64), then the elements."""
     arrays = random.standard_normal((count, 2, 5)).astype(np.float32)
     np.savez(folder / "x.npz", points=arrays)
     return folder / "x.npz", {"points": [struct.pack("<2Q", 2, 5) + a.tobytes() for a in arrays]}
 
 
 def custom_fields_of_ffcv(folder):
-    """FFCV's file with fields of a class of the user's own, which FFCV reads again by these classes."""
+    """A file of FFCV with fields of user-defined classes; FFCV needs these classes to read the copy."""
     file = folder / "custom.beton"
     file.write_bytes(gzip.decompress((KNOWN / "custom_w1.beton.gz").read_bytes()))
     columns = zip(*(make_custom.Samples()[i] for i in range(len(make_custom.Samples()))), strict=True)
@@ -202,7 +201,7 @@ def custom_fields_of_ffcv(folder):
 
 
 def file_of_ffcv(folder, name):
-    """A file that FFCV wrote, to be stored again; a large value is known by its length and CRC-32."""
+    """A file that FFCV wrote, which precast copies; large values are identified by length and CRC-32."""
     file = folder / f"{name}.beton"
     file.write_bytes(gzip.decompress((KNOWN / f"{name}.beton.gz").read_bytes()))
     facts = json.loads((KNOWN / "expected.json").read_text())[name]
@@ -215,7 +214,7 @@ def file_of_ffcv(folder, name):
 
 
 class Ffcv:
-    """A file as FFCV sees it."""
+    """A file as read by FFCV."""
 
     def __init__(self, file):
         self.file, self.reader = str(file), Reader(str(file), custom_handlers=make_custom.CLASSES)
@@ -223,7 +222,7 @@ class Ffcv:
         self.memory, self.data = OSCacheManager(self.reader), np.memmap(self.file, np.uint8, "r")
 
     def blob(self, pointer):
-        """The bytes behind a pointer, of the size that FFCV's memory manager knows."""
+        """The bytes at a pointer; FFCV's memory manager knows their size."""
         size = int(self.memory.sizes[np.searchsorted(self.memory.ptrs, pointer)])
         return self.data[int(pointer):int(pointer) + size]
 
@@ -234,7 +233,7 @@ class Ffcv:
         return decode_by_ffcv(np.array(stored), height, width)
 
     def value(self, name, sample):
-        """One value of one sample, by its Reader."""
+        """One value of one sample, as read by FFCV's Reader."""
         metadata, handler = self.reader.metadata[self.columns[name]][sample], self.reader.handlers[name]
         if isinstance(handler, rgb_image.RGBImageField):
             return self.image(metadata)
@@ -252,7 +251,7 @@ class Ffcv:
         return metadata.item()
 
     def loaded(self, names):
-        """Whole columns as its Loader delivers them, compiled by numba."""
+        """Complete columns from FFCV's Loader, compiled by numba."""
         pipelines = {n: [self.reader.handlers[n].get_decoder_class()()] if n in names else None for n in self.columns}
         loader = Loader(self.file, batch_size=64, num_workers=1, os_cache=True, order=OrderOption.SEQUENTIAL,
                         drop_last=False, pipelines=pipelines, custom_fields=make_custom.CLASSES)
@@ -267,7 +266,7 @@ def decode_by_ffcv(jpeg, height, width):
 
 
 def loadable(ffcv, name):
-    """Whether the Loader can have this field: numba has no float16, and pictures must be of one size."""
+    """Whether the Loader can read this field: numba has no float16, and all images must have the same size."""
     handler, metadata = ffcv.reader.handlers[name], ffcv.reader.metadata[ffcv.columns[name]]
     if isinstance(handler, rgb_image.RGBImageField):
         return len(np.unique(metadata[["height", "width"]])) == 1
@@ -278,7 +277,7 @@ def loadable(ffcv, name):
 
 
 def image_differs(ours, given, raw, expected):
-    """None, or how the image that FFCV reads differs from what FFCV's writer makes of the pixels given."""
+    """None, or how the image that FFCV reads differs from the one that FFCV's writer makes of the given pixels."""
     wanted = rgb_image.resizer(given, expected.max_resolution)
     if ours.shape != wanted.shape:
         return f"is {ours.shape}, expected {wanted.shape}"
@@ -307,7 +306,7 @@ def value_differs(ours, given):
 
 
 def first_difference(ffcv, expected):
-    """None, or the first value that is not the one written; by the Reader, then by the Loader."""
+    """None, or the first value that differs from the one written, as read by the Reader, then by the Loader."""
     if sorted(ffcv.columns) != sorted(expected.values):
         return f"fields {sorted(ffcv.columns)}, expected {sorted(expected.values)}"
     loaded = ffcv.loaded([n for n in ffcv.columns if loadable(ffcv, n)])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""20 steps of configs/cifar10/rn9.yaml beside tools/peers/torch_twin/twin_cifar.py.
+"""Compares 20 steps of configs/cifar10/rn9.yaml with those of tools/peers/torch_twin/twin_cifar.py.
 
     .venv-peers/bin/python tests/peers/twin_cifar.py --precast build/bin/precast
 
-Both start from the weights that precast drew and take the same batches of 16 images, without
+Both start from the weights that precast drew and use the same batches of 16 images, without
 augmentation, at a rate of 3e-4. The losses may differ by 1e-4 of their values. The initial weights
-must also be those of torch.manual_seed. Exit code 77 (skipped) without numpy or torch.
+must equal those that torch draws after torch.manual_seed. Exit code 77 (skipped) without numpy or torch.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Steps(unittest.TestCase):
             "--image.mode", "raw")
 
     def train(self, name, epochs):
-        """The run folder of the recipe, on these images in their order."""
+        """Trains the recipe on these images in their order. @return the run folder"""
         data = self.folder / "d.beton"
         run(self.precast, "train", ROOT / "configs/cifar10/rn9.yaml", f"--data.train_dataset={data}",
             f"--data.val_dataset={data}", "--data.order=sequential", f"--pipeline.train={PLAIN}",

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The Python twin's own ResNets beside torchvision's, from one seed: every bit the same.
+"""Checks that the Python twin's own ResNets equal torchvision's with the same seed, bit for bit.
 
     .venv-peers/bin/python tests/peers/twin_resnet.py
 
-Names and order of the weights, the weights, what is left of the random numbers, outputs and gradients.
-Also numpy's interpolation beside the twin's. Exit code 77 (skipped) without torchvision.
+Compares names and order of the weights, the weights, the state of the random generator afterwards, outputs and
+gradients, and also the twin's interpolation with numpy's. Exit code 77 (skipped) without torchvision.
 """
 import pathlib
 import sys

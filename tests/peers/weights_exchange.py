@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Weights of precast in Python and weights of Python in precast, with BlurPool and without.
+"""Loads precast's weights in Python and Python's weights in precast, with and without BlurPool.
 
     .venv-peers/bin/python tests/peers/weights_exchange.py [--precast build/bin/precast]
 
-Each network computes the logits of the same images in both programs: the difference is at most 1e-4 of the largest
-logit. Every other pair of file and network is refused, in Python by load_state_dict, in precast with exit code 4. The
-Python networks are those of docs/weights.md. Exit code 77 (skipped) without torchvision; timm is compared where it is
+Each network computes the logits of the same images in both programs; they may differ by at most 1e-4 of the largest
+logit. Every other pair of file and network must be rejected: in Python by load_state_dict, in precast with exit code 4.
+The Python networks are those of docs/weights.md. Exit code 77 (skipped) without torchvision; timm is compared if it is
 installed.
 """
 import argparse
@@ -39,14 +39,14 @@ precast = ROOT / "build/bin/precast"
 
 
 def network(code):
-    """The model that a document's code makes, before it loads anything."""
+    """The model that the code of a document creates, before it loads weights."""
     names = {}
     exec("\n".join(line for line in code.splitlines() if "load_state_dict" not in line), names)
     return names["model"]
 
 
 def randomise(model):
-    """Weights and statistics as of a trained network: no two layers alike."""
+    """Sets weights and statistics like those of a trained network, different in every layer."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
@@ -88,7 +88,7 @@ class Exchange(unittest.TestCase):
                 "--validation.lr_tta=0", "--training.device=cpu", "--pipeline.val=[center_crop: {ratio: 1}]"]
 
     def assert_same(self, model, file, *network):
-        """Python's logits and those of `precast predict`."""
+        """Compares Python's logits with those of `precast predict`."""
         out = self.folder / "logits.npy"
         self.run_precast("predict", *self.keys(*network), f"--model.weights={file}", "-o", out)
         mean, std = (np.array(values, np.float64) * 255 for values in

@@ -10,9 +10,9 @@
 // float of any width, -1 as an integer) before each block. Blocks run one after another, so a
 // kernel whose blocks wait for each other never ends.
 //
-// A build with AddressSanitizer reports accesses outside an array, also in shared memory. A build
-// with ThreadSanitizer reports races within a block, where only __syncthreads and __syncwarp order
-// accesses. Not thread-safe; launches must not nest.
+// A build with AddressSanitizer reports accesses outside an array, including in shared memory. A
+// build with ThreadSanitizer reports races within a block, where only __syncthreads and __syncwarp
+// order accesses. Not thread-safe; launches must not nest.
 //
 // Available are: __syncthreads, __syncthreads_{or,and,count}, __syncwarp,
 // __shfl{,_up,_down,_xor}_sync, __ballot_sync, __any_sync, __all_sync, __threadfence, atomicAdd,

@@ -2,16 +2,16 @@
 
 usage: range_server.py FILE CONTROL [PORT]
 
-Prints "port N" once it listens, then a line for each request: its range, the status, the bytes of
-the body. CONTROL is a JSON file that is read at each request; without it all is well:
+Prints "port N" when it listens, then a line for each request: its range, the status, the bytes of
+the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
   delay_s        wait before the answer
   status, times  answer the first `times` requests with this status (retry_after: its header)
   truncate       send at most this many bytes of a body, then close the connection
   corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
   no_range       ignore the range: 200 with the whole file
   shift          send a range that begins this many bytes later
-  no_etag        send Last-Modified in place of an ETag
-  no_checks      send neither
+  no_etag        send Last-Modified instead of an ETag
+  no_checks      send neither ETag nor Last-Modified
   redirects      redirect to itself: endlessly
 """
 
@@ -52,7 +52,7 @@ def contents():
 
 
 def take(name, limit):
-    """Whether a fault is still due that happens `limit` times per version of the control file."""
+    """Whether a fault that happens `limit` times per version of the control file must happen again."""
     with LOCK:
         key = (name, os.stat(CONTROL).st_mtime_ns)
         COUNTS[key] = COUNTS.get(key, 0) + 1

@@ -1,4 +1,4 @@
-"""tools/gpu_check run, in a bundle whose programs are scripts, with a torch that is a stub."""
+"""Tests `tools/gpu_check run` in a bundle whose programs are scripts, with a stub of torch."""
 
 import json
 import os
@@ -274,6 +274,17 @@ class Figures(Bundle):
         self.assertIn(f"| {self.case} | 300 | 200 | 250 | 1.500 | 1.200 |", text)
         self.assertIn("1.000.", text)  # the anchor
         self.assertIn("graphs", text)
+
+    def test_fused_kernels_are_compared_with_the_reference(self):
+        self.program("models_gpu_test", GTEST)
+        self.program("precast", PRECAST.replace('case "$1" in\n', 'case "$*" in *kernels=fused*) '
+                                                'echo \'{"images_per_second": 360}\'; exit;; esac\n'
+                                                'case "$1" in\n'))
+        self.assertEqual(self.run_check("fused"), 0, self.output)
+        parity = self.steps("fused")["parity"]
+        self.assertEqual(parity["state"], "passed")
+        self.assertIn("GTEST_FILTER=", parity["command"])
+        self.assertIn(f"| {self.case} | 300 | 360 | 1.200 |", (self.out / "report.md").read_text())
 
     def test_training_tells_accuracy_and_the_share_of_waiting(self):
         self.assertEqual(self.run_check("training"), 0, self.output)

@@ -1,4 +1,4 @@
-"""The parts of tools/gpu_host: device properties, small datasets, what happens to ranks."""
+"""Tests the modules of tools/gpu_host: device properties, small datasets, killed ranks."""
 
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What tools/peers computes by itself: rows, ratios, tables, where control groups lie. Needs no peer. With an argument,
-a build folder, its precast is asked for the rows of its table."""
+"""Tests the code of tools/peers that needs no peer: rows, ratios, tables, paths of control groups. If the argument is a
+build folder, also compares the rows of the table with those of its precast."""
 import gzip
 import json
 import os

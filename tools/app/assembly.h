@@ -17,7 +17,7 @@ class Assembly {
  public:
   /// @param plan from make_plan(); the ranks share batch-norm statistics if the recipe says so.
   /// @param data the training set, borrowed during construction: the model is tried out on samples
-  /// of the fields that the recipe reads. Null: it is tried out on images and labels.
+  /// with the fields that the recipe reads. Null: it is tried out on images and labels.
   /// @throws ConfigError for a model that does not fit the plan or the data.
   Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
            const data::BetonReader* data = nullptr);

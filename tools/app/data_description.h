@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// One path, or those of a list; for people.
+/// The path, or the paths of a list, as human-readable text.
 [[nodiscard]] std::string file_text(const nlohmann::ordered_json& file);
 
 /// A dataset as --dry-run shows it: file (a list if there are several), samples, bytes, classes,
@@ -22,7 +22,7 @@ namespace precast::tools {
                                                       const nlohmann::ordered_json& written,
                                                       bool train);
 
-/// Prints both for people, one line each.
+/// Prints both in human-readable form, one line each.
 void print_dataset(const std::string& name, const nlohmann::ordered_json& dataset);
 void print_pipeline(const std::string& name, const nlohmann::ordered_json& pipeline);
 

@@ -18,13 +18,13 @@ struct NamedDataset {
   Origin origin;
 };
 
-/// Checks before anything is loaded that the recipe names each of the datasets and that the files
-/// exist. @throws ConfigError if one is not named, else IoError; the message lists all of them,
-/// each with its key and place.
+/// Checks, before anything is loaded, that the recipe names each of the datasets and that the files
+/// exist. @throws ConfigError if a dataset is not named, or IoError if a file does not exist; the
+/// message lists all problems, each with its key and place.
 void check_datasets(const std::vector<NamedDataset>& datasets);
 
-/// Checks that labels mean the same classes in all files of a dataset: those with class names give
-/// a label the same name. @param field the labels.
+/// Checks that labels mean the same classes in all files of a dataset, that is, that all files with
+/// class names have the same name for a label. @param field the labels.
 /// @throws ConfigError naming two files, the label and its names.
 void check_common_classes(const data::BetonReader& dataset, std::size_t field);
 

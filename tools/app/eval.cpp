@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Which run, weights and dataset the figures are of.
+/// The run, weights and dataset to which the figures belong.
 ordered_json describe_subject(const Recipe& recipe, const RunArgument& used) {
   ordered_json subject = ordered_json::object();
   if (!used.run.empty()) subject["run"] = used.run.string();

@@ -33,11 +33,11 @@ struct EvalModel {
 /// @throws ConfigError if the recipe does not name any weights.
 void check_weights_given(const TrainConfig& config);
 
-/// Determines the number of outputs: `model.num_classes`, else that of the weights, else that of
-/// the targets.
+/// Determines the number of outputs: `model.num_classes`, else the number of outputs of the
+/// weights, else that of the targets.
 /// @param reader the dataset with these targets; null: there are none.
 /// @param labels_matter whether to check that every label is a valid class.
-/// @throws ConfigError if none of them is known.
+/// @throws ConfigError if none of these numbers is known.
 [[nodiscard]] std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
                                               bool labels_matter);
 
@@ -50,15 +50,15 @@ void check_weights_given(const TrainConfig& config);
                                         const data::BetonReader* labels,
                                         const std::filesystem::path& checkpoint = {});
 
-/// Runs an evaluation on the ranks that a recipe asks for: starts them and waits, or is itself one
-/// of them and calls `body`, after which the ranks leave together.
+/// Runs an evaluation on the ranks that a recipe asks for: starts them and waits; or, if this
+/// process is one of them, calls `body`, after which the ranks leave together.
 /// @param command the arguments after the program's name, to start ranks with.
 /// @return the exit code: that of `body`, or of the launch.
 [[nodiscard]] int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
                                  const std::function<int(const ResolvedRun&, RankSession&)>& body);
 
 /// The positions, of `samples` in total, that a rank predicts: batch b belongs to rank b % world.
-/// All batches thus are those of a single rank.
+/// The batches are thus the same as in a run of a single rank.
 [[nodiscard]] std::vector<std::uint64_t> positions_of_rank(std::uint64_t samples,
                                                            std::int64_t batch_size,
                                                            Communicator& ranks);

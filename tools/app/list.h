@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast list`: everything that a recipe can name, with options and defaults. Parts with their
-/// own recipe keys (optimisers, schedules, orders) are listed with those keys.
+/// `precast list`: prints all parts that a recipe can name, with options and defaults. Parts with
+/// their own recipe keys (optimisers, schedules, orders) are listed with those keys.
 int run_list(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -92,10 +92,9 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
   };
   probe(
       spec.blurpool && size_px > 0, [&] { return heeds_blurpool(models, spec, size_px); },
-      fmt::format(
-          "blurpool found no layer to replace in model '{}'. It acts on convolutions with a "
-          "stride and 16 input channels or more that are models::detail::BlurConv2d",
-          spec.arch));
+      fmt::format("blurpool found no layer to replace in model '{}'. It acts on modules of type "
+                  "models::detail::BlurConv2d with a stride and at least 16 input channels",
+                  spec.arch));
   probe(
       sync_bn && size_px > 0, [&] { return heeds_ranks(models, spec, size_px); },
       fmt::format("dist.sync_bn found no layer to synchronise in model '{}'. It acts on norms that "
@@ -169,9 +168,9 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
     } catch (const c10::Error& error) {
       return fmt::format(
           "model '{}': expected to work on images of all sizes of the recipe ({} px), got a "
-          "failure at {} px: {}. If resolution.min_res, resolution.max_res and "
-          "validation.resolution are equal, there is only one size; with a mean over the image "
-          "before the first linear layer (global_avg_pool), a model works on any size",
+          "failure at {} px: {}. Either make resolution.min_res, resolution.max_res and "
+          "validation.resolution equal, or take the mean over the image before the first linear "
+          "layer (global_avg_pool), so that the model works on any size",
           spec.arch, fmt::join(sizes_px, ", "), size_px,
           first_line(error.what_without_backtrace()));
     }

@@ -21,13 +21,13 @@ struct PartSection {
   /// Options whose keys have names from ffcv-imagenet: {"momentum", "training.momentum"}. The key
   /// `prefix` + option name is then an alias.
   std::map<std::string, std::string> renamed = {};
-  /// Options that published recipes set whichever part they choose: if nothing reads them, that is
-  /// only a warning.
+  /// Options that published recipes set regardless of the part that they choose: if nothing reads
+  /// them, there is only a warning.
   std::set<std::string> published = {};
 };
 
-/// The options of the parts that a recipe chose, as keys of its schema. Owns the values that the
-/// keys are bound to, so it must outlive the schema.
+/// The options of the parts that a recipe chose, as keys of its schema. Owns the values to which
+/// the keys are bound, so it must outlive the schema.
 class PartSections {
  public:
   /// Adds the options of the part `chosen` to `schema`. Options that only other parts of this kind
@@ -46,7 +46,7 @@ class PartSections {
         owned_.push_back(std::move(part));
       } else {
         others.push_back({entry.name, options});
-        // Only the names of its options are used.
+        // Used only for the names of its options.
       }
     }
     mount(schema, section, own, others, registry.contains(chosen));

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper nesting means a link that leads back into its own folder.
+/// Deeper nesting means that a link points back to one of its parent folders.
 constexpr int kMaxDepth = 32;
 /// Room for an image of 22 million pixels.
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
@@ -51,7 +51,7 @@ void list_folder(const fs::path& root, PhotoList& list) {
                       "lead back into its own folder?",
                       entry->path().string(), kMaxDepth));
     }
-    std::error_code ignored;  // A link to nowhere is not a folder.
+    std::error_code ignored;  // A broken link is not a folder.
     if (entry->is_directory(ignored)) continue;
     const std::string path = entry->path().string();
     (data::is_image_name(path) ? list.paths : list.ignored).push_back(path);
@@ -62,8 +62,8 @@ void list_folder(const fs::path& root, PhotoList& list) {
   std::sort(list.paths.begin() + static_cast<std::ptrdiff_t>(first), list.paths.end());
 }
 
-/// One file without a name, which disappears with its last descriptor. It takes the place of the
-/// file that a writer creates.
+/// A file without a name, which is removed when its last descriptor is closed. It is used instead
+/// of the file that a writer creates.
 class UnnamedFile final : public FileOps {
  public:
   explicit UnnamedFile(const fs::path& folder)
@@ -97,7 +97,7 @@ class UnnamedFile final : public FileOps {
     return ::pwrite(fd, data, size, offset);
   }
   int ftruncate(int fd, std::int64_t size) override { return ::ftruncate(fd, size); }
-  // The file does not have to last, and it has no name that could change.
+  // The file is temporary, and it has no name that could change.
   int fsync(int /*fd*/) override { return 0; }
   int close(int fd) override { return ::close(fd); }
   int rename(const char* /*from*/, const char* /*to*/) override { return 0; }
@@ -170,8 +170,9 @@ fs::path temporary_folder() {
   std::error_code failed;
   const fs::path folder = fs::temp_directory_path(failed);
   if (failed) {
-    throw IoError(fmt::format(
-        "cannot use the folder for temporary files: {}. Set TMPDIR to another", failed.message()));
+    throw IoError(
+        fmt::format("cannot use the folder for temporary files: {}. Set TMPDIR to another folder",
+                    failed.message()));
   }
   return folder;
 }

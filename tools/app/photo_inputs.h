@@ -15,21 +15,21 @@ namespace precast::tools {
 
 /// Image files to predict, in the order of the results.
 struct PhotoList {
-  /// As given; for the files of a folder, `folder/path`.
+  /// The paths as given; for the files of a folder, `folder/path`.
   std::vector<std::string> paths;
-  /// Files of folders that do not have the extension of an image.
+  /// Files in folders without an image extension.
   std::vector<std::string> ignored;
 };
 
 /// Lists images without classes. For a folder: all files with the extension of an image, at any
 /// depth, sorted by path (byte by byte); links are followed. A file that is given directly counts
-/// as an image whatever its name is.
+/// as an image, whatever its name.
 /// @throws IoError if one does not exist or a folder cannot be listed; DataError for a folder
 /// without images.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
 
-/// How many of the photos from `first` on are read together, to limit the disk space that they
-/// take. At least 1.
+/// Number of photos from `first` on that are read together, which limits the disk space that they
+/// need. At least 1.
 [[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
 
 /// The fields that a recipe reads from a dataset for evaluation.
@@ -41,11 +41,11 @@ struct PhotoFields {
 /// @throws ConfigError if the recipe reads several images of a sample.
 [[nodiscard]] PhotoFields photo_fields(const Recipe& recipe);
 
-/// Image files as a dataset, so that they take the same path to the model as validation images.
-/// JPEGs are stored as they are, other images as pixels (above 64 MiB of pixels: as JPEG of quality
-/// 100), EXIF orientation is ignored, all as `precast write --image.mode keep --image.passthrough`
-/// does. The dataset is a file without a name in the folder for temporary files (TMPDIR): the space
-/// is released when the process ends, however it ends.
+/// Image files as a dataset, so that they are processed in the same way as validation images. JPEGs
+/// are stored as they are, other images as pixels (above 64 MiB of pixels: as JPEG of quality 100),
+/// EXIF orientation is ignored, all as `precast write --image.mode keep --image.passthrough` does.
+/// The dataset is a file without a name in the folder for temporary files (TMPDIR): the space is
+/// released when the process ends, however it ends.
 class PhotoDataset {
  public:
   /// @param on_progress called from time to time with the number of photos read.

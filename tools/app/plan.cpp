@@ -21,15 +21,16 @@ std::string precision_name(Precision precision) {
   return kNames[static_cast<int>(precision)];
 }
 
-/// @throws ConfigError if batch norms cannot split their batches as ghost_batch_norm asks for.
+/// @throws ConfigError if batch norms cannot split their batches as ghost_batch_norm requires.
 void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
   const std::int64_t size = plan.model.ghost_batch_size;
   if (size == 0) return;
   if (run.config().dist.sync_bn && run.world > 1) {
-    throw ConfigError(fmt::format(
-        "method ghost_batch_norm: expected dist.sync_bn: false, got true with {} ranks. One "
-        "splits the batch of a rank for batch statistics, the other joins those of all ranks",
-        run.world));
+    throw ConfigError(
+        fmt::format("method ghost_batch_norm: expected dist.sync_bn: false, got true with {} "
+                    "ranks. The method computes batch statistics over parts of a rank's batch, "
+                    "dist.sync_bn over the batches of all ranks",
+                    run.world));
   }
   const std::int64_t samples = plan.global_batch_size / run.world / plan.micro_batches;
   if (samples < size) {
@@ -52,6 +53,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
                 .in_channels = config.model.in_channels,
                 .targets = recipe.targets,
                 .blurpool = false,
+                .fused_kernels = config.model.kernels == "fused",
                 .params = config.model.params};
   plan.seed = static_cast<std::uint64_t>(config.training.seed);
   plan.epochs = config.training.epochs;

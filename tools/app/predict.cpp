@@ -34,9 +34,9 @@ constexpr std::size_t kFilesShown = 3;
 constexpr const char* kAbout =
     "Writes the classes that a model predicts, with their probabilities, for image files, folders "
     "of images, or the samples of a dataset. A recipe needs --model.weights=FILE.\n"
-    "A probability is the softmax of the logits; with validation.lr_tta, of the mean of the logits "
-    "of the image and its mirror image.\n"
-    "Of a dataset, logits are written unless --top is given; with validation.lr_tta they are the "
+    "Probabilities are the softmax of the logits; with validation.lr_tta, of the mean of the "
+    "logits of the image and its mirror image.\n"
+    "For a dataset, logits are written unless --top is given; with validation.lr_tta they are the "
     "sums over both images.\n"
     "A file that is not an image is skipped with a warning; the exit code is then 3.";
 
@@ -99,10 +99,10 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
 PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Arguments& options) {
   if (recipe.targets == TargetKind::class_index) return format;
   if (options.given("top") || format.json || format.file.extension() == ".jsonl") {
-    throw ConfigError(fmt::format(
-        "predict: expected a .csv or .npy file without --top and --json for training.loss: {}, "
-        "whose targets are {}",
-        recipe.loss.name, name_of(recipe.targets)));
+    throw ConfigError(
+        fmt::format("predict: expected a .csv or .npy file, and neither --top nor --json, for "
+                    "training.loss: {}, whose targets are {}",
+                    recipe.loss.name, name_of(recipe.targets)));
   }
   format.logits = true;
   if (recipe.targets == TargetKind::values || recipe.targets == TargetKind::none)
@@ -254,7 +254,7 @@ class Predictor {
 void report_ignored(const PhotoList& photos) {
   if (photos.ignored.empty()) return;
   const auto shown = std::span(photos.ignored).first(std::min(kFilesShown, photos.ignored.size()));
-  log_info("ignored {} file(s) without the extension of an image: {}{}", photos.ignored.size(),
+  log_info("ignored {} file(s) without an image extension: {}{}", photos.ignored.size(),
            fmt::join(shown, ", "), shown.size() < photos.ignored.size() ? ", ..." : "");
 }
 
@@ -264,11 +264,10 @@ void declare(Arguments& arguments) {
   arguments.example("precast predict recipe.yaml --model.weights=final_weights.pt -o logits.npy");
   arguments.exit_codes({3, 4, 6, 10, 12, 13});
   arguments.optional_list("INPUT", "image files and folders of images, or a .beton file");
-  arguments.options().add_options()(
-      "output,o", po::value<std::string>(),
-      "file to write; .csv or .jsonl with classes, .npy with logits ([samples, classes] float32); "
-      "without it the CSV is printed")("top", number(1),
-                                       "number of classes per sample, most probable first")(
+  arguments.options().add_options()("output,o", po::value<std::string>(),
+                                    "file to write; .csv or .jsonl for classes, .npy for logits "
+                                    "([samples, classes] float32); default: print CSV")(
+      "top", number(1), "number of classes per sample, most probable first")(
       "logits", "write logits; in a CSV file instead of classes, in JSON in addition to them")(
       "json", "print the result as JSON; one object per line, with name and predictions");
 }

@@ -46,10 +46,10 @@ void PredictionWriter::add_array(const at::Tensor& logits, std::span<const std::
 
 void PredictionWriter::begin_table(const at::Tensor& logits) {
   if (logits.dim() != 2) {
-    throw ConfigError(fmt::format(
-        "predict: expected one output for each class, [samples, classes], got {} dimensions. Only "
-        "a .npy file can hold them",
-        logits.dim()));
+    throw ConfigError(
+        fmt::format("predict: expected one output for each class, [samples, classes], got {} "
+                    "dimensions. Write a .npy file, which can store any shape",
+                    logits.dim()));
   }
   const std::int64_t classes = logits.size(1);
   if (!class_names_.empty() && std::ssize(class_names_) != classes) {

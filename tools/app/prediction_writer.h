@@ -13,7 +13,7 @@
 
 namespace precast::tools {
 
-/// What predict writes, and where.
+/// The output of predict and its destination.
 struct PredictFormat {
   /// `.npy`, `.csv` or `.jsonl`; empty: a CSV on standard output, unless `json`.
   std::filesystem::path file;

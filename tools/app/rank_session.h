@@ -22,8 +22,8 @@ namespace precast::tools {
 /// @param trains whether the ranks are to train.
 [[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
 
-/// How many ranks this process must start; 0 if it is itself a rank. From `dist.nproc`, or from
-/// `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
+/// Number of ranks that this process must start; 0 if it is itself a rank. From `dist.nproc`, or
+/// from `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
 /// ConfigError
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
                                   bool trains = true);
@@ -50,7 +50,7 @@ class RankSession {
       const TrainConfig& config, const std::vector<NamedTensor>& trainable) const;
   /// Tells the other ranks why this one is about to end. @return whether it is the first to report.
   bool claim_failure(const std::string& cause);
-  /// Ends this rank's part in the group: the other ranks no longer wait for it.
+  /// Ends this rank's membership: the other ranks no longer wait for it.
   void leave() { heartbeat_.reset(); }
   /// Runs `body`. If it throws, only the rank that failed first prints the error, and the process
   /// ends without unwinding code that may wait for dead peers.

@@ -65,8 +65,8 @@ std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_
 /// The option of the loss that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
-/// Adds legacy methods unless the list names them too: the list replaces a default, and contradicts
-/// a key that was given.
+/// Adds legacy methods unless the list names them too: an entry of the list replaces a default, but
+/// contradicts a key that was given.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
   const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
@@ -80,7 +80,7 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
                                     schema.origin(key).text()));
     }
   }
-  // The default does not apply to a loss without that option, nor to one whose option was given.
+  // The default does not apply to a loss without that option, or if the option was given.
   const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
   std::vector<PartRequest> all;
   for (const PartRequest& legacy :
@@ -121,15 +121,12 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
   recipe.resolved["methods"] = described;
 }
 
-/// The places of keys that must fit the dataset.
 std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
                                                      const std::string& path) {
   std::map<std::string, Origin, std::less<>> places = {
       {"", {path.empty() ? "command line" : path, 0, 0}}};
-  for (const char* key : {"data.inputs", "data.targets", "model.arch", "model.num_classes",
-                          "training.loss", "validation.metrics"}) {
+  for (const std::string& key : schema.names())
     if (schema.given(key)) places[key] = schema.origin(key);
-  }
   return places;
 }
 
@@ -152,7 +149,7 @@ bool may_read_images(const Recipe& recipe) {
   }
 }
 
-/// A model that does not come with precast may fail, or ignore settings that precast's own models
+/// A model that is not part of precast may fail, or ignore settings that precast's own models
 /// apply.
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
                RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
@@ -180,8 +177,8 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
     const TargetKind targets = kind_of(plan.loss, registries.losses);
     if (targets != recipe.targets) {
       throw ConfigError(
-          fmt::format("methods: expected a loss for {} targets as training.loss: {}, "
-                      "got {}, which one of them sets",
+          fmt::format("methods: expected a loss for {} targets, such as training.loss: {}, got {}, "
+                      "which one of the methods sets",
                       name_of(recipe.targets), recipe.loss.name, plan.loss.name));
     }
     if (!is_built_in(plan.model.arch)) {
@@ -224,7 +221,7 @@ std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema
   return datasets;
 }
 
-/// Records one file as a text, as every run did before there were lists.
+/// Records a list of one file as a string, as every run did before there were lists.
 void shorten_lists_of_one(ordered_json& values) {
   for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
     ordered_json& files = values.at(key);
@@ -276,10 +273,14 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
 
 }  // namespace
 
-void Recipe::refuse(std::string_view key, const std::string& message) const {
+const Origin& Recipe::place_of(std::string_view key) const {
   const auto place = places.find(key);
+  return place == places.end() ? places.at("") : place->second;
+}
+
+void Recipe::refuse(std::string_view key, const std::string& message) const {
   Diagnostics diagnostics;
-  diagnostics.error(place == places.end() ? places.at("") : place->second, key, message);
+  diagnostics.error(place_of(key), key, message);
   diagnostics.throw_if_errors();
   throw ConfigError(message);
 }
@@ -318,6 +319,12 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
       data::parse_pipeline(recipe.config.val_pipeline, "pipeline.val", registries.pipeline,
                            data::standard_val_pipeline(), diagnostics);
   fit_channels(recipe, schema.origin("model.in_channels"), diagnostics);
+  if (use == RecipeUse::train) {
+    recipe.ring =
+        find_ring_dataset(recipe.config.data.train_dataset, schema.origin("data.train_dataset"));
+    // Recorded as the files, with which the run can be repeated.
+    if (!recipe.ring.name.empty()) recipe.config.data.train_dataset = recipe.ring.files;
+  }
   recipe.datasets = named_datasets(recipe.config, schema, path);
   recipe.resolved = schema.values();
   shorten_lists_of_one(recipe.resolved);

@@ -12,6 +12,7 @@
 #include "framework/api/train_plan.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/registries.h"
+#include "tools/app/ring_dataset.h"
 #include "tools/app/train_config.h"
 #include "tools/cli/command_help.h"
 
@@ -25,7 +26,7 @@ struct Recipe {
   /// In the order in which they are applied. The legacy keys come first, in a fixed order
   /// (blurpool, channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
   std::vector<NamedMethod> methods;
-  /// What the loss compares the outputs with: task.h has what follows from it.
+  /// The kind of target that the loss compares the outputs with; see task.h for its consequences.
   TargetKind targets = TargetKind::class_index;
   /// The metrics of validation.metrics, or the default ones for these targets.
   Metrics metrics;
@@ -33,17 +34,21 @@ struct Recipe {
   BestMetric best;
   data::Pipeline train_pipeline;
   data::Pipeline val_pipeline;
-  /// The datasets to train on and to evaluate on, with their places in the recipe.
+  /// The datasets to train on and to evaluate on, with their locations in the recipe.
   std::vector<NamedDataset> datasets;
+  /// With data.train_dataset: ring://NAME; `datasets` then has the files that the ring loads.
+  RingDataset ring;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
   /// Warnings for a run of one rank: keys that were given but are read only with several ranks.
-  /// They are kept here because the number of ranks is known only when the ranks have joined.
+  /// They are kept here because the number of ranks is not known until the ranks have joined.
   std::vector<std::string> unread_by_one_rank;
-  /// Where keys were given, for errors that are found only when the dataset is open; "": the recipe
-  /// itself.
+  /// The places of all keys that were given, for errors that are found only after the dataset has
+  /// been opened; "": the recipe itself.
   std::map<std::string, Origin, std::less<>> places;
 
+  /// Where the key was given; the recipe itself if it was not.
+  [[nodiscard]] const Origin& place_of(std::string_view key) const;
   /// @throws ConfigError `file:line:col: key: message`
   [[noreturn]] void refuse(std::string_view key, const std::string& message) const;
 };
@@ -61,7 +66,7 @@ enum class UnreadKeys { error, warning };
 
 /// Reads a recipe's file, in YAML or as a run saved it (params.json), and overrides (precedence:
 /// command line, file, default).
-/// @param path empty: defaults and overrides alone. Warnings are printed.
+/// @param path empty: only defaults and overrides. Warnings are printed.
 /// @param registries receives the parts of the recipe's `plugins`, which are loaded first. Load
 /// them only once per process, because their names are taken afterwards.
 /// @throws ConfigError with every mistake, one per line; IoError if the file cannot be read; the

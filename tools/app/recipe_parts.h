@@ -12,7 +12,7 @@
 
 namespace precast::tools {
 
-/// One part of a list to make: its name, its options, and its place in the file.
+/// An entry of a list of parts: its name, its options, and its place in the file.
 struct PartRequest {
   std::string name;
   ConfigNode options;

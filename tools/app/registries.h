@@ -12,7 +12,7 @@ struct Registries : TrainParts, data::DataParts {};
 /// The parts that come with precast.
 [[nodiscard]] Registries make_registries();
 
-/// Whether the architecture comes with precast and needs no trial run.
+/// Whether the architecture is part of precast and therefore needs no trial run.
 [[nodiscard]] bool is_built_in(const std::string& arch);
 
 /// Adds the parts of a plug-in of either kind. @throws DeviceError if it was built for another

@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <string>
 
 #include "framework/launch/rank_info.h"
 #include "tools/app/recipe.h"
@@ -10,17 +11,18 @@
 namespace precast::tools {
 
 /// A recipe together with what is determined at the start of a run: the ranks and the device. The
-/// recipe stays as it was parsed; everything that depends on the machine is derived here.
-/// Immutable.
+/// recipe is not changed; all values that depend on the machine are derived here. Immutable.
 struct ResolvedRun {
   /// Borrowed.
   const Recipe& recipe;
   at::Device device = at::kCPU;
-  /// Number of ranks that train together, and of those on this host, which share its memory and
-  /// cores; this one's number among those on this host.
+  /// Number of ranks that train together; number of ranks on this host, which share its memory and
+  /// cores; and the number of this rank among those on this host.
   std::int64_t world = 1;
   std::int64_t local_world = 1;
   std::int64_t local_rank = 0;
+  /// The value of --ring: a ring from which training batches are taken if it loads the same.
+  std::string ring = {};
 
   [[nodiscard]] const TrainConfig& config() const { return recipe.config; }
   /// Samples per step on one rank, and over all ranks.

@@ -8,8 +8,8 @@
 namespace precast::tools {
 
 /// Writes `--result-json FILE` for the program that started this one, atomically: `{"exit_code",
-/// "error", "seconds", ...}`. An older file is removed at the start, so a missing file means that
-/// the process was killed. Not thread-safe.
+/// "error", "seconds", ...}`. An older file is removed at the start. A missing file therefore means
+/// that the process was killed. Not thread-safe.
 class ResultFile {
  public:
   /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or
@@ -18,11 +18,11 @@ class ResultFile {
 
   /// Adds facts to the file's contents.
   void add(const nlohmann::ordered_json& facts) { facts_.update(facts); }
-  /// Whether any process has written the file since the start.
+  /// Whether any process has written the file since this one started.
   [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
   /// Call if another process writes the file (rank 0, or the ranks of a launcher).
   void leave_to_others() { path_.clear(); }
-  /// Runs `body`, then writes how it ended. Rethrows what `body` throws, also if the file cannot be
+  /// Runs `body`, then writes how it ended. Rethrows what `body` throws, even if the file cannot be
   /// written, which is then a warning. @throws IoError
   int write_after(const std::function<int()>& body);
 

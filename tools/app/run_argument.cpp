@@ -59,7 +59,7 @@ std::string text_at(const ordered_json& object, const std::string& key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// A text, or the texts of a list.
+/// A string, or the strings of a list.
 std::vector<std::string> texts_at(const ordered_json& object, const std::string& key) {
   const auto found = object.find(key);
   if (found == object.end()) return {};
@@ -135,8 +135,8 @@ std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& par
   return folders;
 }
 
-/// The file in the run's start folder that a relative path was recorded for; else the path as it
-/// is, and where that is the same file.
+/// The file in the run's start folder to which a recorded relative path refers. Otherwise, or if
+/// both are the same file, the path as it is.
 std::string find_recorded(const std::vector<fs::path>& folders, const fs::path& recorded) {
   if (recorded.is_absolute()) return recorded.string();
   std::error_code none;
@@ -186,7 +186,7 @@ void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
   use_weights(found.checkpoint / engine::kModelFile, found);
 }
 
-/// The weights that `path`, a place in the run, stands for.
+/// The weights to which `path`, a file or folder of the run, refers.
 void find_weights(const fs::path& path, RunArgument& found) {
   if (fs::is_regular_file(path) && is_weights_name(path)) {
     if (path.filename() == engine::kModelFile && is_checkpoint(path.parent_path()))

@@ -9,19 +9,19 @@
 
 namespace precast::tools {
 
-/// What the first argument of `eval` and `predict` refers to: a recipe, or a run whose weights are
-/// to be used.
+/// The object to which the first argument of `eval` and `predict` refers: a recipe, or a run whose
+/// weights are to be used.
 struct RunArgument {
   /// The path for load_recipe(): a recipe, or a run's params.json; empty if nothing was given.
   std::string config = {};
-  /// Values that precede the overrides of the command line: the run's model.weights and
-  /// model.num_classes, datasets whose recorded paths are relative to another folder, and a single
-  /// rank.
+  /// Overrides that are applied before those of the command line: the run's model.weights and
+  /// model.num_classes, the paths of datasets that were recorded relative to another folder, and a
+  /// single rank.
   std::vector<Override> overrides = {};
   /// The run folder; empty for a recipe.
   std::filesystem::path run = {};
-  /// The checkpoint whose weights are used; empty if they are the run's final ones, or were given
-  /// as model.weights.
+  /// The checkpoint whose weights are used; empty if the weights are the run's final ones or were
+  /// given as model.weights.
   std::filesystem::path checkpoint = {};
 
   /// All overrides in the order in which they apply.

@@ -41,6 +41,7 @@ constexpr std::string_view kMayChange[] = {
     "plugins",
     "model.weights",
     "model.weights_check",
+    "model.kernels",
     "data.train_dataset",
     "data.val_dataset",
     "data.num_workers",
@@ -71,7 +72,7 @@ bool may_change(std::string_view key) {
   });
 }
 
-/// Options of parts. Earlier versions recorded those of every optimizer, schedule and order, and
+/// Options of parts. Earlier versions recorded those of every optimiser, schedule and order, and
 /// none of losses: a key that only one of two runs has belongs to a part that the other did not
 /// choose, or the versions differ. The names of the parts are always compared.
 bool is_option_of_a_part(std::string_view key) {
@@ -148,8 +149,8 @@ void agree_on_identity(Communicator& ranks, const ordered_json& identity) {
         compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
     if (differences.empty()) continue;
     throw ConfigError(
-        fmt::format("ranks: expected all to be given the same, but rank {} (there) "
-                    "differs from rank 0 (here):\n  {}",
+        fmt::format("ranks: expected the same recipe, data and version on all ranks, but rank {} "
+                    "(there) differs from rank 0 (here):\n  {}",
                     rank, fmt::join(differences, "\n  ")));
   }
 }

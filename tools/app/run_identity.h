@@ -11,23 +11,23 @@
 
 namespace precast::tools {
 
-/// What identifies a run: the configuration, the datasets, the parameters, the libraries. The ranks
-/// compare theirs at the start; a resumed run compares its own with the checkpoint's.
+/// The identity of a run: configuration, datasets, parameters and libraries. The ranks compare
+/// their identities at the start; a resumed run compares its identity with that of the checkpoint.
 /// @param values resolved_values().
 [[nodiscard]] nlohmann::ordered_json describe_identity(const nlohmann::ordered_json& values,
                                                        const TrainPlan& plan,
                                                        const data::BetonReader& train,
                                                        const data::BetonReader& val,
                                                        const Model& model);
-/// What identifies an evaluation: the configuration, the weights, the libraries.
+/// The identity of an evaluation: configuration, weights and libraries.
 [[nodiscard]] nlohmann::ordered_json describe_identity(const nlohmann::ordered_json& values,
                                                        const Model& model);
 
-/// The part of it that identifies a dataset: of each file, in order, samples, bytes and a hash of
-/// the metadata.
+/// The part of an identity for a dataset: for each file, in order, the number of samples, the size
+/// in bytes and a hash of the metadata.
 [[nodiscard]] nlohmann::ordered_json describe_dataset(const data::BetonReader& reader);
-/// The part of it that identifies data.subset. A list in a file counts by the samples it names: the
-/// file may move, and must not change. @throws as data::choose_subset
+/// The part of an identity for data.subset. A list in a file is identified by the samples that it
+/// names: the file may be moved, but must not change. @throws as data::choose_subset
 [[nodiscard]] nlohmann::ordered_json describe_subset(const nlohmann::ordered_json& subset,
                                                      const data::BetonReader& train);
 

@@ -15,6 +15,7 @@
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
+#include "tools/app/shared_loading.h"
 #include "tools/cli/custom_fields.h"
 
 namespace precast::tools {
@@ -316,7 +317,8 @@ std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                const TrainPlan& plan) {
   return data::make_batch_source(reader, run.recipe.train_pipeline,
                                  train_loader_options(reader, data, run), field_choice(run.recipe),
-                                 run.device, image_dtype(run.device, plan.precision));
+                                 run.device, image_dtype(run.device, plan.precision),
+                                 shared_ring(reader, data, run, plan));
 }
 
 data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,

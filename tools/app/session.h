@@ -50,8 +50,8 @@ struct TrainData {
                                         const Registries& registries);
 
 /// Lets the ranks of a host fill one JPEG index together. Collective; call it before batches are
-/// read, on ranks with the same datasets. A rank that cannot share keeps its own, which may take
-/// its share of the memory.
+/// read, on ranks with the same datasets. A rank that cannot share the index keeps its own, limited
+/// to its share of the memory.
 void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ranks);
 
 /// Every key of the recipe with its value, as a run records it. An automatic data.shuffle_window_mb
@@ -84,16 +84,16 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
                                          std::int64_t limit);
 
 /// Draws the weights from `training.seed`, loads `model.weights` if given (after check_weights()
-/// has compared them with the network and `data`; in training, a last layer for another number of
-/// classes keeps its random initial weights), freezes the parameters of `training.freeze`, and
+/// has compared them with the network and `data`; in training, a last layer for a different number
+/// of classes keeps its random initial weights), freezes the parameters of `training.freeze`, and
 /// moves the model to the device.
 /// @param data may be null; the names of the classes are then not compared.
 [[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
                                                  const Registries& registries, WeightsUse use,
                                                  const data::BetonReader* data);
 
-/// Made-up batches of the fields that the recipe reads from the file; without a reader, of images
-/// and labels.
+/// Synthetic batches with the fields that the recipe reads from the file; without a reader, with
+/// images and labels.
 [[nodiscard]] BatchMaker make_batch_maker(const data::BetonReader* reader,
                                           const data::Pipeline& pipeline, const ResolvedRun& run,
                                           const TrainPlan& plan);
@@ -108,8 +108,8 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// The type in which images are passed to the model: float16 on a GPU in fp16, else float32.
 [[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
 
-/// What training and evaluation give their loaders, except how images are normalised, which depends
-/// on the device. @{
+/// The options of the loaders for training and evaluation, except for the normalisation of images,
+/// which depends on the device. @{
 [[nodiscard]] data::LoaderOptions train_loader_options(const data::BetonReader& reader,
                                                        const TrainData& data,
                                                        const ResolvedRun& run);
@@ -122,7 +122,7 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
                                                              const TrainData& data,
                                                              const ResolvedRun& run,
                                                              const TrainPlan& plan);
-/// The loader's memory at the largest image size.
+/// The loader's memory for the largest image size.
 [[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
                                                  const TrainData& data, const ResolvedRun& run,
                                                  const TrainPlan& plan);
@@ -135,8 +135,8 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
-/// Whether outputs of the mirrored image are added: validation.lr_tta, but only for scores of
-/// classes; other outputs may differ between an image and its mirror image.
+/// Whether the outputs of the mirrored image are added: if validation.lr_tta is set, but only for
+/// scores of classes, because other outputs may differ between an image and its mirror image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 

@@ -75,7 +75,7 @@ at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
   return batches(1, recipe.config.validation.resolution).target();
 }
 
-/// Runs `work`; what it throws because shapes do not fit becomes an error at `key`.
+/// Runs `work`; exceptions about shapes that do not fit become errors at `key`.
 template <typename Work>
 auto at_place(const Recipe& recipe, std::string_view key, const std::string& what, Work work) {
   try {

@@ -11,17 +11,17 @@
 
 namespace precast::tools {
 
-/// What follows from the kind of targets that the recipe's loss declares (Recipe::targets): how
-/// many outputs the model has, and which fields fit it.
+/// Consequences of the kind of targets that the recipe's loss declares (Recipe::targets): the
+/// number of the model's outputs, and the fields that fit it.
 
-/// The number of outputs of a sample, or of a pixel: model.num_classes, else for class indices the
-/// largest label + 1, for values and multi-hot labels the width of the target; masks, and losses
-/// without targets, need the key.
-/// @param pipeline the recipe's for `reader`: what becomes of the fields. @param given
-/// model.num_classes, or the number of another dataset; 0: none.
+/// The number of outputs for a sample, or for a pixel: model.num_classes if it is set. Otherwise,
+/// it is the largest label + 1 for class indices, and the width of the target for values and
+/// multi-hot labels; masks, and losses without targets, require the key.
+/// @param pipeline the recipe's pipeline for `reader`, which determines what the fields become.
+/// @param given model.num_classes, or the number of another dataset; 0: none.
 /// @throws ConfigError with the place of the key if the pipeline lacks a field that data.inputs or
-/// data.targets names, the first target does not fit the loss, or the number is missing or another
-/// one; DataError for labels that are not classes.
+/// data.targets names, the first target does not fit the loss, or the number is missing or
+/// does not fit; DataError for labels that are not classes.
 [[nodiscard]] std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                          const data::Pipeline& pipeline, std::int64_t given);
 

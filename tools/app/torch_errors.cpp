@@ -21,8 +21,9 @@ void rethrow_plainly(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const c10::DistError& error) {
-    throw Error(std::string("the ranks lost touch: ") + error.what_without_backtrace(),
-                ExitCode::peer_failed);
+    throw Error(
+        std::string("the connection between ranks failed: ") + error.what_without_backtrace(),
+        ExitCode::peer_failed);
   } catch (const c10::Error& error) {
     if (engine::is_out_of_memory(error)) {
       throw Error(std::string("out of memory: ") + error.what_without_backtrace() +
@@ -31,8 +32,9 @@ void rethrow_plainly(const std::exception_ptr& failure) {
                   ExitCode::out_of_memory);
     }
     if (says(error, "gloo")) {
-      throw Error(std::string("the ranks lost touch: ") + error.what_without_backtrace(),
-                  ExitCode::peer_failed);
+      throw Error(
+          std::string("the connection between ranks failed: ") + error.what_without_backtrace(),
+          ExitCode::peer_failed);
     }
     throw Error(std::string("libtorch: ") + error.what_without_backtrace());
   } catch (const Error&) {
@@ -40,7 +42,8 @@ void rethrow_plainly(const std::exception_ptr& failure) {
   } catch (const std::runtime_error& error) {
     // Gloo's exceptions are recognised by the source file that they name.
     if (!says(error, "gloo")) throw;
-    throw Error(std::string("the ranks lost touch: ") + error.what(), ExitCode::peer_failed);
+    throw Error(std::string("the connection between ranks failed: ") + error.what(),
+                ExitCode::peer_failed);
   }
 }
 

@@ -5,16 +5,19 @@
 #include <boost/program_options.hpp>
 #include <fstream>
 
+#include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/app/data_description.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
+#include "tools/app/kernel_choice.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/result_file.h"
 #include "tools/app/session.h"
+#include "tools/app/shared_loading.h"
 #include "tools/app/task.h"
 #include "tools/app/train_run.h"
 #include "tools/cli/json_output.h"
@@ -97,6 +100,7 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
              count(plan.at("steps_per_epoch"), "step"));
   fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
              plan.at("channels_last").get<bool>() ? ", channels_last" : "");
+  fmt::print("kernels     {}\n", kernels_text(plan.at("kernels")));
   const auto& lr = plan.at("lr");
   fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
              lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),
@@ -118,6 +122,17 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
   }
 }
 
+/// The batch norms that the run will have, if it matters: a large model takes a second to
+/// construct.
+models::NormKernels planned_norms(const ResolvedRun& run, const TrainPlan& plan,
+                                  const Registries& registries) {
+  if (!plan.model.fused_kernels) return {};
+  ModelSpec spec = plan.model;
+  const auto rank = make_single_rank();
+  if (run.config().dist.sync_bn && run.world > 1) spec.batch_norm_ranks = rank.get();
+  return models::norm_kernels(*make_model(registries.models, spec));
+}
+
 /// Prints the plan without training. The number of samples comes from `train_samples`, or from the
 /// dataset if the recipe names one; without either the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
@@ -136,6 +151,10 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
     values = resolved_values(run.recipe, *reader, data);
     classes = count_outputs(*reader, run.recipe, run.recipe.train_pipeline, classes);
     datasets["train"] = dataset_summary(*reader);
+    // Checks that they load the same.
+    if (!run.recipe.ring.name.empty())
+      static_cast<void>(
+          shared_ring(*reader, data, run, make_plan(run, registries, train_samples, classes)));
     if (!config.data.val_dataset.empty())
       datasets["val"] = describe_val_dataset(*reader, run.recipe, classes);
   }
@@ -143,6 +162,9 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   const TrainPlan plan = make_plan(run, registries, train_samples, classes);
   ordered_json described = describe_plan(run, plan, values, per_step);
   described.update(describe_data(run.recipe, datasets));
+  described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
+  if (const std::string text = kernels_warning(described["kernels"]); !text.empty())
+    log_warning("{}", text);
   if (json) {
     print_json(described);
   } else {
@@ -152,14 +174,15 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
 }
 
 /// Runs one rank, or a run without ranks.
-int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info, bool json,
-             ResultFile& result) {
-  const ResolvedRun run = resolve_run(recipe, info);
+int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
+             const Arguments& options, ResultFile& result) {
+  ResolvedRun run = resolve_run(recipe, info);
+  if (options.has("ring")) run.ring = options.text("ring");
   RankSession ranks(recipe.config, info, run.device);
   return ranks.run([&] {
     TrainRun training(run, registries, ranks);
     result.add({{"run_folder", training.folder().string()}});
-    const int code = training.run(json);
+    const int code = training.run(options.has("json"));
     if (code == 0 && info.rank == 0)
       result.add(ordered_json::parse(std::ifstream(training.folder() / "summary.json")));
     return code;
@@ -196,7 +219,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
     for (const std::string& warning : recipe.unread_by_one_rank) log_warning("{}", warning);
   }
   result.add({{"params", recipe.resolved}});
-  return run_rank(recipe, registries, info, options.has("json"), result);
+  return run_rank(recipe, registries, info, options, result);
 }
 
 RecipeArguments train_command() {
@@ -207,6 +230,9 @@ RecipeArguments train_command() {
   arguments.options().add_options()("dry-run", kDryRunHelp)(
       "train-samples", po::value<std::int64_t>()->default_value(0),
       "assumed number of training samples if the dataset is missing; with --dry-run")(
+      "ring", po::value<std::string>()->value_name("NAME"),
+      "ring of `precast serve` from which training batches are taken; where it does not have them, "
+      "this process loads them itself, with equal results")(
       "per-step", "show the learning rate of every step; with --dry-run --json")(
       "warn-unread", "warn about keys that have no effect; without this option they are errors")(
       "json", kJsonHelp)(

@@ -20,9 +20,10 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
              "training samples to use: N, the first N samples; A:B, a range; random:N, the same "
              "draw in every run; or \"@FILE\", the samples that a file lists, one number or range "
              "A:B per line; empty: all");
-  schema.add("data.filter", &data.filter,
-             "training samples to use, by their number fields and sizes: label < 10, label in [1, "
-             "2] and not width <= 300, label == \"dogs\"");
+  schema.add(
+      "data.filter", &data.filter,
+      "training samples to use, selected by an expression over number fields and image sizes, such "
+      "as label < 10, label in [1, 2] and not width <= 300, or label == \"dogs\"");
   schema
       .add("data.repeats", &data.repeats,
            "number of times that each sample occurs in a training epoch")
@@ -33,9 +34,9 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
 void add_data_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& data = config.data;
   schema.add("data.train_dataset", &data.train_dataset,
-             ".beton file to train on, or its http:// or https:// address; several, such as "
+             ".beton file to train on, or its http:// or https:// URL; several, such as "
              "[a.beton, b.beton], are read as one, as "
-             "`precast merge` would write them");
+             "`precast merge` would write them; or ring://NAME, what `precast serve` loads");
   schema.add("data.val_dataset", &data.val_dataset,
              ".beton file to evaluate on; several are read as one");
   schema
@@ -46,8 +47,9 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(kMostThreads);
   schema
       .add("data.in_memory", &data.in_memory,
-           "1: read through the page cache, shared by all processes; 2: load it all before the "
-           "start; 0: read pages into data.cache_mb, for files larger than memory")
+           "1: read the file through the page cache, which all processes share; 2: load all of it "
+           "before training starts; 0: read pages into a cache of data.cache_mb, for files larger "
+           "than memory")
       .min(0)
       .max(2);
   schema
@@ -56,19 +58,20 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "memory limit, or what data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
-  schema.add("data.direct_io", &data.direct_io, "1: bypass the page cache; with in_memory 0");
+  schema.add("data.direct_io", &data.direct_io,
+             "1: bypass the page cache; only with data.in_memory 0");
   schema.add("data.cache_dir", &data.cache_dir,
-             "folder, on a local disk, that keeps what is fetched of datasets on servers; empty: "
+             "folder on a local disk for the fetched parts of remote datasets; empty: "
              "$XDG_CACHE_HOME/precast or ~/.cache/precast");
   schema
       .add("data.http_retry_s", &data.http_retry_s,
-           "seconds for which a request for a dataset on a server is repeated without an answer")
+           "seconds for which a request to a dataset server is retried if there is no response")
       .min(0)
       .max(86400);
   schema
       .add("data.on_corrupt", &data.on_corrupt,
-           "samples that cannot be decoded: fail ends the run, replace puts the next intact sample "
-           "of the file in their place and lists them at the end")
+           "what to do with samples that cannot be decoded; fail: end the run; replace: use the "
+           "next intact sample of the file instead, and list the replaced samples at the end")
       .choices({"fail", "replace"});
   schema.add("data.verify", &data.verify,
              "1: verify the checksum of every value that is read, if the file has checksums");
@@ -80,9 +83,9 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .choices({"ifast", "islow"});
   schema
       .add("data.jpeg_index_mb", &data.jpeg_index_mb,
-           "MiB for the JPEG index, from which crops are decoded without the data before them, "
-           "made in the first epoch and shared by the ranks of a host; -1: a sixteenth of the "
-           "memory limit; a sidecar of `precast index` is used in any case")
+           "memory in MiB for the JPEG index, with which crops are decoded without the data before "
+           "them; it is made in the first epoch and shared by the ranks of a host; -1: a sixteenth "
+           "of the memory limit; a sidecar from `precast index` is always used")
       .min(-1)
       .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
@@ -107,8 +110,8 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
              "weights to start from: .safetensors, or Python's .pt");
   schema
       .add("model.weights_check", &model.weights_check,
-           "on refuses weights for another network or, in eval and predict, other data; off only "
-           "warns")
+           "what happens if the weights are for a different network or, in eval and predict, for "
+           "different data; on: an error; off: only a warning")
       .choices({"on", "off"});
   schema
       .add("model.num_classes", &model.num_classes,
@@ -117,6 +120,11 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .min(0)
       .max(kMostClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images; 3, RGB; 1, grey");
+  schema
+      .add("model.kernels", &model.kernels,
+           "training on a GPU: reference, one kernel for each op; fused, one for a batch norm, the "
+           "addition and the ReLU that follow it; auto: reference")
+      .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
   schema.add("resolution.min_res", &resolution.min_res, "training image side at the start, px")
@@ -137,7 +145,8 @@ void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& re
   schema.add("lr.lr", &lr.lr, "highest learning rate, for the global batch").min(0);
   schema
       .add("lr.reference_batch_size", &lr.reference_batch_size,
-           "above 0: lr.lr is for this many samples per step and is scaled to the global batch")
+           "if above 0: lr.lr applies to this many samples per step and is scaled to the global "
+           "batch")
       .min(0);
   schema.add("lr.lr_schedule_type", &lr.lr_schedule_type, "shape over epochs")
       .choices(registries.schedules.names());
@@ -156,13 +165,13 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .max(1e9);
   schema
       .add("training.loss", &training.loss,
-           "loss; it decides what targets are; methods such as bce_loss may set another")
+           "loss; it determines the kind of targets; methods such as bce_loss may set another loss")
       .choices(registries.losses.names());
   schema.add("training.optimizer", &training.optimizer, "optimiser")
       .choices(registries.optimizers.names());
   schema
       .add("training.label_smoothing", &training.label_smoothing,
-           "share of the probability that is spread over all classes")
+           "fraction of the probability that is spread over all classes")
       .min(0)
       .below(1);
   schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions");
@@ -192,13 +201,13 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
              "parameters that are not trained, given by prefixes of their names");
   schema
       .add("training.on_nonfinite", &training.on_nonfinite,
-           "at NaN or infinity: stop, skip the step, or restore a checkpoint and halve the "
+           "after a NaN or an infinity: stop, skip the step, or restore a checkpoint and halve the "
            "learning rate")
       .choices({"stop", "skip", "restore"});
   schema
       .add("training.preflight", &training.preflight,
-           "try every image size before the first epoch, so that what does not fit in memory fails "
-           "at once; auto: on a GPU")
+           "try every image size before the first epoch, so that a size that does not fit in "
+           "memory fails at once; auto: on a GPU")
       .choices({"auto", "on", "off"});
   schema
       .add("training.cuda_graphs", &training.cuda_graphs,
@@ -224,12 +233,12 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image");
   schema.add("validation.metrics", &validation.metrics,
              "metrics to report in addition to the loss and, for class labels, top-1 and top-5: "
-             "[{top_k: {k: 3}}]; not given: the usual ones for the loss");
+             "[{top_k: {k: 3}}]; not given: the usual metrics for the loss");
   schema.add("validation.best_metric", &validation.best_metric,
-             "metric that determines the best checkpoint: top_1, top_5, val_loss or a metric; "
-             "empty: top_1 for class labels, else the first metric");
+             "metric that determines the best checkpoint: top_1, top_5, val_loss or one of "
+             "validation.metrics; empty: top_1 for class labels, else the first metric");
   auto& logging = config.logging;
-  schema.add("logging.folder", &logging.folder, "where run folders are made");
+  schema.add("logging.folder", &logging.folder, "folder in which run folders are made");
   schema.add("logging.run_id", &logging.run_id,
              "name of the run folder; empty: date, model and a random part");
   schema
@@ -246,12 +255,12 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
              "processes to start on this host: auto (one per GPU) or a number; empty: none");
   schema
       .add("dist.variable_update", &dist.variable_update,
-           "how ranks update parameters: gradients are averaged during the backward pass or after "
-           "it, or rank 0 updates")
+           "how ranks update parameters: average the gradients during the backward pass, average "
+           "them after it, or let rank 0 update")
       .choices({"replicated", "allreduce_after_backward", "parameter_server"});
   schema
       .add("dist.grad_compression", &dist.grad_compression,
-           "type of the gradients in messages between ranks")
+           "data type in which ranks exchange gradients")
       .choices({"none", "fp16", "bf16"});
   schema.add("dist.zero", &dist.zero, "spread the optimiser's state over the ranks (ZeRO-1)");
   schema.add("dist.sync_bn", &dist.sync_bn, "compute batch statistics over all ranks");
@@ -283,7 +292,7 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema
       .add("checkpoint.keep_best", &checkpoint.keep_best,
-           "number of checkpoints with the best validation.best_metric to keep")
+           "number of checkpoints to keep with the best values of validation.best_metric")
       .min(0)
       .max(1e6);
   schema

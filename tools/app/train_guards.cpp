@@ -8,6 +8,7 @@
 
 #include "framework/engine/out_of_memory.h"
 #include "models/detail/blurred_layers.h"
+#include "models/detail/norm_kernels.h"
 
 namespace precast::tools {
 namespace {
@@ -15,7 +16,9 @@ namespace {
 template <typename Product>
 using Guarded = GuardedPart<TrainGuards, Product>;
 
-class GuardedModel final : public Model, public models::HasBlurredLayers {
+class GuardedModel final : public Model,
+                           public models::HasBlurredLayers,
+                           public models::HasNormKernels {
  public:
   explicit GuardedModel(Guarded<Model> part) : part_(std::move(part)) {}
 
@@ -37,6 +40,9 @@ class GuardedModel final : public Model, public models::HasBlurredLayers {
   [[nodiscard]] models::BlurredLayers blurred_layers() const override {
     return part_.during("blurred_layers",
                         [](auto& model) { return models::blurred_layers(model); });
+  }
+  [[nodiscard]] models::NormKernels norm_kernels() const override {
+    return part_.during("norm_kernels", [](auto& model) { return models::norm_kernels(model); });
   }
 
  private:

@@ -19,7 +19,9 @@
 #include "framework/core/system.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
+#include "models/detail/norm_kernels.h"
 #include "tools/app/class_figures.h"
+#include "tools/app/kernel_choice.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/task.h"
@@ -144,7 +146,8 @@ void TrainRun::check_identity(const ordered_json& saved) const {
   const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
   if (run_.config().checkpoint.resume == "force") {
     if (ranks_.leads())
-      log_warning("the checkpoint (there) belongs to another run than this one (here):{}", text);
+      log_warning("the checkpoint (there) belongs to a different run from this one (here):{}",
+                  text);
     return;
   }
   throw CheckpointError(
@@ -198,7 +201,7 @@ int TrainRun::run(bool json) {
                            .on_nonfinite = nonfinite_policy(run_.config()),
                            .graphs = graph_mode(run_.config()),
                            .best = run_.recipe.best});
-  // Runs while everything it needs is alive, so that a later hang cannot hide an error.
+  // Runs while everything that it needs exists, so that a later hang cannot hide an error.
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
     if (summary.final_eval) finish(trainer, summary, json);
@@ -258,6 +261,11 @@ void TrainRun::announce() const {
            parts_.plan().global_batch_size, folder_.path().string());
   log_info("=> memory for data: {}",
            plan_train_memory(*train_reader_, train_data_, run_, parts_.plan()).text());
+  if (!parts_.plan().model.fused_kernels) return;
+  const ordered_json kernels =
+      describe_kernels(run_, parts_.plan(), models::norm_kernels(parts_.model()));
+  log_info("=> kernels: {}", kernels_text(kernels));
+  if (const std::string text = kernels_warning(kernels); !text.empty()) log_warning("{}", text);
 }
 
 void TrainRun::write_facts() const {

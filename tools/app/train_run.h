@@ -37,7 +37,7 @@ class TrainRun {
   void announce() const;
   [[nodiscard]] bool reads_images() const;
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
-  /// The metric that decides which checkpoint is the best, as recorded.
+  /// The metric that determines the best checkpoint, as it is recorded.
   [[nodiscard]] nlohmann::ordered_json best_json() const;
   void report(const engine::TrainSummary& summary, bool json) const;
   /// run.json: facts about the run other than its configuration.
@@ -58,7 +58,8 @@ class TrainRun {
   nlohmann::ordered_json identity_;
   /// Initialised last, so that a run that cannot start leaves no folder.
   engine::RunFolder folder_;
-  /// Page faults before training, which are subtracted: those of loading programs do not count.
+  /// Page faults before training. They are subtracted, because those of loading the program do not
+  /// count.
   std::int64_t faults_before_ = 0;
 };
 

@@ -24,7 +24,7 @@ using Lines = std::vector<std::string>;
 constexpr double kSameNumber = 1e-6;
 constexpr std::size_t kMostShownLayers = 3;
 
-/// The options of the architecture that the plan sets to other values than their defaults.
+/// The options of the architecture that the plan sets to values other than their defaults.
 std::map<std::string, std::string> given_params(const ModelRegistry& models,
                                                 const ModelSpec& spec) {
   const auto part = models.create(spec.arch);
@@ -43,7 +43,7 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
 }
 
 std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
-  // Neither needs to exist: predictions are made without labels, too.
+  // Neither has to exist, because predictions are also made without labels.
   const auto is_label = [&](const data::FieldInfo& field) {
     return config.data.targets.empty() ? field.type == data::FieldType::integer
                                        : field.name == config.data.targets.front();
@@ -95,7 +95,7 @@ std::string first_layers(const Lines& layers) {
                      shown < layers.size() ? " ..." : "");
 }
 
-/// Lists layers that only one of the two blurs, and filters with other values.
+/// Lists layers that only one of the two blurs, and filters with different values.
 void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& lines) {
   const Lines layers = filtered_layers(file.records());
   if (layers.empty()) return;

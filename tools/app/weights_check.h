@@ -17,7 +17,7 @@ namespace precast::tools {
                                            const Registries& registries, const Model& model,
                                            const data::BetonReader* data);
 
-/// What the weights of a file are for.
+/// The purpose for which the weights of a file are loaded.
 enum class WeightsUse {
   /// Training starts from them: classes and normalisation may differ, with a warning; a last layer
   /// for another number of classes is replaced.

@@ -3,13 +3,13 @@
 
     concurrent_training.py [--models 1,2,4] [--rounds 3] [--recipe R.yaml] [--json F] [--svg F] [-- KEYS of the recipe]
 
-Each model is a `precast train` of its own. K models share the cores: each has cores / K threads for computing and as
-many for loading; with GPUs, model i uses GPU i modulo their number. The numbers of models take turns in each round;
+Each model is trained by a separate `precast train`. K models share the cores: each has cores / K threads for computing
+and as many for loading; with GPUs, model i uses GPU i modulo their number. Each round runs every number of models once;
 figures are medians over the rounds. Without a recipe, `precast new recipe` writes one for a small network and a
 dataset of noise (--samples, --px). Prints a Markdown table:
 
   seconds     from the start of the first process to the end of the last
-  img/s each  of a model's training epochs, without evaluation and start; median over the models
+  img/s each  images per second of a model in its training epochs, without evaluation and start; median over the models
   img/s all   the sum over the models
   memory      the largest sum of the processes' proportional set sizes (PSS): pages of the dataset that several
               processes map count once. The page cache beyond that is not counted
@@ -30,19 +30,19 @@ from figures import add_arguments, line_chart, markdown, run, write_noise, write
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    parser.add_argument("--models", default="1,2,4", help="how many train at the same time")
+    parser.add_argument("--models", default="1,2,4", help="numbers of models that train at the same time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--recipe", type=pathlib.Path)
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of this host; 0: train on the CPU")
-    parser.add_argument("--samples", type=int, default=512, help="without --recipe")
-    parser.add_argument("--px", type=int, default=64, help="without --recipe")
-    parser.add_argument("--epochs", type=int, default=2, help="without --recipe")
+    parser.add_argument("--samples", type=int, default=512, help="samples of the dataset, without --recipe")
+    parser.add_argument("--px", type=int, default=64, help="side of the images, without --recipe")
+    parser.add_argument("--epochs", type=int, default=2, help="epochs of each model, without --recipe")
     parser.add_argument("keys", nargs="*", help="overrides of the recipe, after --")
     return parser.parse_args()
 
 
 def proportional_bytes(process):
-    """PSS of a process; 0 if it has just ended."""
+    """The PSS of a process; 0 if it has ended."""
     try:
         lines = pathlib.Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -77,10 +77,10 @@ void print_rows(const std::vector<ordered_json>& rows) {
 void add_options(po::options_description& options) {
   options.add_options()(
       "decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
-      "decoders to measure; indexed: own, with an index of the places where decoding can start; "
-      "indexed_no_lanes: the same, but without lanes: one part of the scan after the other")(
+      "decoders to measure; indexed: own, with a JPEG index; indexed_no_lanes: the same without "
+      "lanes, so that the parts of a scan are decoded one after the other")(
       "region", po::value<std::string>()->default_value("full,crop"),
-      "decoded part of an image; full: all; crop: a random crop, as in training")(
+      "part of an image to decode; full: all of it; crop: a random crop, as in training")(
       "every", po::value<int>()->default_value(8), kEveryHelp)(
       "dct", po::value<std::string>()->default_value("ifast"),
       "inverse DCT; ifast, as in FFCV; islow, more accurate")(
@@ -114,7 +114,7 @@ DecodeTask read_task(const Arguments& arguments, const std::vector<StoredJpeg>& 
           .interval = static_cast<std::size_t>(number("every", 1'000'000))};
 }
 
-/// One row of figures per mode; modes take turns.
+/// One row of figures per mode; the modes are measured alternately.
 std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<DecodeMode>& modes,
                                       int rounds, double seconds) {
   // Warms up, and faults in mapped pages.
@@ -137,9 +137,9 @@ std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<
 
 Arguments decode_arguments() {
   Arguments arguments("bench decode FILE... [options]",
-                      "Decodes stored JPEGs in memory, and resizes the result. Times are those of "
-                      "the threads' CPU clocks. Each combination of --decoder and --region is a "
-                      "row; the rows are measured alternately.");
+                      "Decodes stored JPEGs in memory, and resizes the result. Times are the CPU "
+                      "time of the threads. Each combination of --decoder and --region is a row; "
+                      "the rows are measured alternately.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
   add_options(arguments.options());
   arguments.example("precast bench decode train.beton --region crop --workers 0");

@@ -13,7 +13,7 @@ namespace precast::tools {
 struct NamedDecoder {
   std::string_view name;
   bool libjpeg_only = false;
-  /// Whether it can begin in the middle of a scan.
+  /// Whether it can start in the middle of a scan.
   bool indexed = false;
   /// Whether it decodes one part of a scan after the other.
   bool no_lanes = false;
@@ -25,7 +25,7 @@ inline constexpr std::array kDecoders = {NamedDecoder{"libjpeg", true}, NamedDec
 /// What is decoded, and by which decoder.
 struct DecodeMode {
   const NamedDecoder* decoder = nullptr;
-  /// Decodes only a random crop, as training does; else the whole image.
+  /// Whether to decode only a random crop, as training does, instead of the whole image.
   bool crop = false;
 };
 

@@ -1,4 +1,4 @@
-"""What the scripts for the figures of FFCV's paper share: a dataset of noise, tables and line charts."""
+"""Functions for the scripts that measure the figures of FFCV's paper: a dataset of noise, tables and line charts."""
 import json
 import pathlib
 import random
@@ -12,7 +12,7 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
 
 
 def run(command, **more):
-    """The output of a command. Ends the script with the command's message if it fails."""
+    """Returns the output of a command. If the command fails, ends the script with its message."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **more)
     if done.returncode != 0:
         sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: expected success, got exit code {done.returncode} "
@@ -28,7 +28,7 @@ def npy(type_name, shape, values):
 
 
 def write_noise(precast, path, samples, px, classes=10):
-    """A dataset of raw images [px, px, 3] of noise: what they show does not matter to the time that they take."""
+    """Writes a dataset of raw images [px, px, 3] of noise; the loading time does not depend on their content."""
     source = path.with_suffix(".npz")
     noise = random.Random(0)
     images = b"".join(noise.randbytes(px * px * 3) for _ in range(samples))
@@ -41,13 +41,13 @@ def write_noise(precast, path, samples, px, classes=10):
 
 
 def markdown(rows):
-    """A table; the first row is its head."""
+    """A Markdown table; the first row is its header."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
     return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
 
 
 def line_chart(title, x_label, y_label, series):
-    """SVG of {name: [(x, y)]}, both axes from 0."""
+    """A line chart of {name: [(x, y)]} as SVG; both axes begin at 0."""
     width, height, left, top, below = 640, 360, 70, 40, 60
     right = width - 190
     x_most = max(x for points in series.values() for x, _ in points)

@@ -1,7 +1,7 @@
 // kernels_bench: microseconds of one core per image for crop + resize + flip + finish, on crops of
 // FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
 //     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
-// raw-256 reads other pixels each time, as from a file; in jpeg-512 the pixels are still in the
+// raw-256 reads different pixels each time, as from a file; in jpeg-512 the pixels are still in the
 // cache, as after a decoder. "planes" and "f16 pl." read three planes in place of pixels where
 // Resizer::prefers_planes.
 

@@ -33,7 +33,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// Names and values of what the sweep varies: all others are the same in every point.
+/// Names and values of the settings that the sweep varies; all others are the same in every point.
 std::vector<std::pair<std::string, std::string>> changing(const LoaderPoint& point,
                                                           const std::vector<LoaderPoint>& sweep) {
   auto values = point.setting.values();
@@ -135,18 +135,15 @@ void add_damage_options(po::options_description& options) {
 Arguments loader_arguments() {
   Arguments arguments(
       "bench loader FILE.beton|RECIPE.yaml [options]",
-      "Loads the dataset and discards the batches, as fast as possible. Options with several "
-      "values "
-      "(--workers 1,2,4 --batch-size 16,256) measure all combinations, alternately and in "
-      "separate processes. The first pass of each is a warm-up and is not counted. "
-      "--table measures "
-      "the rows of a table in place of one file: it writes the files that the rows need.\n"
-      "Of a recipe, its training set (--val: its validation set) is loaded as `precast train` "
-      "does: "
-      "with its pipeline, order, batch and threads. Its keys can be overridden "
-      "(--data.order=random), "
-      "and of the options only --val, --runs, --seconds, --passes, --pass-samples, --cold, "
-      "--image-size, --processes, --svg and --json apply.");
+      "Loads the dataset and discards the batches, as fast as possible. If options have several "
+      "values (--workers 1,2,4 --batch-size 16,256), all combinations are measured, alternately "
+      "and in separate processes. The first pass of each is a warm-up and is not counted. --table "
+      "measures the rows of a table instead of one file, and writes the files that the rows need.\n"
+      "Given a recipe, the command loads its training set (with --val, its validation set) as "
+      "`precast train` does, with the same pipeline, order, batch size and threads. Keys of the "
+      "recipe can be overridden (--data.order=random); of the options, only --val, --runs, "
+      "--seconds, --passes, --pass-samples, --cold, --image-size, --processes, --svg and --json "
+      "apply.");
   arguments.positional("FILE.beton",
                        "the dataset; with --table: images in any form that `precast write` takes");
   add_sweep_options(arguments.options());
@@ -212,7 +209,7 @@ void add_measuring_options(po::options_description& options) {
       "pass-samples", po::value<std::int64_t>()->default_value(0),
       "samples per pass; to shorten passes over large files; 0: all")(
       "cold",
-      "read from disk; without a warm-up pass, after the file was dropped from the page cache")(
+      "read from disk; the file is dropped from the page cache, and there is no warm-up pass")(
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 

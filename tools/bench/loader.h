@@ -11,9 +11,9 @@
 namespace precast::tools {
 
 /// `precast bench loader FILE.beton`: measures how fast batches arrive, in images per second and
-/// per CPU-second, over a sweep of settings. The settings take turns in each round, so that slow
-/// minutes of the machine affect all of them.
-/// A recipe in place of the file is measured by precast-train (torch/recipe_loader.cpp).
+/// per CPU-second, over a sweep of settings. Each round measures all settings one after the other,
+/// so that slow minutes of the machine affect all of them.
+/// If a recipe is given instead of the file, precast-train measures it (torch/recipe_loader.cpp).
 int run_bench_loader(const std::vector<std::string>& args);
 
 /// The options of the command that a recipe does not replace. @{

@@ -17,7 +17,7 @@ struct LoaderPoint {
   std::filesystem::path file;
   LoaderSetting setting;
   LoaderEffort effort;
-  /// What run_loaders() returned in each round.
+  /// The results of run_loaders() in each round.
   std::vector<nlohmann::ordered_json> runs = {};
 
   /// A figure of each round, and their median.
@@ -33,13 +33,13 @@ struct LoaderPoint {
 /// Measures every point once per round.
 void measure_points(int rounds, std::vector<LoaderPoint>& points);
 
-/// Medians, least and most of the rates, medians of memory and of the share that was cached, and
-/// all runs. @param first if given, `..._to_first` are the ratios of the rates to it.
+/// Median, minimum and maximum of the rates, medians of memory and of the cached share, and all
+/// runs. @param first if given, `..._to_first` are the ratios of the rates to it.
 [[nodiscard]] nlohmann::ordered_json figures_json(const LoaderPoint& point,
                                                   const LoaderPoint* first = nullptr);
 
-/// The samples that any measurement found damaged, by number, without duplicates; and printed, if
-/// there are any. @{
+/// The samples that any measurement found damaged, by number and without duplicates; and a function
+/// that prints them, if there are any. @{
 [[nodiscard]] nlohmann::ordered_json all_replaced(const std::vector<LoaderPoint>& points);
 void print_replaced(const std::vector<LoaderPoint>& points);
 /// @}

@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// What a recipe reads and how, in place of a file and a setting.
+/// The data that a recipe reads and how it reads them, in place of a file and a setting.
 struct RecipeLoading {
   std::function<std::unique_ptr<data::BetonReader>()> open;
   /// The arguments of Loader, as training makes them. The reader outlives the call.
@@ -19,7 +19,7 @@ struct RecipeLoading {
 
 /// How one measurement is made, for every setting.
 struct LoaderEffort {
-  /// Centre crops instead of random resized crops and flips.
+  /// Whether to use centre crops instead of random resized crops and flips.
   bool val = false;
   /// A recipe's pipeline in place of these. Null: none.
   std::shared_ptr<const data::Pipeline> pipeline = {};
@@ -28,7 +28,7 @@ struct LoaderEffort {
   double seconds = 2;
   /// Maximum samples of a pass (its last ones, in full batches); 0: all.
   std::int64_t samples = 0;
-  /// No warm-up pass, and the file is dropped from the page cache first.
+  /// Whether to drop the file from the page cache first and to omit the warm-up pass.
   bool cold = false;
   data::OnCorrupt on_corrupt = data::OnCorrupt::fail;
   bool verify = false;

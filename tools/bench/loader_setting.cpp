@@ -24,7 +24,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// Output types of images; a new one is a line here.
+/// Output types of images. To add one, add a line here.
 struct Format {
   std::string_view name;
   data::ElementType type;

@@ -16,7 +16,7 @@ class Arguments;
 
 /// One point of a sweep of `bench loader`.
 struct LoaderSetting {
-  /// Processes that read the file at once, each with its own loader.
+  /// Processes that read the file at the same time, each with its own loader.
   int processes = 1;
   /// Per process.
   int workers = 1;

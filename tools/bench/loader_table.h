@@ -14,8 +14,8 @@ namespace precast::tools {
 /// A row of a table: what is loaded, from where, and how.
 struct LoaderRow {
   const TableFile* file = nullptr;
-  /// Each image is read once, after the file was dropped from the page cache; else many passes over
-  /// a file that is in memory.
+  /// Whether each image is read once, after the file was dropped from the page cache; otherwise
+  /// there are many passes over a file that is in memory.
   bool from_disk = false;
   /// precast: without the JPEG index; precast_indexed: with it; precast_quasi: in the order
   /// quasi_random, through a cache of the process.
@@ -43,8 +43,8 @@ void add_table_options(boost::program_options::options_description& options);
 /// tables have.
 void check_table_options(const Arguments& arguments);
 
-/// `precast bench loader SOURCE --table NAME`: writes the files that are not there, measures the
-/// rows, which take turns in each round, and prints them.
+/// `precast bench loader SOURCE --table NAME`: writes the files that are missing, measures all rows
+/// in each round, one after the other, and prints them.
 /// @throws ConfigError, as TableFiles and run_loaders().
 int run_loader_table(const Arguments& arguments, const LoaderEffort& effort, int rounds);
 

@@ -4,20 +4,20 @@
     low_memory.py [--limits 0.25,0.5,0.75,1.5] [--rounds 3] [--dataset F.beton | --recipe R.yaml] [--read-limit MB/s]
                   [--json F] [--svg F] [-- more arguments of the command]
 
-Each measurement is a process in a memory control group of its own, whose limit is a share of the file's size; it
-starts with the file dropped from the page cache. The page cache counts as memory of the group, so what the process
-does not need for itself is the budget of the page cache. It makes --passes passes, of which those after the first
-find in memory what has fitted. The ways to read take turns in each round; figures are medians:
+Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size; before
+the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it gets the memory
+that the process does not need for itself. The process makes --passes passes; in those after the first, the part of the
+file that fits is in memory. Each round measures every way to read once; figures are medians:
 
   random         the page cache, order random
   quasi_random   the page cache, order quasi_random
-  own cache      the process reads past the page cache and keeps pages in its own memory, a third of the limit at most;
+  own cache      the process bypasses the page cache and keeps pages in its own memory, at most a third of the limit;
                  order quasi_random: FFCV's `os_cache=False` and `QUASI_RANDOM`
 
 By default `precast bench loader` reads a file of noise (--samples, --px), or --dataset. With --recipe, `precast train`
-trains on the recipe's data; the limit must leave room for libtorch (about 400 MB), so the file must be larger. With
---read-limit a second control group limits what is read of the disk, as a slow disk or a network does. Control groups
-need root: without them the script says why and ends with exit code 77 (skipped).
+trains on the recipe's data; the limit must include about 400 MB for libtorch, so the file must be larger. With
+--read-limit, a second control group limits the bytes per second read from the disk, as a slow disk or a network does.
+Control groups need root: without them the script says why and exits with code 77 (skipped).
 """
 import argparse
 import contextlib
@@ -44,22 +44,22 @@ LEAST_BYTES = 48 << 20
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    parser.add_argument("--limits", default="0.25,0.5,0.75,1.5", help="memory as shares of the file's size")
+    parser.add_argument("--limits", default="0.25,0.5,0.75,1.5", help="memory limits, as fractions of the file's size")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--passes", type=int, default=3, help="without --recipe")
+    parser.add_argument("--passes", type=int, default=3, help="passes over the file, without --recipe")
     parser.add_argument("--dataset", type=pathlib.Path)
     parser.add_argument("--recipe", type=pathlib.Path)
-    parser.add_argument("--read-limit", type=float, metavar="MB/s", help="limit on what is read of the disk")
-    parser.add_argument("--samples", type=int, default=2048, help="of the file of noise")
-    parser.add_argument("--px", type=int, default=224, help="of the file of noise")
-    parser.add_argument("--folder", type=pathlib.Path, help="for the file of noise; default: the temporary folder")
-    parser.add_argument("more", nargs="*", help="more arguments of `precast bench loader` or `precast train`, after --")
+    parser.add_argument("--read-limit", type=float, metavar="MB/s", help="limit on reads from the disk")
+    parser.add_argument("--samples", type=int, default=2048, help="samples of the file of noise")
+    parser.add_argument("--px", type=int, default=224, help="side of the images of noise")
+    parser.add_argument("--folder", type=pathlib.Path, help="folder for the file of noise; default: TMPDIR")
+    parser.add_argument("more", nargs="*", help="after --: additional arguments of the precast command")
     return parser.parse_args()
 
 
 class MemoryLimit:
     """A control group (v1: memory, v2) below this process's own, with a limit. `reason`: None, or why there is none.
-    Use as a context: the group goes at the end."""
+    Use as a context manager: the group is removed at the end."""
 
     def __init__(self, limit):
         self.group, self.reason = None, "no memory control group is mounted"
@@ -107,7 +107,7 @@ def skip(reason):
 
 
 def own_cache_mb(limit):
-    """A third of the limit: batches, pages that are being read and the program itself need the rest."""
+    """Size of the process's own cache: a third of the limit. Batches, pages being read and the program use the rest."""
     return max(1, limit // 3 >> 20)
 
 

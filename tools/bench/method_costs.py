@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""What each method costs: time of a training step with it / without it.
+"""Measures the cost of each method: the time of a training step with it / without it.
 
     method_costs.py [--rounds 5] [--methods sam,ema] [--json OUT.json] [-- options of `precast bench step`]
 
-Each figure is a process of its own, `precast bench step` on one synthetic batch that stays on the device, after a
+Each figure comes from a separate process, `precast bench step` on one synthetic batch that stays on the device, after a
 warm-up step. A round measures plain, two methods, plain, two methods, and so on; each method is compared with the plain
-step next to it, so that other load on the machine hits both. Every second round runs in reverse order. The ratio is the
-median over the rounds. Methods are set so that they act in every step that is measured; what acts once per epoch
-(`swa`), before the start (`zero_init_residual`, `scale_schedule`) or in the loader does not show. `progressive_resize`
-and `batch_resize` make the sides of images 3/4 and 1/2 as long. `channels_last`, the default, is compared with
-`--layout nchw`. CPU seconds of the process count, on a GPU the seconds of the steps. Prints a Markdown table.
+step next to it, so that other load on the machine affects both. Every second round runs in reverse order. The ratio is
+the median over the rounds. Methods are set so that they act in every measured step; costs once per epoch (`swa`),
+before training (`zero_init_residual`, `scale_schedule`) or in the loader are not measured. `progressive_resize` and
+`batch_resize` make the sides of images 3/4 and 1/2 as long. `channels_last`, the default, is compared with
+`--layout nchw`. On a CPU, the CPU seconds of the process are compared, on a GPU the seconds of the steps. Prints a
+Markdown table.
 """
 import argparse
 import json
@@ -48,7 +49,7 @@ METHODS = {
 
 
 def seconds(args, method, more=()):
-    """Of one step, median over the windows. @param method: empty for none."""
+    """The seconds of one step, median over the windows. @param method: empty for none."""
     methods = f"[{method}: {METHODS[method]}]" if method else "[]"
     command = [args.precast, "bench", "step", "--data", "device", "--json", "--steps", args.steps, "--warmup", "1",
                "--runs", "3", f"--methods={methods}", *args.more, *more]
@@ -82,10 +83,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precast", default=ROOT / "build" / "bin" / "precast")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=3, help="a window; three windows a process")
+    parser.add_argument("--steps", type=int, default=3, help="steps per window; a process has three windows")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--json", help="write the results to this file, after every round")
-    parser.add_argument("more", nargs="*", help="options of `precast bench step`, behind --")
+    parser.add_argument("more", nargs="*", help="options of `precast bench step`, after --")
     args = parser.parse_args()
     args.more = args.more or ["--model", "resnet18", "--batch-size", "16", "--threads", "1"]
     names = args.methods.split(",")

@@ -7,11 +7,11 @@
 
 namespace precast::tools {
 
-/// What a read-only pass has touched.
+/// The data that a read-only pass has read.
 struct ReadPass {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
-  /// The sum of all bytes, so that the compiler cannot remove the reads.
+  /// The sum of all bytes. It is computed so that the compiler cannot remove the reads.
   std::uint64_t sum = 0;
 };
 
@@ -23,8 +23,8 @@ struct ReadPass {
 /// do those on file systems in memory. @throws IoError if it cannot be opened.
 void drop_from_page_cache(const std::filesystem::path& path);
 
-/// The share of a file that is in the page cache, 0 to 1. Linux says 1 of a file that the caller
-/// neither owns nor may write. @throws IoError if it cannot be opened or mapped.
+/// The share of a file that is in the page cache, 0 to 1. For a file that the caller neither owns
+/// nor may write, Linux always reports 1. @throws IoError if it cannot be opened or mapped.
 [[nodiscard]] double cached_share(const std::filesystem::path& path);
 
 }  // namespace precast::tools

@@ -22,7 +22,7 @@ struct StoredJpeg {
 class StoredJpegs {
  public:
   /// @param paths one .beton file, or JPEG files. @throws IoError if one cannot be read, DataError
-  /// if one is not a JPEG or if the .beton holds none.
+  /// if one is not a JPEG or if the .beton file contains none.
   explicit StoredJpegs(const std::vector<std::string>& paths);
 
   [[nodiscard]] const std::vector<StoredJpeg>& all() const { return jpegs_; }

@@ -37,7 +37,7 @@ data::ImageFieldOptions image_options(const TableFile& file) {
   return options;
 }
 
-/// What tells one source from another without reading it.
+/// Properties that distinguish sources without reading them.
 std::string identity_of(const fs::path& source, std::uint64_t size, std::uint64_t count) {
   std::error_code none;  // a list of shards is no path
   const fs::path path = fs::weakly_canonical(source, none);

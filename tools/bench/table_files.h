@@ -19,8 +19,8 @@ struct TableFile {
   int max_resolution_px = 0;
   /// Of its JPEGs; 0: it has none.
   int quality = 0;
-  /// How often each image is in the file for the rows that read each image once, from disk: so
-  /// often that filling the batch queue does not matter.
+  /// Number of copies of each image in the file for the rows that read each image once, from disk.
+  /// It is large enough that the time for filling the batch queue does not matter.
   int disk_copies = 1;
 };
 
@@ -37,10 +37,10 @@ class TableFiles {
   /// Number of images in a file with one copy.
   [[nodiscard]] std::uint64_t images() const { return samples_.size(); }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// Where that file is, or will be. Its name changes with the source's path, size and time, and
-  /// with the choice of images.
+  /// The path of that file, whether it exists or not. Its name depends on the source's path, size
+  /// and time, and on the choice of images.
   [[nodiscard]] std::filesystem::path path(const TableFile& file, int copies) const;
-  /// Writes that file if it is not there. @throws as write_dataset; IoError
+  /// Writes that file if it does not exist. @throws as write_dataset; IoError
   void write(const TableFile& file, int copies) const;
 
  private:

@@ -15,9 +15,9 @@
 namespace precast::tools {
 
 /// The command line of one command, read by Boost.Program_options in strict mode: options must be
-/// written in full, unknown ones get a hint. Names have hyphens, and underscores only after a dot,
-/// as in keys of recipes; the two are interchangeable. Old spellings are replaced and reported.
-/// `--help` is added.
+/// written in full, and the error for an unknown option has a hint. Names have hyphens (underscores
+/// only after a dot, as in keys of recipes), but users may write either. Old spellings are replaced
+/// and reported. `--help` is added.
 class Arguments {
  public:
   /// @param usage the text after `usage: precast`, such as `write SOURCE OUT.beton [options]`. The
@@ -62,7 +62,7 @@ class Arguments {
     return values_[name].template as<T>();
   }
   [[nodiscard]] std::string text(const std::string& name) const { return get<std::string>(name); }
-  /// All options and arguments that have a value, in command-line form.
+  /// All options and arguments with a value, as they would be written on a command line.
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:

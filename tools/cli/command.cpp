@@ -189,7 +189,8 @@ Failure describe_failure(const std::exception_ptr& exception) {
     const std::string place = error.path1().empty() ? error.what() : error.path1().string();
     return {place + ": " + error.code().message(), code(ExitCode::io)};
   } catch (const std::exception& error) {
-    // A full disk behind standard output ends here: finish_output() reports it.
+    // If standard output is on a full disk, the exception ends here; finish_output() reports the
+    // error.
     if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0) return {"", code(ExitCode::io)};
     return {error.what(), code(ExitCode::failed)};
   } catch (...) {

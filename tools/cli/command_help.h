@@ -11,7 +11,7 @@ struct ArgumentHelp {
   std::string name;
   std::string help;
   bool optional = false;
-  /// One value or more; only the last argument.
+  /// Whether it can have several values. Only for the last argument.
   bool list = false;
 };
 
@@ -25,7 +25,7 @@ struct OptionHelp {
   /// The default as a user would write it; empty: none.
   std::string fallback;
   /// The text up to the first semicolon is its meaning, which is the same in every command; details
-  /// of this command follow.
+  /// for this command follow it.
   std::string help;
 
   [[nodiscard]] std::string meaning() const { return help.substr(0, help.find(';')); }
@@ -67,9 +67,9 @@ struct CommandHelp {
   std::vector<ArgumentHelp> arguments;
   std::vector<OptionHelp> options;
   std::vector<Example> examples;
-  /// The exit codes that it can return, ascending.
+  /// The exit codes that it can return, in ascending order.
   std::vector<int> exit_codes;
-  /// Whether it takes `--section.key=value` of a recipe.
+  /// Whether it accepts `--section.key=value` of a recipe.
   bool takes_keys = false;
   /// The keys, if this command knows them.
   std::vector<RecipeKey> keys;

@@ -22,8 +22,8 @@ void add_field_options(boost::program_options::options_description& options,
 [[nodiscard]] std::string field_option_help(const data::FieldRegistry& fields,
                                             std::string_view name);
 
-/// Parses the options, with the seed of --seed. @throws ConfigError, also for options that no field
-/// of their kind accepts: invalid values, or an option of another image.mode
+/// Parses the options, with the seed of --seed. @throws ConfigError, including for options that no
+/// field of their kind accepts: invalid values, or an option of another image.mode
 [[nodiscard]] data::FieldOptions field_options(const Arguments& arguments,
                                                const data::FieldRegistry& fields);
 

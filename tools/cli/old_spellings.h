@@ -8,7 +8,7 @@ namespace precast::tools {
 /// An option that has been renamed. The old spelling still works and prints one line with the new
 /// one.
 struct OldSpelling {
-  /// Which values the row applies to, if an option was divided into two.
+  /// The values to which the row applies, if an option was divided into two.
   enum class Values { all, layouts, others };
 
   std::string_view command;
@@ -24,7 +24,7 @@ struct OldSpelling {
 [[nodiscard]] std::span<const OldSpelling> old_spellings();
 
 /// The row of an option of `command`; nullptr if `option` is not an old spelling.
-/// @param option without `--`, with hyphens. @param value what was given for it.
+/// @param option without `--`, with hyphens. @param value the value given for it.
 [[nodiscard]] const OldSpelling* find_old_spelling(std::string_view command,
                                                    std::string_view option, std::string_view value);
 

@@ -20,6 +20,32 @@ bool names_a_key(std::string_view name) {
          !name.starts_with('-');
 }
 
+const char* name_of_first(RecipeArguments::Takes takes) {
+  switch (takes) {
+    case RecipeArguments::Takes::recipe:
+      return "CONFIG.yaml";
+    case RecipeArguments::Takes::run_or_recipe:
+      return "RUN|CONFIG.yaml";
+    case RecipeArguments::Takes::recipe_or_dataset:
+      break;
+  }
+  return "CONFIG.yaml|FILE.beton";
+}
+
+std::string help_of_first(RecipeArguments::Takes takes) {
+  const std::string recipe =
+      "recipe; if it is left out, the defaults and the keys given here apply";
+  switch (takes) {
+    case RecipeArguments::Takes::recipe:
+      return recipe;
+    case RecipeArguments::Takes::run_or_recipe:
+      return "folder of a run, one of its checkpoints or weights files; or a " + recipe;
+    case RecipeArguments::Takes::recipe_or_dataset:
+      break;
+  }
+  return "a .beton file or its address, as data.train_dataset; or a " + recipe;
+}
+
 }  // namespace
 
 std::vector<Override> take_overrides(std::vector<std::string>& args) {
@@ -51,14 +77,11 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
 }
 
 RecipeArguments::RecipeArguments(const std::string& command, std::string about, Takes takes)
-    : name_(takes == Takes::recipe ? "CONFIG.yaml" : "RUN|CONFIG.yaml"),
+    : name_(name_of_first(takes)),
+      takes_(takes),
       arguments_(fmt::format("{} {} [--section.key=value ...] [options]", command, name_),
                  std::move(about)) {
-  const std::string recipe = "recipe; without one, defaults and the keys given here";
-  arguments_.optional_positional(
-      name_, takes == Takes::recipe
-                 ? recipe
-                 : "folder of a run, one of its checkpoints or weights files; or a " + recipe);
+  arguments_.optional_positional(name_, help_of_first(takes));
   arguments_.options().add_options()("config-file", po::value<std::string>()->value_name("FILE"),
                                      "recipe to read; as CONFIG.yaml")(
       "help-keys", "show all keys of a recipe, with types, ranges and defaults");
@@ -75,18 +98,28 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
   std::vector<std::string> own = args;
   overrides_ = take_overrides(own);
   if (!arguments_.parse(own)) return false;
-  if (arguments_.has("config-file") && arguments_.has(name_)) {
+  if (names_dataset()) {
+    Diagnostics diagnostics;
+    const Origin origin{"command line", 0, 0};
+    overrides_.push_back(
+        {"data.train_dataset", parse_override(arguments_.text(name_), origin, diagnostics)});
+    diagnostics.throw_if_errors();
+  } else if (arguments_.has("config-file") && arguments_.has(name_)) {
     throw ConfigError(fmt::format("expected one recipe, got {} and {}", arguments_.text(name_),
                                   arguments_.text("config-file")));
   }
   return true;
 }
 
+bool RecipeArguments::names_dataset() const {
+  if (takes_ != Takes::recipe_or_dataset || !arguments_.has(name_)) return false;
+  const std::string first = arguments_.text(name_);
+  return first.ends_with(".beton") || first.starts_with("http://") || first.starts_with("https://");
+}
+
 std::string RecipeArguments::config_path() const {
-  for (const std::string& name : {name_, std::string("config-file")}) {
-    if (arguments_.has(name)) return arguments_.text(name);
-  }
-  return {};
+  if (arguments_.has(name_) && !names_dataset()) return arguments_.text(name_);
+  return arguments_.has("config-file") ? arguments_.text("config-file") : "";
 }
 
 }  // namespace precast::tools

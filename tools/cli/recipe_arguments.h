@@ -8,13 +8,13 @@
 
 namespace precast::tools {
 
-/// The command line of a command that takes a recipe: `CONFIG.yaml [--section.key=value ...]
+/// The command line of a command that accepts a recipe: `CONFIG.yaml [--section.key=value ...]
 /// [options]`.
 /// `--config-file CONFIG.yaml` is the same as giving it first (as in ffcv-imagenet's script).
 class RecipeArguments {
  public:
   /// The kinds of first argument that are accepted.
-  enum class Takes { recipe, run_or_recipe };
+  enum class Takes { recipe, run_or_recipe, recipe_or_dataset };
   /// @param command its name. @param about what it does.
   RecipeArguments(const std::string& command, std::string about, Takes takes = Takes::recipe);
 
@@ -23,13 +23,18 @@ class RecipeArguments {
   /// @return false if `--help` or `--help-keys` was given and has been printed. @param keys the
   /// keys of a recipe. @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args, std::vector<RecipeKey> keys);
-  /// Empty if none was given.
+  /// Empty if none was given. A dataset that was given first is the key data.train_dataset of the
+  /// overrides; the recipe can then be given as --config-file.
   [[nodiscard]] std::string config_path() const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 
  private:
+  /// Whether the first argument is a dataset.
+  [[nodiscard]] bool names_dataset() const;
+
   /// The name of the first argument.
   std::string name_;
+  Takes takes_;
   Arguments arguments_;
   std::vector<Override> overrides_;
 };

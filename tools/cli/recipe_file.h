@@ -37,9 +37,9 @@ struct RecipeFile {
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);
 
-/// The keys that count as given by the user. For a recipe: all. For a recorded configuration: those
-/// whose values differ from the defaults, because it does not record which of the others the user
-/// wrote. Keys that this version does not have are left out with a warning.
+/// The keys that count as given by the user. For a recipe, these are all its keys; for a recorded
+/// configuration, those whose values differ from the defaults, because it does not record which of
+/// the other keys the user wrote. Keys that this version does not have are left out with a warning.
 [[nodiscard]] ConfigNode given_keys(const RecipeFile& file, const Schema& schema);
 
 }  // namespace precast::tools

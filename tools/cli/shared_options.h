@@ -2,8 +2,8 @@
 
 namespace precast::tools {
 
-/// Help texts of options that several commands have, so that each means the same everywhere. A
-/// command may append details after a semicolon. @{
+/// Help texts of options that several commands have, so that each option has the same text
+/// everywhere. A command may append details after a semicolon. @{
 inline constexpr const char* kJsonHelp = "print the result as JSON";
 inline constexpr const char* kWorkersHelp = "number of threads; 0: one per core";
 inline constexpr const char* kSeedHelp = "seed of all random choices";

@@ -7,9 +7,15 @@ set(PRECAST_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address;undefined' or 
 set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: ask the .venv")
 option(PRECAST_TORCH "Build the parts that need libtorch; OFF leaves core, data and the dispatcher" ON)
 option(PRECAST_TESTS "Build the tests" ON)
+option(PRECAST_DATA_ONLY "Build only the data library and its C interface, as for Python's wheel (data/python)" OFF)
 option(PRECAST_FUZZ "Build the fuzz programs of tests/fuzz instead of the tests (needs clang; tools/fuzz)" OFF)
 option(PRECAST_UNITY "Compile several sources as one; OFF: each alone, which rebuilds less after a change" ON)
 option(PRECAST_WERROR "Warnings are errors (CI)" OFF)
+
+if(PRECAST_DATA_ONLY)
+  set(PRECAST_TORCH OFF)
+  set(PRECAST_TESTS OFF)
+endif()
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)

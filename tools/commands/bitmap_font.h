@@ -19,7 +19,7 @@ struct Canvas {
 };
 
 /// Draws a line of text in a fixed-width font of 5 x 8 px. Each UTF-8 character outside printable
-/// ASCII becomes one `?`. Text wider than `width_px` is cut off and ends in two dots; nothing is
+/// ASCII becomes one `?`. Text wider than `width_px` is truncated and ends in two dots; nothing is
 /// drawn outside the canvas.
 /// @param left, top position of the first letter's top left corner, in px.
 /// @param grey grey level of the letters, 0 (black) to 255 (white).

@@ -62,7 +62,7 @@ void check_output(const std::string& in, const std::filesystem::path& out) {
   }
   std::error_code ignored;
   if (std::filesystem::equivalent(in, out, ignored)) {
-    throw ConfigError(fmt::format("{}: expected another file to write than {}", out.string(), in));
+    throw ConfigError(fmt::format("{}: expected an output file other than {}", out.string(), in));
   }
 }
 

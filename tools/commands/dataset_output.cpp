@@ -77,7 +77,7 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
 void expect_other_file(const std::string& out, const std::filesystem::path& in) {
   std::error_code ignored;
   if (std::filesystem::equivalent(in, out, ignored))
-    throw ConfigError(fmt::format("{}: expected another file to write than {}", out, in.string()));
+    throw ConfigError(fmt::format("{}: expected an output file other than {}", out, in.string()));
 }
 
 void check_folder(const std::string& out) {
@@ -129,7 +129,7 @@ void JointOutputs::publish() {
   if (files_.size() < 2) return;
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
-    // A file without checksums or index is valid, one with those of another file is not.
+    // A file without checksums or index is valid, but a file with those of another file is not.
     data::remove_sums_sidecar(file.target, ops);
     data::remove_jpeg_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)

@@ -29,8 +29,8 @@ class WriteProgressLine {
   Progress progress_;
 };
 
-/// Writes datasets one after the other with a progress line. A signal stops the one being written
-/// and removes its partial file.
+/// Writes datasets one after the other with a progress line. A signal stops the dataset that is
+/// being written and removes its partial file.
 class WatchedWriting {
  public:
   using Write = std::function<data::WriteSummary(const data::WriteOptions&)>;
@@ -71,7 +71,7 @@ class JointOutputs {
   JointOutputs& operator=(const JointOutputs&) = delete;
   ~JointOutputs();
 
-  /// Where to write the file that will become `outs[i]`.
+  /// The path to which to write the file that will become `outs[i]`.
   [[nodiscard]] const std::string& place(std::size_t i) const { return files_.at(i).place; }
   /// Renames all files to their final names, and removes checksums and JPEG index next to the files
   /// they replace.

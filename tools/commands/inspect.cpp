@@ -124,7 +124,8 @@ void print_report(const Json& report) {
   for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 
-/// The metadata of a custom field and what may belong to it, and the shape of tagged values.
+/// The metadata of a custom field, the entries that may belong to it, and the shape of tagged
+/// values.
 void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
                           Json& value) {
   const data::FieldInfo& field = reader.fields()[index];
@@ -283,7 +284,8 @@ Arguments inspect_arguments() {
       "file to write; with --sample: its image as .jpg, .png, .npy ([H, W, 3] uint8) or .ppm (an "
       "image stored as pixels becomes a JPEG of quality 95), or a folder for all its fields")(
       "field", po::value<std::string>()->value_name("NAME"),
-      "field that --output writes; an array as .npy, bytes, JSON and custom fields as any file");
+      "field that --output writes; an array as .npy; bytes, JSON and custom fields as a file of "
+      "any name");
   add_layout_option(arguments.options());
   add_choice_options(arguments);
   add_order_options(arguments);

@@ -31,7 +31,8 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
   return last + 1;
 }
 
-/// Why names are dropped: this file does not name all of its classes, and others name some.
+/// The reason why names are left out: this file does not name all of its classes, but other files
+/// name some.
 std::string dropped_for(const BetonReader& nameless) {
   return fmt::format("{} does not name all of its classes", nameless.path().string());
 }

@@ -13,16 +13,17 @@ namespace precast::tools {
 /// How the labels of merged files are changed.
 enum class LabelRule {
   keep,
-  /// The labels of each file begin where those of the previous file end.
+  /// The labels of each file start after those of the previous file.
   offset,
-  /// Classes with the same name become one; numbered in the order in which files name them.
+  /// Classes with the same name become one class; classes are numbered in the order in which the
+  /// files name them.
   by_name,
 };
 
 struct MergedLabels {
   /// As DatasetCopy::relabel; empty if labels stay unchanged.
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
-  /// The classes of the merged file; empty unless all files name all of theirs and agree.
+  /// The classes of the merged file; empty unless all files name all of their classes and agree.
   std::vector<std::string> names;
   /// The reason why class names are left out although some files have them; else empty.
   std::string dropped = {};

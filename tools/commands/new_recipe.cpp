@@ -24,7 +24,7 @@ namespace po = boost::program_options;
 using data::BetonReader;
 using data::FieldType;
 
-/// Images up to this side are used whole, with a small network.
+/// Images up to this side are not cropped and are used with a small network.
 constexpr int kSmallSidePx = 64;
 constexpr int kLargestTrainPx = 192;
 constexpr std::int64_t kLargestBatch = 256;
@@ -71,7 +71,8 @@ std::int64_t count_classes(const BetonReader& reader, std::size_t field) {
   return most + 1;
 }
 
-/// The field that training takes as the image: the first image field, else the first of u8 pixels.
+/// The field that training uses as the image: the first image field, else the first field of u8
+/// pixels.
 /// @throws DataError
 std::size_t image_field_of(const BetonReader& reader) {
   const auto& fields = reader.fields();
@@ -226,7 +227,7 @@ std::string pipeline_section(const Choice& choice) {
            "  val: [whole_image]\n";
   }
   return "pipeline:\n"
-         "  # Remove horizontal_flip if left and right matter, as in texts.\n"
+         "  # Remove horizontal_flip if left and right matter, as in text.\n"
          "  train: [random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]\n"
          "  val: [center_crop: {ratio: 0.875}]\n";
 }
@@ -306,10 +307,9 @@ fs::path recipe_path(const Arguments& arguments) {
 }  // namespace
 
 int run_new_recipe(const std::vector<std::string>& args) {
-  Arguments arguments(
-      "new recipe [NAME] --train-dataset FILE --val-dataset FILE",
-      "Writes NAME.yaml, a recipe with comments for these files: network, image sizes, batch and "
-      "epochs suit them, and it trains as it is.");
+  Arguments arguments("new recipe [NAME] --train-dataset FILE --val-dataset FILE",
+                      "Writes NAME.yaml, a recipe with comments, whose network, image sizes, batch "
+                      "size and epochs suit these files. It trains without changes.");
   arguments.optional_positional("NAME", "name of the file without .yaml; recipe if not given");
   arguments.options().add_options()("train-dataset",
                                     po::value<std::string>()->required()->value_name("FILE"),

@@ -60,7 +60,7 @@ void add_epoch_options(po::options_description& options) {
       "positions", po::value<std::string>()->value_name("LIST"),
       "positions in the epoch's order; 0,3,5, random:N or all; default: the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
-      "order of the samples in an epoch; sequential: that of the file; random: that of a training")(
+      "order of the samples in an epoch; sequential: as in the file; random: as in training")(
       "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
       "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }
@@ -164,7 +164,7 @@ data::Pipeline choose_pipeline(const Arguments& arguments) {
   return train ? data::standard_train_pipeline() : data::standard_val_pipeline();
 }
 
-/// Replaces the image's own crop by that of --ratio or --crop.
+/// Replaces the image's own crop with that of --ratio or --crop.
 void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
   if (arguments.has("ratio")) {
     const auto ratio = arguments.get<double>("ratio");

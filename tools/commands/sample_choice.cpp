@@ -23,7 +23,7 @@ namespace {
 namespace po = boost::program_options;
 using Ids = std::vector<std::uint64_t>;
 
-/// A number, or `missing` for an empty text. Nothing for any other text.
+/// A number, or `missing` for an empty string. Nothing for any other string.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t missing) {
   if (text.empty()) return missing;
   std::uint64_t number = 0;

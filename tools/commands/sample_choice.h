@@ -32,7 +32,7 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::vector<std::uint64_t> parse_samples(std::string_view option,
                                                        const std::string& text, std::uint64_t size);
 
-/// Parses `0:100,5,200:`; the end of a range is exclusive, and `end` if left out.
+/// Parses `0:100,5,200:`. The end of a range is exclusive; if it is left out, it is `end`.
 /// @return ascending, without duplicates. @throws ConfigError naming the option for a value that is
 /// not below `end`.
 [[nodiscard]] std::vector<std::uint64_t> parse_ranges(std::string_view option,

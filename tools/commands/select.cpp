@@ -35,19 +35,19 @@ using Ids = std::vector<std::uint64_t>;
 Arguments declare() {
   Arguments arguments(
       "select IN.beton OUT.beton... [options]",
-      "Writes some samples of a .beton file, in the file's order, or with --split all of them, "
-      "divided among several files. Bytes are copied unchanged. With an option --image.*, images "
-      "are encoded again, "
-      "as `precast write` would; without --image.mode, JPEGs are stored as JPEG and pixels as "
-      "pixels.");
+      "Writes some samples of a .beton file, in the file's order. With --split, it writes all of "
+      "them, divided among several files. Bytes are copied unchanged. With an option --image.*, "
+      "images are encoded again, as `precast write` would; without --image.mode, JPEGs are stored "
+      "as JPEG and pixels as pixels.");
   arguments.positional("IN.beton", "the file to read");
   arguments.positional_list("OUT.beton", "the file to write; with --split, one for each part");
   add_choice_options(arguments);
   arguments.options().add_options()("fraction", po::value<double>(),
-                                    "share of the samples drawn at random; 0.1 is a tenth")(
+                                    "fraction of the samples drawn at random; 0.1 is a tenth")(
       "count", po::value<std::int64_t>(), "number of samples drawn at random")(
       "split", po::value<std::string>()->value_name("SHARES"),
-      "shares of the files to write; 0.9,0.1: each sample is written to one of them at random")(
+      "fraction of the samples for each file to write; 0.9,0.1: each sample is written to one of "
+      "them at random")(
       "stratify", po::bool_switch(),
       "keep the proportions of the classes in each file; with --count, --fraction or --split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
@@ -74,12 +74,12 @@ std::vector<double> parse_shares(const std::string& text, std::size_t files) {
     double share = 0;
     const auto [rest, failure] = std::from_chars(part.data(), part.data() + part.size(), share);
     if (failure != std::errc() || rest != part.data() + part.size() || !(share > 0))
-      throw ConfigError(fmt::format("--split: expected shares such as 0.9,0.1, got '{}'", text));
+      throw ConfigError(fmt::format("--split: expected fractions such as 0.9,0.1, got '{}'", text));
     shares.push_back(share);
   }
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   if (std::abs(sum - 1) > 1e-6)
-    throw ConfigError(fmt::format("--split: expected shares that add up to 1, got {}", text));
+    throw ConfigError(fmt::format("--split: expected fractions that add up to 1, got {}", text));
   if (shares.size() != files)
     throw ConfigError(
         fmt::format("--split: expected {} files to write, got {}. usage: precast "
@@ -88,7 +88,7 @@ std::vector<double> parse_shares(const std::string& text, std::size_t files) {
   return shares;
 }
 
-/// How many samples --count or --fraction asks for. @throws ConfigError
+/// The number of samples that --count or --fraction requests. @throws ConfigError
 std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
   if (arguments.has("count"))
     return static_cast<std::uint64_t>(

@@ -25,13 +25,13 @@ struct Advice {
   std::string why;
 };
 
-/// The share of memory that a dataset may take: the rest is for the training processes.
+/// The share of memory that a dataset may use; the rest is for the training processes.
 inline constexpr double kMemoryShare = 0.9;
 
-/// Chooses the way with the best image quality that fits and keeps up: JPEGs of at least quality 90
-/// and pixels come before lower qualities, then larger images come first (from 512 px on they count
-/// as equal), then those with the fewest bytes. If no way does both, chooses the one with the
-/// smallest shortfall. @param ways at least one.
+/// Chooses the way with the best image quality that fits in memory and is fast enough: JPEGs of at
+/// least quality 90 and pixels come before lower qualities, then larger images come first (from 512
+/// px on, sizes count as equal), then fewer bytes. If no way meets both conditions, chooses the one
+/// with the smallest shortfall. @param ways at least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                             const Machine& machine);
 

@@ -53,9 +53,9 @@ struct MeasureOptions {
 };
 
 /// Stores images of a source as `precast write` would, in memory, and decodes them again as
-/// training would: a random resized crop and flip. Rates use the threads' own clocks; the figures
-/// for shares between 0 and 1 are computed from those of 0 and 1. @param field an image field of
-/// the source.
+/// training would: a random resized crop and flip. Rates are based on the threads' CPU time; the
+/// figures for shares between 0 and 1 are computed from those for 0 and 1. @param field an image
+/// field of the source.
 /// @throws the errors of the source; DataError if all samples are damaged; Cancelled
 [[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,
                                        const MeasureOptions& options);

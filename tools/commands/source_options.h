@@ -18,7 +18,7 @@ void add_source_options(boost::program_options::options_description& options,
 
 /// Opens SOURCE. @param layouts of a .beton file's custom fields, if the user gave any: SOURCE is
 /// then such a file. @param texts columns of a list of samples to keep as text.
-/// @throws ConfigError, also for options that its kind does not have; as data::open_source.
+/// @throws ConfigError, including for options that its kind does not have; as data::open_source.
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(
     const Arguments& arguments, const data::SourceRegistry& sources,
     const data::BetonOptions& layouts, const std::vector<std::string>& texts = {});

@@ -79,9 +79,9 @@ Arguments declare(const data::DataParts& parts) {
                             subset_help().c_str())("seed", number(0), kSeedHelp)(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)(
       "index", po::bool_switch(),
-      "write the JPEG index too; the sidecar OUT.beton.jidx is then the one that precast index "
-      "makes")("every", number(data::kDefaultCheckpointInterval), kEveryHelp)(
-      "json", po::bool_switch(), kJsonHelp);
+      "write the JPEG index too; the sidecar OUT.beton.jidx is the same as from precast index")(
+      "every", number(data::kDefaultCheckpointInterval), kEveryHelp)("json", po::bool_switch(),
+                                                                     kJsonHelp);
   add_layout_option(arguments.options());
   add_plugin_option(arguments.options());
   arguments.example("precast write photos/train train.beton --image.max_resolution 256",
@@ -92,7 +92,7 @@ Arguments declare(const data::DataParts& parts) {
   return arguments;
 }
 
-/// Replaces `--preset ffcv-imagenet:RES,PROB,QUALITY` by the options that ffcv-imagenet's
+/// Replaces `--preset ffcv-imagenet:RES,PROB,QUALITY` with the options that ffcv-imagenet's
 /// write_imagenet.sh sets. @throws ConfigError
 std::vector<std::string> expand_preset(std::vector<std::string> args) {
   const std::string option = std::string("--") + kPresetOption;
@@ -264,7 +264,7 @@ nlohmann::ordered_json written_as_json(const Written& written) {
 /// Which column became classes, or could become classes.
 void print_class_column(const data::Source& source) {
   if (!source.class_field().empty()) {
-    fmt::print("classes: the texts of column '{}'\n", source.class_field());
+    fmt::print("classes: the strings of column '{}'\n", source.class_field());
     const auto first = std::ranges::find(source.fields(), "int", &data::SourceField::type);
     if (first->name != source.class_field()) {
       fmt::print(stderr,
@@ -279,16 +279,17 @@ void print_class_column(const data::Source& source) {
   };
   if (has("image") == source.fields().end() || has("int") != source.fields().end()) return;
   if (const auto text = has("bytes"); text != source.fields().end()) {
-    fmt::print(stderr,
-               "note: no field is a label. If the texts of '{0}' are classes: --class-column {0}\n",
-               text->name);
+    fmt::print(
+        stderr,
+        "note: no field is a label. If the strings in '{0}' are classes: --class-column {0}\n",
+        text->name);
   }
 }
 
 void print_summary(const Written& written) {
   const data::WriteSummary& summary = written.summary;
   const std::vector<std::string>& names = written.source.class_names();
-  // Labels that are numbers have no names; how many classes they are is not counted here.
+  // Labels that are numbers have no names, and the number of their classes is not counted here.
   fmt::print("{}: {}, {}{} in {}\n", written.out, format_count(summary.samples, "sample"),
              names.empty() ? "" : format_count(names.size(), "class") + ", ",
              format_bytes(static_cast<double>(summary.file_bytes)),

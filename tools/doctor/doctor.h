@@ -13,7 +13,8 @@ namespace precast::tools {
 /// @return 0, or 6 (ExitCode::environment) if a fault prevents jobs from running.
 int run_doctor(const std::vector<std::string>& args);
 
-/// One fault. A warning costs speed or a feature; a problem prevents jobs from running.
+/// One fault. A warning is about lost speed or a missing feature; a problem prevents jobs from
+/// running.
 struct Finding {
   bool problem = false;
   std::string what;
@@ -22,7 +23,7 @@ struct Finding {
 };
 
 /// The facts that `--json` prints: {precast, libraries, machine, nvidia, torch}. Versions are
-/// strings, sizes are bytes. `torch` is precast-train's answer, or {"missing": why}, or {"error":
+/// strings, sizes are bytes. `torch` is precast-train's output, or {"missing": why}, or {"error":
 /// its message}. @param binaries the folder of precast-train.
 [[nodiscard]] nlohmann::ordered_json gather_facts(const std::filesystem::path& binaries);
 

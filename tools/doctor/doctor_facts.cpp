@@ -113,12 +113,12 @@ Json torch_facts(const fs::path& binaries) {
   // The first start reads gigabytes of libraries; a driver that hangs must not block the doctor.
   const ChildResult child =
       run_child({train.string(), "versions", "--json"}, std::chrono::seconds(120));
-  if (child.timed_out) return {{"error", "no answer within 120 s"}};
+  if (child.timed_out) return {{"error", "no response within 120 s"}};
   if (child.exit_code != 0) {
     return {{"error", fmt::format("exit code {}: {}", child.exit_code, child.errors)}};
   }
   Json answer = Json::parse(child.output, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object()) return {{"error", "its answer is not JSON: " + child.output}};
+  if (!answer.is_object()) return {{"error", "its output is not JSON: " + child.output}};
   return answer;
 }
 

@@ -1,2 +1,2 @@
-"""What tools/gpu_check is made of. Standard library only: it also runs on the GPU host, where it is
-next to gpu_check in the bundle."""
+"""The modules of tools/gpu_check. They use only the standard library, because they also run on the GPU host,
+where they are next to gpu_check in the bundle."""

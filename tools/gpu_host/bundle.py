@@ -1,4 +1,4 @@
-"""Packs what a GPU host needs: programs, GPU tests, data, the Python twin, gpu_check itself."""
+"""Packs the files that a GPU host needs: programs, GPU tests, data, the Python twin, gpu_check itself."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def mib(size):
 
 
 def use_the_trees_torch():
-    """Restarts in the Python of .venv, whose libtorch the programs link; runs tools/setup if there is none."""
+    """Restarts in the Python of .venv, whose libtorch the programs link; runs tools/setup if .venv is missing."""
     python = ROOT / ".venv/bin/python"
     if pathlib.Path(sys.prefix) == ROOT / ".venv":
         return
@@ -72,7 +72,7 @@ def programs(build):
 
 
 def linked_libraries(file):
-    """{name: path} of every library that the loader would take for `file`."""
+    """{name: path} of every library that the dynamic loader would load for `file`."""
     text = subprocess.run(["ldd", file], env=host.environment(), capture_output=True, text=True,
                           check=True).stdout
     missing = [name for name in re.findall(r"(\S+) => not found", text) if not name.startswith("libcuda.")]
@@ -101,7 +101,7 @@ def copy_programs(build, names, folder):
 
 
 def newest_symbols(folder):
-    """The newest versions of the system libraries' symbols that the programs ask for."""
+    """The newest symbol versions of the system libraries that the programs need."""
     newest = {}
     for file in [*(folder / "bin").iterdir(), *(folder / "lib").iterdir()]:
         text = subprocess.run(["objdump", "-T", file], capture_output=True, text=True).stdout
@@ -181,7 +181,7 @@ def write_photos(folder, photos, side_px):
 
 
 def pack_with_photos(folder, out, photos, room):
-    """The largest photographs that fit. @return the bundle's size."""
+    """Packs the largest photographs that fit. @return the bundle's size."""
     for side_px in PHOTO_SIDES_PX:
         write_photos(folder, photos, side_px)
         size = pack(folder, out)

@@ -1,4 +1,4 @@
-"""The steps that are timed: which models, sizes and batches, and the commands of both sides."""
+"""The training steps that are timed: models, sizes and batches, and the commands for precast and the twin."""
 
 import dataclasses
 import sys
@@ -40,7 +40,7 @@ class Case:
                     environment=environment or {})
 
     def compiled(self, cache):
-        """The cache makes compiling fast when a stage that ran out of time is continued."""
+        """A step with torch.compile. Its cache makes compiling fast when a stage that timed out is continued."""
         return self.twin("compiled", ["--compile"], COMPILE_LIMIT_S,
                          {"TORCHINDUCTOR_CACHE_DIR": str(cache)})
 
@@ -74,6 +74,16 @@ def baseline_steps(state):
         steps += [case.twin(), case.compiled(cache)]
     steps += [case.twin() for case in CASES[4:]]
     return steps + [case.compiled(cache) for case in COMPILED[4:]]
+
+
+# With and without fused kernels.
+FUSED = [RN50, RN18_BLUR, bf16(RN50)]
+
+
+def fused_steps():
+    """Each case with and without fused kernels, one after the other: the card's clock is the same."""
+    return [case.ours(f"kernels {kernels}", [f"--model.kernels={kernels}"])
+            for case in FUSED for kernels in ("reference", "fused")]
 
 
 def speed_steps():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Small datasets out of Fashion-MNIST's IDX files.
+"""Makes small datasets from Fashion-MNIST's IDX files.
 
     datasets.py arrays IDX_FOLDER OUT_FOLDER      train_images.npy ...: RGB, for the Python twin
-    datasets.py mosaics IDX_FOLDER OUT_FOLDER     400 large images, each of many small ones
+    datasets.py mosaics IDX_FOLDER OUT_FOLDER     400 large images, each made of many small ones
 """
 
 import gzip
@@ -29,7 +29,7 @@ def read_idx(path):
 
 
 def write_idx(path, shape, data):
-    """Gzipped if the path ends so; the same bytes for the same content: no time stamp."""
+    """Gzipped if the path ends in .gz, without a time stamp: the same content gives the same bytes."""
     data = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + data
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
@@ -41,7 +41,7 @@ def write_npy(path, kind, shape, data):
 
 
 def write_subset(source, target, counts):
-    """The first images of each split: {"train": 8000, "val": 2000}."""
+    """Writes the first images of each split. @param counts such as {"train": 8000, "val": 2000}."""
     for split, count in counts.items():
         stem = STEMS[split]
         for old, new in zip(idx_paths(source, stem), idx_paths(target, stem), strict=True):
@@ -63,7 +63,7 @@ def write_arrays(source, target):
 
 
 def write_mosaics(source, target, count=MOSAICS):
-    """IDX files again; image i begins with sample i, and has its label."""
+    """Writes mosaics as IDX files; image i begins with sample i, and has its label."""
     images, labels = idx_paths(source, "train")
     (samples, height, width), pixels = read_idx(images)
     rows = [pixels[i:i + width] for i in range(0, len(pixels), width)]

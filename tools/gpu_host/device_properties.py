@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints each GPU's properties as JSON, under the names that cuDNN's DeviceProperties takes.
+"""Prints each GPU's properties as JSON, under the names of cuDNN's DeviceProperties.
 
-Asks the driver alone, so that it works whatever torch is there. Exit code 6 without driver or GPU.
+Calls only the driver, so it works with any torch. Exit code 6 without driver or GPU.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ MAJOR, MINOR = 75, 76
 
 
 class Driver:
-    """The few calls of libcuda.so.1."""
+    """The functions of libcuda.so.1 that are needed."""
 
     def __init__(self, library):
         self.library = library

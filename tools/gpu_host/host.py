@@ -1,4 +1,4 @@
-"""The host: where its torch is, which libraries programs take, whether it fits the bundle."""
+"""The GPU host: where its torch is, which libraries programs load, whether its torch matches the bundle."""
 
 import glob
 import importlib.util
@@ -44,7 +44,7 @@ def torch_facts():
 
 
 def library_path(old):
-    """The bundle's own libraries first, then the wheel's, its CUDA, what was set before, the driver's."""
+    """The folders of the bundle, the wheel, its CUDA libraries, the previous value, the driver, in this order."""
     torch = torch_folder()
     folders = [HOME / "lib", torch / "lib", *sorted(glob.glob(str(torch.parent / "nvidia/*/lib"))),
                *[part for part in old.split(":") if part], *DRIVER_FOLDERS]
@@ -52,7 +52,7 @@ def library_path(old):
 
 
 def environment(**more):
-    """For the bundle's programs. The host's own must not find the bundle's older libraries."""
+    """The environment for the bundle's programs. Programs of the host must not find the bundle's older libraries."""
     return os.environ | {"LD_LIBRARY_PATH": library_path(os.environ.get("LD_LIBRARY_PATH", "")),
                          "PRECAST_GOLDEN_DIR": str(HOME / "golden")} | more
 
@@ -65,7 +65,7 @@ def find_tool(name):
 def bundle_facts():
     file = HOME / "bundle.json"
     if not file.exists():
-        raise Problem(EXIT_USAGE, f"expected to lie in an unpacked bundle, got {HOME}. Make one with "
+        raise Problem(EXIT_USAGE, f"expected this script to be in an unpacked bundle, got {HOME}. Make one with "
                       "tools/gpu_check bundle")
     return json.loads(file.read_text())
 
@@ -95,7 +95,7 @@ def probe(limit_s=120):
         done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True,
                               timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise Problem(EXIT_ENVIRONMENT, f"torch did not answer within {limit_s} s") from None
+        raise Problem(EXIT_ENVIRONMENT, f"torch did not respond within {limit_s} s") from None
     if done.returncode != 0:
         raise Problem(EXIT_ENVIRONMENT, f"torch does not load:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Starts the ranks of a training by hand, lets the last one die, and watches the others.
+"""Starts the ranks of a training run without a launcher, lets the last one die, and watches the others.
 
     kill_rank.py --ranks N --at_step S --limit SECONDS --run FOLDER -- precast train ...
 
-FOLDER, the run's, is removed first: a run that is complete would take no step.
-The last rank kills itself (SIGKILL) before step S. Each other rank must end with code 13 (another rank
-failed) within the limit, and one of them must name the cause. Prints JSON. Exit codes: 0 so it was, 1
-it was not, 6 all ranks found no GPU.
+FOLDER, the run folder, is removed first, because a complete run would take no step.
+The last rank kills itself (SIGKILL) before step S. Each other rank must exit with code 13 (another rank
+failed) within the limit, and one of them must name the cause. Prints JSON. Exit codes: 0 if that is
+what happened, 1 if not, 6 if all ranks found no GPU.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def free_port():
 
 
 def rank_environment(rank, ranks, port, at_step):
-    """What torchrun sets, and the fault."""
+    """The variables that torchrun sets, and the failpoint."""
     cores = max(1, len(os.sched_getaffinity(0)) // ranks)
     return os.environ | {
         "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
@@ -52,7 +52,7 @@ def start(args, folder):
 
 
 def wait(processes, seconds):
-    """@return whether all have ended in that time."""
+    """@return whether all ranks have ended in that time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if all(process.poll() is not None for process in processes):

@@ -1,4 +1,4 @@
-"""Results as Markdown, and results of several calls as one."""
+"""Writes results as Markdown, and merges the results of several calls."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ MOST_DRIFT = 0.03
 
 
 def rate(record):
-    """Images per second, and nothing of what failed."""
+    """Images per second; None unless the step passed."""
     figures = (record or {}).get("figures") or {}
     return figures.get("images_per_second") if record.get("state") == "passed" else None
 
@@ -30,7 +30,7 @@ def table(head, rows):
 
 
 def newest(records):
-    """Of several calls' records of one step: the last that passed, else the last."""
+    """Of the records of one step in several calls, the last one that passed, else the last one."""
     ordered = sorted(records, key=lambda record: record.get("began", ""))
     passed = [record for record in ordered if record["state"] == "passed"]
     return (passed or ordered)[-1]
@@ -57,7 +57,7 @@ def head(result):
 
 
 def card_names(result):
-    """As the programs say it, where the stage correctness was not run."""
+    """The names that programs printed, if the stage correctness was not run."""
     found = {(record.get("figures") or {}).get("device_name")
              for stage in ("speed", "baseline")
              for record in result["stages"].get(stage, {}).get("steps", {}).values()
@@ -87,7 +87,7 @@ def drift(timed):
                     for side in ("eager", "anchor")]
     change = quotient(again, first)
     if change is None:
-        return ["The anchor has not been timed in both stages: another clock would not be seen.", ""]
+        return ["The anchor has not been timed in both stages: a change of the clock rate would not be noticed.", ""]
     warning = "" if abs(change - 1) <= MOST_DRIFT else (
         " **The card's speed has changed between the stages: compare with the anchor's.**")
     return [f"Anchor (eager {cases.ANCHOR.name}) in `speed` against `baseline`: {change:.3f}.{warning}", ""]
@@ -100,6 +100,17 @@ def graphs(timed):
         return []
     return [f"CUDA graphs, {cases.SMALL.name}: off {cell(off)}, on {cell(on)} img/s, "
             f"{cell(quotient(on, off), '{:.2f}')} x.", ""]
+
+
+def fused(steps):
+    rows = []
+    for case in cases.FUSED:
+        reference, ours = [rate(steps.get(f"kernels {kernels}: {case.name}", {"state": "absent"}))
+                           for kernels in ("reference", "fused")]
+        if reference or ours:
+            rows.append([case.name, cell(reference), cell(ours), cell(quotient(ours, reference), "{:.3f}")])
+    head = ["step, img/s", "reference", "fused", "fused/reference"]
+    return ["## Fused kernels", "", *table(head, rows)] if rows else []
 
 
 def training(steps):
@@ -155,7 +166,7 @@ def problems(merged):
 
 
 def others(merged):
-    """Figures without a table of their own."""
+    """The figures that no table contains."""
     lines = []
     for stage, name in [("correctness", "nvidia-smi"), ("correctness", "versions"),
                         ("speed", "kernel_bench")]:
@@ -183,7 +194,7 @@ def describe(results):
     for index, what in [(1, "cards"), (2, "commits")]:
         if len({row[index] for row in heads} - {"-"}) > 1:
             lines += [f"**Results of several {what}: ratios across them mean little.**", ""]
-    lines += summary(merged) + speed(merged) + training(merged.get("training", {}))
+    lines += summary(merged) + speed(merged) + fused(merged.get("fused", {})) + training(merged.get("training", {}))
     lines += scaling(merged.get("scaling", {})) + problems(merged) + others(merged)
     return "\n".join(lines).rstrip() + "\n"
 

@@ -1,4 +1,4 @@
-"""The stage `scaling`: as many ranks as there are GPUs; with --cpu Gloo ranks and small sizes."""
+"""The stage `scaling`: one rank per GPU; with --cpu, Gloo ranks and small sizes."""
 
 import re
 import sys
@@ -49,7 +49,7 @@ def allreduce_step(place, number, expected):
 
 
 def table_step(place, number, label, more, expected):
-    """`replicated` sums gradients while the backward pass runs, the other way after it."""
+    """`replicated` sums gradients during the backward pass, the other mode after it."""
     sizes = (["--model", "resnet18", "--image-size", 32, "--batch-size", 4, "--steps", 2, "--warmup", 1,
               "--runs", 2] if place.cpu else
              ["--model", "resnet50", "--image-size", 224, "--batch-size", 256, "--precision", "fp16",
@@ -86,12 +86,12 @@ def kill_step(place, number, expected):
 
 def resume_step(place, number, expected):
     def read(output):
-        """Every step is logged once: those before the checkpoint by the run that was killed."""
+        """Checks that every step is logged once; the steps before the checkpoint were logged by the killed run."""
         figures = last_json(output)
-        begun = re.search(r"going on from step (\d+)", output.err)
+        begun = re.search(r"resuming after step (\d+)", output.err)
         logged = (run_folder(place, number) / "log").read_text().count('"epoch_step"')
         if not begun or logged != EPOCHS * STEPS_PER_EPOCH or figures["world_size"] != number:
-            raise Failure(f"expected {number} ranks to go on and {EPOCHS * STEPS_PER_EPOCH} logged steps, "
+            raise Failure(f"expected {number} ranks to continue and {EPOCHS * STEPS_PER_EPOCH} logged steps, "
                           f"got {logged}: {output.end()}")
         return figures | {"resumed_from_step": int(begun[1]), "logged_steps": logged}
 

@@ -1,7 +1,7 @@
-"""Runs stages: keeps what is done in the state folder, and copies the results to --out after each step.
+"""Runs stages: keeps results in the state folder, and copies them to --out after each step.
 
-The state folder survives where --out is emptied: a stage that is called again goes on with the steps
-that have not passed, and every call copies all results so far.
+If --out is emptied between calls, the state folder remains: a stage that is called again continues with
+the steps that have not passed, and every call copies all results so far.
 """
 
 import concurrent.futures
@@ -22,7 +22,7 @@ REHEARSAL_GPUS = 2
 
 
 def replace_file(path, text):
-    """Writes a file that readers, and a stage that is killed meanwhile, find complete: old or new."""
+    """Replaces a file atomically: readers always find the complete old or new file, even after a kill."""
     part = path.with_name(path.name + ".tmp")
     part.write_text(text)
     part.replace(path)
@@ -120,7 +120,7 @@ def now():
 
 
 def rehearse(names):
-    """Starts every program of every stage where no GPU can be seen. @return problems and how many."""
+    """Starts every program of every stage without a visible GPU. @return the problems, and the number of programs."""
     problems, started = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         place = stages.Place(pathlib.Path(scratch), gpus=REHEARSAL_GPUS)

@@ -1,4 +1,4 @@
-"""What each stage does: a list of steps, and how long it may take. `scaling` is in scaling.py."""
+"""The steps of each stage and its time limit. `scaling` is in scaling.py."""
 
 import dataclasses
 import json
@@ -9,7 +9,8 @@ from gpu_host import cases, datasets, host, scaling
 from gpu_host.step import Failure, Step, gtest, last_json
 
 # Together below 26 minutes; each ends before a host that allows ten minutes a command cuts it off.
-LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, "scaling": 500}
+LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, "scaling": 500,
+            "fused": 400}
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
@@ -19,7 +20,7 @@ END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 25
 
 @dataclasses.dataclass
 class Place:
-    """Where a stage works, and with what."""
+    """The folders, files and programs that a stage uses."""
     state: pathlib.Path
     gpus: int = 1
     cpu: bool = False
@@ -30,9 +31,10 @@ class Place:
 
 
 def plan(stage, place):
-    """The steps of a stage, in the order of their value."""
+    """The steps of a stage, the most important first."""
     steps = {"correctness": correctness_steps, "baseline": lambda p: cases.baseline_steps(p.state),
-             "speed": speed_steps, "training": training_steps, "scaling": scaling_steps}[stage](place)
+             "speed": speed_steps, "training": training_steps, "scaling": scaling_steps,
+             "fused": fused_steps}[stage](place)
     return [absent(step) for step in steps]
 
 
@@ -90,6 +92,15 @@ def speed_steps(place):
     return steps[:first] + [kernels] + steps[first:]
 
 
+# ---- fused
+
+def fused_steps(place):
+    """Networks with fused kernels against those without: first the results, then the times."""
+    parity = gtest("parity", host.HOME / "bin/models_gpu_test", place.state / "tests", 90,
+                   environment={"GTEST_FILTER": "*Fused*"})
+    return [parity, *cases.fused_steps()]
+
+
 # ---- training
 
 def write_steps(place):
@@ -110,7 +121,7 @@ def training_steps(place):
     recipe = place.data / "quickstart.json"
 
     def keep(output):
-        """The recipe as precast resolved it: the twin needs no YAML reader."""
+        """Stores the recipe as resolved by precast, so that the twin needs no YAML reader."""
         described = last_json(output)
         recipe.write_text(json.dumps(described))
         return {"steps_per_epoch": described["steps_per_epoch"]}
@@ -128,7 +139,7 @@ def training_steps(place):
 
 
 def end_to_end_steps(place):
-    """Whole training from JPEGs: photographs if the bundle has them, else mosaics made here."""
+    """Training end to end from JPEGs: photographs if the bundle has them, else mosaics made here."""
     photos = host.HOME / "data/photos.beton"
     steps, name = [], "photos"
     if not photos.exists():

@@ -1,4 +1,4 @@
-"""One step of a stage: a command with a time limit, what to read from its output, what to expect."""
+"""One step of a stage: a command with a time limit, the figures to read from its output, the expected result."""
 
 import dataclasses
 import json
@@ -26,12 +26,12 @@ class Output:
     err: str
 
     def end(self, most=3000):
-        """What a person wants to see of a failure."""
+        """The end of the output, for the message about a failure."""
         return (self.out[-most // 2:] + self.err[-most:]).strip()
 
 
 def last_json(output):
-    """Figures of a program whose last line, or whose whole output, is JSON."""
+    """The figures of a program whose last line of output, or whose complete output, is JSON."""
     try:
         return json.loads(output.out)
     except ValueError:
@@ -71,7 +71,7 @@ def gtest(name, program, folder, limit_s, wrapper=(), **more):
     def read(output):
         # A program that does not load writes no report: its own output says why.
         if not report.exists():
-            raise Failure(f"ended with {output.code} and without a report:\n{output.end()}")
+            raise Failure(f"exited with {output.code} and without a report:\n{output.end()}")
         cases = [case for suite in json.loads(report.read_text())["testsuites"]
                  for case in suite["testsuite"]]
         report.unlink()
@@ -79,7 +79,7 @@ def gtest(name, program, folder, limit_s, wrapper=(), **more):
                    for case in cases}
         wrong = [f"{name}: {result}" for name, result in results.items() if result != "passed"]
         if output.code != 0 or wrong or not results:
-            raise Failure("\n".join([f"ended with {output.code}; {len(results)} tests, not passed: "
+            raise Failure("\n".join([f"exited with {output.code}; {len(results)} tests, not passed: "
                                      f"{len(wrong)}", *wrong, output.end()]))
         return results
 
@@ -94,7 +94,7 @@ def result_of(case):
 
 
 def end_group(process):
-    """The command and all that it has started."""
+    """Ends the command and all processes that it has started."""
     for number in [signal.SIGTERM, signal.SIGKILL]:
         try:
             os.killpg(process.pid, number)
@@ -138,7 +138,7 @@ def run(step, log, limit_s):
         output = start(step, log, min(step.limit_s, limit_s), hide_gpus=False)
         record["exit_code"] = output.code
         if output.code != 0 and not step.reads_failures:
-            raise Failure(f"ended with {output.code}:\n{output.end()}")
+            raise Failure(f"exited with {output.code}:\n{output.end()}")
         record |= {"state": "passed", "figures": step.read(output)}
     except subprocess.TimeoutExpired as late:
         record |= {"state": "failed", "problem": f"timed out after {late.timeout:.0f} s"}
@@ -148,7 +148,7 @@ def run(step, log, limit_s):
 
 
 def rehearse(step, log):
-    """Starts the step where no GPU can be seen. @return what is wrong, or nothing."""
+    """Starts the step without a visible GPU. @return the problem, or nothing."""
     if step.missing:
         return "" if step.optional or step.rehearsal == "optional" else step.missing
     try:
@@ -164,13 +164,13 @@ def rehearse(step, log):
 def judge(step, output):
     if step.rehearsal == "works":
         if output.code != 0:
-            return f"expected to work without a GPU, ended with {output.code}:\n{output.end()}"
+            return f"expected to work without a GPU, exited with {output.code}:\n{output.end()}"
         step.read(output)
     elif step.rehearsal == "no_gpu" and output.code != NO_GPU:
-        return f"expected code {NO_GPU} (no GPU), ended with {output.code}:\n{output.end()}"
+        return f"expected code {NO_GPU} (no GPU), exited with {output.code}:\n{output.end()}"
     elif step.rehearsal == "skips":
         if output.code not in (0, NO_GPU):
-            return f"expected skipped tests, ended with {output.code}:\n{output.end()}"
+            return f"expected skipped tests, exited with {output.code}:\n{output.end()}"
         if output.code == 0 and "SKIPPED" not in output.out:
             return f"expected skipped tests, got none:\n{output.end()}"
     return ""

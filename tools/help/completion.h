@@ -7,8 +7,8 @@
 
 namespace precast::tools {
 
-/// A script with which bash completes commands, options, and sections and keys of recipes;
-/// everything else completes to file names. Needs no other package and starts no program.
+/// A script with which bash completes commands, options, and sections and keys of recipes; for all
+/// other words, it completes file names. It needs no other package and starts no program.
 [[nodiscard]] std::string bash_completion(const std::vector<CommandHelp>& commands);
 
 /// The same for zsh: a file `_precast` in a folder of $fpath, or to source after compinit.

@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
-"""precast's loader beside FFCV, torchvision, WebDataset and DALI (CPU), on the same images.
+"""Compares precast's loader with FFCV, torchvision, WebDataset and DALI (CPU) on the same images.
 
     bench_loader.py PHOTOS.tar [--table comparison|seeds|composer] [--only TEXT] [--rounds 5] [--json OUT.json]
     bench_loader.py PHOTOS.tar --kinds jpg raw --formats u8 f16 --sides 176 224 --workers 1 2 --peers ffcv dali
 
-PHOTOS.tar: class folders or CLASS_NAME.JPEG files. precast writes .beton files of it: jpg (quality 90, longer
-side at most 512 px), raw (256 px), mix (512 px, half of them raw), raw512. FFCV reads these very files; the
-others read the JPEGs of the first, taken out byte for byte (files, or tar shards). All do a random resized crop
-and a flip in random order and give uint8 (u8) or normalised float16 (f16). A row is a setting; every list option
-that is given makes rows of its own instead of a table's.
+PHOTOS.tar contains class folders or CLASS_NAME.JPEG files. precast writes .beton files from it: jpg (quality 90,
+longer side at most 512 px), raw (256 px), mix (512 px, half of the images raw), raw512. FFCV reads these files; the
+others read the JPEGs of the first, extracted byte for byte (as files, or as tar shards). All loaders read in random
+order, apply a random resized crop and a flip, and return uint8 (u8) or normalised float16 (f16). A row is a setting;
+if a list option is given, the rows are the combinations of the list options instead of those of a table.
 
-A row's peers are started together, each in a process of its own pinned to as many cores as it has workers (its
-processes, if several, share them), and warm up; then they take turns, in every second round backwards, so that
-a machine's bad minutes hit all of them. A ratio is the median over the rounds of precast's figure divided by the
-peer's of the same round. CPU seconds are those of a process and all its children. Page cache hot.
+The peers of a row are started together, each in a separate process pinned to as many cores as it has workers (the
+processes of a peer share its cores), and warm up. Then they run in turn, in reverse order in every second round, so
+that other load on the machine affects all of them. A ratio is the median over the rounds of precast's figure divided
+by the peer's figure in the same round. CPU seconds are those of a process and all its children. The files are in the
+page cache.
 
 --table seeds has the rows of `precast bench loader --table seeds`, which measures precast alone and needs no Python.
 
-Slow disk (in --table seeds): all peers read through a control group that limits bytes per second, after the
-page cache has forgotten the files; needs root, else it is skipped and says why.
+In the rows with a slow disk (--table seeds), all peers read through a control group that limits bytes per second,
+after the files were dropped from the page cache. This needs root; otherwise the rows are skipped with the reason.
 """
 import argparse
 import contextlib
@@ -41,7 +42,7 @@ FIGURES = ("per_second", "per_cpu_second")
 
 
 class PeerFailed(Exception):
-    """A peer that cannot do a row: told, and the others go on."""
+    """Raised if a peer cannot run a row; it is reported, and the other peers continue."""
 
 
 def call(*command, before=None):
@@ -57,7 +58,7 @@ def pinned(row):
 
 
 class PythonPeer:
-    """The processes of one peer for one row; they wait until they are asked."""
+    """The processes of one peer for one row; they wait for requests to measure."""
 
     def __init__(self, peer, row, source, seconds, limit):
         spec = {"source": str(source), "workers": row.workers, "side": row.side, "batch": row.batch,
@@ -82,7 +83,7 @@ class PythonPeer:
             line = process.stdout.readline()
             if not line:
                 self.messages.seek(0)
-                raise PeerFailed(f"it ended with exit code {process.wait()}: {self.messages.read()[-500:]}")
+                raise PeerFailed(f"it exited with code {process.wait()}: {self.messages.read()[-500:]}")
             answer = json.loads(line)
             if "error" in answer:
                 raise PeerFailed(answer["error"])
@@ -111,13 +112,13 @@ class PythonPeer:
 
 
 def machine_of(answer):
-    """What precast says of the CPU; the cores are those of this process, not of the pinned ones."""
+    """The CPU as precast describes it, with the cores of this process, not of the pinned processes."""
     return {"processor": answer["processor"], "cores": len(os.sched_getaffinity(0)), "simd": answer["simd"],
             "caches_kib": answer["caches_kib"]}
 
 
 class Precast:
-    """A process a measurement: it starts in milliseconds, and warms up by itself."""
+    """Starts a process for each measurement, since it starts in milliseconds; it warms up by itself."""
 
     machine = {}  # what it says of the CPU
 
@@ -139,7 +140,7 @@ class Precast:
 
 
 def combined(runs):
-    """The figures of processes that ran at once: rates, CPU seconds and memory are sums."""
+    """The figures of processes that ran at the same time: rates, CPU seconds and memory are sums."""
     images, cpu = sum(r["images"] for r in runs), sum(r["cpu_seconds"] for r in runs)
     return {"images": images, "seconds": max(r["seconds"] for r in runs), "cpu_seconds": cpu,
             "per_second": sum(r["images"] / r["seconds"] for r in runs), "per_cpu_second": images / cpu,
@@ -147,7 +148,7 @@ def combined(runs):
 
 
 def measure_row(row, files, args, limit):
-    """{peer: [measurement of each round]} and {peer: why it cannot}."""
+    """{peer: [measurement of each round]} and {peer: why it cannot run the row}."""
     ready, failed, runs = {}, {}, {}
     copies = KINDS[row.kind][2] if row.slow_disk else 1
     with contextlib.ExitStack() as stack:
@@ -181,7 +182,7 @@ def measure_row(row, files, args, limit):
 
 
 def summarise(row, runs, failed):
-    """A line a peer: medians, least and most, ratios to precast's of the same round."""
+    """One line per peer: medians, least and most, ratios to precast's figures in the same round."""
     setting = {"file": row.kind, "side": row.side, "format": row.format, "processes": row.processes,
                "workers": row.workers, "batch": row.batch, "slow_disk": row.slow_disk}
     lines = []
@@ -252,7 +253,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=pathlib.Path, metavar="PHOTOS.tar")
     parser.add_argument("--table", choices=[*TABLES, "seeds"], default="comparison", help="default: %(default)s")
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name (see --dry-run) holds this")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name (see --dry-run) contains TEXT")
     parser.add_argument("--kinds", nargs="+", choices=KINDS)
     parser.add_argument("--sides", nargs="+", type=int, metavar="PX")
     parser.add_argument("--formats", nargs="+", choices=["u8", "f16"])
@@ -261,11 +262,11 @@ def parse_arguments():
     parser.add_argument("--batches", nargs="+", type=int)
     parser.add_argument("--peers", nargs="+", choices=PYTHON_PEERS)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="of a measurement, about; default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=3, help="length of a measurement; default: about %(default)s")
     parser.add_argument("--read_limit", type=float, default=40, metavar="MB/S",
-                        help="of the slow disk; default: %(default)s")
+                        help="read limit of the slow disk; default: %(default)s")
     parser.add_argument("--scratch", type=pathlib.Path,
-                        help="where files are written: on the disk that is slowed down; default: build/")
+                        help="folder for the files, on the disk that is slowed down; default: build/")
     parser.add_argument("--dry-run", action="store_true", help="print the rows' names")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One epoch of training from a slow disk: precast beside plain Python torch fed by FFCV or torchvision.
+"""Compares one epoch of training from a slow disk: precast, and plain Python torch that loads with FFCV or torchvision.
 
     bench_slow_epoch.py PHOTOS.tar [--read_limit 6] [--rounds 3] [--peers ffcv ffcv_quasi torchvision] [--json OUT.json]
 
-All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision the JPEGs of it as
-files. All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs
-root), and begin an epoch when the page cache has forgotten the files. The Python peers are warm then: they have
-compiled, started their workers and trained an epoch from memory; precast starts its process and ends it, of which
-its own seconds of training count. The least an epoch can take is the longer of two times: what is read / limit, and the
+All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision reads its JPEGs as files.
+All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs root),
+and begin an epoch after the files were dropped from the page cache. Before that, the Python peers warm up: they
+compile, start their workers and train an epoch from memory. precast runs a new process for each epoch, of which
+only the seconds of training count. An epoch takes at least the longer of two times: the bytes read / limit, and the
 epoch from memory; the table has both.
 """
 import argparse
@@ -30,7 +30,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent / "torch_twin"))
 
 
 class TrainingPeer:
-    """In a separate process: the twin's model, and batches of a loader of peer_loaders.py."""
+    """A separate process that trains the twin's model on batches from a loader of peer_loaders.py."""
 
     def __init__(self, spec):
         import torch
@@ -97,7 +97,7 @@ class Bench:
     def answer(self, peer, process):
         line = process.stdout.readline()
         if not line:
-            raise PeerFailed(f"{peer} ended with exit code {process.wait()}")
+            raise PeerFailed(f"{peer} exited with code {process.wait()}")
         return json.loads(line)
 
     def cold(self, peer):
@@ -167,19 +167,19 @@ def main():
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=pathlib.Path)
-    parser.add_argument("--read_limit", type=float, default=6, help="MB a second")
+    parser.add_argument("--read_limit", type=float, default=6, help="read limit of the disk, MB/s")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", nargs="+", default=["ffcv", "ffcv_quasi", "torchvision"],
                         choices=["ffcv", "ffcv_quasi", "torchvision"])
-    parser.add_argument("--copies", type=int, default=2, help="of each photo")
+    parser.add_argument("--copies", type=int, default=2, help="copies of each photo")
     parser.add_argument("--arch", default="resnet18")
-    parser.add_argument("--side", type=int, default=64, help="px")
+    parser.add_argument("--side", type=int, default=64, help="side of the images, px")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--threads", type=int, default=2, help="cores, loader workers and threads of torch")
-    parser.add_argument("--scratch", type=pathlib.Path, help="a folder on the disk to read from; a temporary one")
+    parser.add_argument("--scratch", type=pathlib.Path, help="folder on the disk to read from; default: TMPDIR")
     parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")
-    parser.add_argument("--options", nargs="*", default=[], help="more keys for precast train")
+    parser.add_argument("--options", nargs="*", default=[], help="additional keys for precast train")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.scratch) as scratch:
         bench = Bench(args, pathlib.Path(scratch))

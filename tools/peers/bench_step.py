@@ -3,14 +3,14 @@
 
     bench_step.py [--pairs 7] [--json OUT.json] [--sizes 32:64 64:64 128:32] [-- options for both]
 
-Each measurement is a process of its own: `precast bench step --data device` and torch_twin/twin_step.py,
-with the same model, batch, image size, layout, precision, threads and cores (taskset). They take turns,
-and every second pair begins with the other one, so that a machine's bad minutes hit both; the ratio is
-the median over the pairs of precast's figure divided by Python's of the same pair. While the machine's
-load is above --most_load the next pair waits, for at most five minutes. Losses of the last step are
-compared: with --threads 1 and without --blurpool they are equal bit by bit.
+Each measurement is a separate process of `precast bench step --data device` or torch_twin/twin_step.py,
+with the same model, batch, image size, layout, precision, threads and cores (taskset). The two run in
+pairs, and every second pair begins with the other program, so that other load on the machine affects
+both. The ratio is the median over the pairs of precast's figure divided by Python's. While the machine's
+load is above --most_load, the next pair waits, for at most five minutes. The losses of the last step are
+compared: with --threads 1 and without --blurpool they are bitwise identical.
 
-Everything behind -- goes to both programs, as in: bench_step.py -- --blurpool --layout nchw
+All arguments after -- are passed to both programs, as in: bench_step.py -- --blurpool --layout nchw
 """
 import argparse
 import json
@@ -105,10 +105,10 @@ def main():
     parser.add_argument("--sizes", nargs="+", default=["32:64", "64:64", "128:32"], metavar="PX:BATCH")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, default=4, help="a window")
+    parser.add_argument("--steps", type=int, default=4, help="steps per window")
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--windows", type=int, default=5)
-    parser.add_argument("--most_load", type=float, default=float("inf"), help="wait while the machine has more to do")
+    parser.add_argument("--most_load", type=float, default=float("inf"), help="wait while the machine's load is higher")
     for whose in ("", "precast_", "python_"):
         parser.add_argument(f"--{whose}env", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")

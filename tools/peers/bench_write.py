@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""`precast write` beside FFCV's DatasetWriter: the same photos, mode and workers.
+"""Compares `precast write` with FFCV's DatasetWriter on the same photos, with the same mode and workers.
 
     bench_write.py PHOTOS.tar [--repeat 3] [--rounds 5] [--workers 1 2] [--rows jpg512 raw256 ...] [--json OUT.json]
 
-PHOTOS.tar: class folders or CLASS_NAME.JPEG files; each photo is laid --repeat times into class folders. precast reads
-these, and FFCV a torchvision ImageFolder on them, as its documentation shows (Pillow decodes). Each writer runs in a
-process pinned to as many cores as it has workers. They take turns, in every second round backwards; a ratio is the
-median over the rounds of precast's images a CPU-second divided by FFCV's of the same round. CPU seconds are those of
-the process and all its children; FFCV's without its imports. `passthrough` keeps the bytes of JPEGs of at most 512 px
-(FFCV has no such thing and encodes them anew). The share of precast's time inside libjpeg is what `perf record`
-samples; without perf it is left out.
+PHOTOS.tar contains class folders or CLASS_NAME.JPEG files; each photo is copied --repeat times into class folders.
+precast reads these folders, and FFCV reads them as a torchvision ImageFolder, as in its documentation (Pillow decodes).
+Each writer runs in a process pinned to as many cores as it has workers. The writers alternate, in reverse order in
+every second round; a ratio is the median over the rounds of precast's images per CPU-second divided by FFCV's in the
+same round. CPU seconds are those of the process and all its children; FFCV's imports are not counted. `passthrough`
+keeps the bytes of JPEGs of at most 512 px (FFCV cannot keep them and encodes them again). The share of precast's time
+in libjpeg is measured by `perf record`; without perf it is left out.
 
 Runs in .venv-peers (tools/peers/setup).
 """
@@ -35,7 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One setting: options of precast write and the same of FFCV's RGBImageField."""
+    """One setting: options of `precast write` and the corresponding ones of FFCV's RGBImageField."""
     precast: tuple
     ffcv: dict
     folder: str = "photos"
@@ -61,7 +61,7 @@ def class_and_name(member):
 
 
 def make_folders(tar_path, folder, repeat):
-    """photos/CLASS/NAME.JPEG, and small/ with the JPEGs that need no change: of at most 512 px."""
+    """Makes photos/CLASS/NAME.JPEG, and small/ with the JPEGs of at most 512 px, which need no resize."""
     from PIL import Image
 
     with tarfile.open(tar_path) as tar:
@@ -98,19 +98,19 @@ def write_by_precast(program, source, out, row, workers, options=()):
         process.returncode = os.waitstatus_to_exitcode(status)
         answer.seek(0), messages.seek(0)
         if status != 0:
-            sys.exit(f"bench_write: precast write ended with {process.returncode}: {messages.read().decode()[-500:]}")
+            sys.exit(f"bench_write: precast write exited with {process.returncode}: {messages.read().decode()[-500:]}")
         summary = json.loads(answer.read())
     return {"images": summary["samples"], "seconds": seconds, "cpu_seconds": usage.ru_utime + usage.ru_stime,
             "peak_bytes": usage.ru_maxrss * 1024, "counts": summary["counts"]}
 
 
 def write_by_ffcv(source, out, row, workers):
-    """The same, in a separate process, so that its memory is measured alone."""
+    """The same for FFCV, in a separate process, so that its memory is measured alone."""
     command = [*pinned(workers), sys.executable, __file__, "--ffcv", str(source), str(out), json.dumps(row.ffcv),
                str(workers)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"bench_write: FFCV ended with {done.returncode}: {done.stderr[-1000:]}")
+        sys.exit(f"bench_write: FFCV exited with {done.returncode}: {done.stderr[-1000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -120,7 +120,7 @@ def cpu_seconds():
 
 
 def run_ffcv(source, out, options, workers):
-    """What the process of write_by_ffcv does."""
+    """The code of the process that write_by_ffcv() starts."""
     from ffcv.fields import IntField, RGBImageField
     from ffcv.writer import DatasetWriter
     from torchvision.datasets import ImageFolder
@@ -138,7 +138,7 @@ def run_ffcv(source, out, options, workers):
 
 
 def libjpeg_share(program, source, out, row, scratch):
-    """Of precast's samples with perf, the share in libjpeg; None without perf."""
+    """The share of perf's samples of precast that are in libjpeg; None without perf."""
     if not shutil.which("perf"):
         return None
     data = scratch / "perf.data"

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Does the real FFCV read what precast writes, and precast what FFCV writes?
+"""Checks that the real FFCV reads files of precast, and that precast reads files of FFCV.
 
     ffcv_read.py FILE.beton [--expect EXPECTED]    FFCV reads a file of precast
     ffcv_read.py --golden [FOLDER]                 precast reads files of FFCV; FOLDER: else $PRECAST_FFCV_GOLDENS
 
-First form: labels and sizes must be equal, pixels stored raw equal, FFCV's centre crops within one
-level of `precast preview`'s at every pixel. EXPECTED is what the file was written from: an IDX images
-file (its labels lie beside it), a tar of class folders or of CLASS_NAME.JPEG files, or a .beton that
+First form: labels, sizes and pixels stored raw must be equal, and FFCV's centre crops must be within one
+level of those of `precast preview` at every pixel. EXPECTED is the source of the file: an IDX images file
+(with its labels in the same folder), a tar of class folders or of CLASS_NAME.JPEG files, or a .beton that
 FFCV wrote from the same images (pixels stored raw are then compared too).
 
-Second form: FOLDER holds NAME.beton.gz, NAME.json, NAME.npz: a file, what was written into it and what
-FFCV's decoders made of its images. Every value is read by precast: numbers, and of the others the place where
-precast finds them. Needs numpy only; the first form needs tools/peers/setup. The exit code is 77 where no folder is
-named.
+Second form: FOLDER contains NAME.beton.gz, NAME.json and NAME.npz: a file, the values that were written into it, and
+the images as decoded by FFCV. precast reads every value: numbers directly, others by the position that precast reports
+for them. This form needs only numpy; the first form needs tools/peers/setup. The exit code is 77 if no folder is given.
 
-Prints a table; exit code 1 when a line of it is wrong.
+Prints a table; exit code 1 if a line of it is wrong.
 """
 import argparse
 import gzip
@@ -41,7 +40,7 @@ LEVELS = 1  # how far a resized pixel may be from FFCV's
 
 
 class Table:
-    """Lines of what was compared; `failed` when one of them is wrong."""
+    """One line for each comparison; `failed` is set if one of them is wrong."""
 
     def __init__(self):
         self.failed = False
@@ -60,7 +59,7 @@ class Table:
                   "equal" if not wrong.size else f"{wrong.size} differ, the first at {wrong[0]}")
 
     def near(self, file, what, got, expected, levels=LEVELS):
-        """One array of pixels or two lists of such arrays; the count is of bytes."""
+        """Compares two arrays of pixels, or two lists of such arrays; counts bytes."""
         pairs = list(zip(got, expected, strict=True))
         if any(g.shape != e.shape for g, e in pairs):
             self.line(file, what, len(pairs), False, "sizes differ")
@@ -72,7 +71,7 @@ class Table:
 
 
 class Precast:
-    """What precast reports about a file."""
+    """A file as reported by precast."""
 
     def __init__(self, program, file):
         self.program, self.file = program, file
@@ -109,7 +108,7 @@ class Precast:
 
 
 class Ffcv:
-    """What FFCV reports about a file."""
+    """A file as reported by FFCV."""
 
     def __init__(self, file):
         from ffcv.fields.rgb_image import IMAGE_MODES
@@ -126,7 +125,7 @@ class Ffcv:
         self.pointers = image["data_ptr"]
 
     def load(self, decoder):
-        """Labels and images [n, H, W, 3] as its Loader delivers them."""
+        """Labels and images [n, H, W, 3] from FFCV's Loader."""
         from ffcv.fields.basics import IntDecoder
         from ffcv.loader import Loader, OrderOption
 
@@ -139,7 +138,7 @@ class Ffcv:
         return np.concatenate(labels), np.concatenate(images)
 
     def stored_pixels(self):
-        """The images stored raw, at the places that FFCV's Reader reports: {sample: [H, W, 3]}."""
+        """The images stored raw, at the positions that FFCV's Reader reports: {sample: [H, W, 3]}."""
         data = np.memmap(self.file, np.uint8, "r")
         found = {}
         for sample in np.flatnonzero(self.raw):
@@ -157,7 +156,7 @@ def read_idx(path):
 
 
 def tar_labels(path):
-    """Classes and files in the order of their names, as torchvision's ImageFolder has them."""
+    """The labels of a tar: classes and files in the order of their names, as in torchvision's ImageFolder."""
     with tarfile.open(path) as tar:
         names = sorted(m.name for m in tar if m.isfile())
     if all("/" in name for name in names):
@@ -237,8 +236,8 @@ def check_golden(folder, program, table):
 
 
 def golden_column(field, facts, arrays):
-    """What was written as that field: a list of numbers, of arrays, or of bytes; None for images; or the CRC-32 of each
-    sample's bytes."""
+    """The values written to that field: a list of numbers, of arrays or of bytes, or the CRC-32 of each sample's bytes;
+    None for images."""
     name = field["name"]
     if field["type_id"] == 5:
         texts = facts.get("expected_json_text") or list(map(json.dumps, facts["expected_json"]))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes images with the real FFCV, to compare precast's file of the same source with.
+"""Writes images with the real FFCV, for a comparison with precast's file from the same source.
 
     ffcv_write.py SOURCE.tar OUT.beton --max_resolution 256 [--mode raw]
 
-SOURCE.tar holds CLASS_NAME.JPEG files or class folders; order and labels are those of `precast write`.
-Decoding is Pillow's, the writing FFCV's DatasetWriter with an RGBImageField and an IntField.
+SOURCE.tar contains CLASS_NAME.JPEG files or class folders; order and labels are those of `precast write`.
+Pillow decodes the images, and FFCV's DatasetWriter writes them with an RGBImageField and an IntField.
 """
 import argparse
 import io
@@ -16,7 +16,7 @@ from PIL import Image
 
 
 class Images:
-    """Pairs (image, label) in the order of the names, as torchvision's ImageFolder has them."""
+    """Pairs (image, label) in the order of the names, as in torchvision's ImageFolder."""
 
     def __init__(self, path):
         with tarfile.open(path) as tar:

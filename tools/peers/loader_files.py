@@ -1,5 +1,5 @@
-"""The same photos for every peer: .beton files by `precast write`, and the very JPEGs of one of them, taken
-out byte for byte, as files and in tar shards."""
+"""Makes the same photos available to every peer: as .beton files of `precast write`, and the JPEGs of one of them,
+extracted byte for byte, as files and in tar shards."""
 import io
 import json
 import pathlib
@@ -16,7 +16,7 @@ def call_write(call, precast, photos, file, mode, side, quality=90):
 
 
 class Files:
-    """Makes each source when it is first asked for. @param call runs a program and returns its output."""
+    """Makes each source when it is first requested. @param call runs a program and returns its output."""
 
     def __init__(self, call, precast, photos, scratch):
         self.call, self.precast, self.photos, self.scratch = call, precast, photos, scratch
@@ -36,7 +36,7 @@ class Files:
         return file
 
     def many_photos(self, copies):
-        """The tar with each photo that often."""
+        """The tar with the given number of copies of each photo."""
         many = self.scratch / f"photos_{copies}.tar"
         if copies == 1:
             return self.photos
@@ -51,7 +51,7 @@ class Files:
         return many
 
     def jpegs(self):
-        """The JPEGs of the .beton file in its order."""
+        """The JPEGs of the .beton file, in the order of the file."""
         file = self.source("precast", "jpg")
         samples = json.loads(self.call(self.precast, "inspect", file, "--json"))["samples"]
         taken = self.scratch / "taken.jpg"

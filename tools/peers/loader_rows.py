@@ -1,4 +1,4 @@
-"""What bench_loader.py compares: rows, each a setting in which precast and its peers take turns."""
+"""The rows of bench_loader.py: each is a setting in which precast and its peers are measured alternately."""
 import dataclasses
 import itertools
 
@@ -33,7 +33,7 @@ class Row:
 
 
 def comparison(cores):
-    """Every peer on JPEGs, FFCV on the other ways of storing too."""
+    """Every peer on JPEGs; FFCV also on the other storage modes."""
     two = min(2, cores)
     rows = [Row("jpg", peers=ALL), Row("jpg", format="f16", peers=("precast", "precast_indexed", "ffcv", "dali")),
             Row("jpg", side=224, peers=("precast", "precast_indexed", "ffcv")), Row("jpg", workers=two, peers=ALL),
@@ -43,8 +43,8 @@ def comparison(cores):
 
 
 def seeds(plan):
-    """FFCV's published data-loading table and rows of its kind, as `precast bench loader --table seeds` has them.
-    Its variants of precast in one setting are one row here, with the peers that can read its file.
+    """FFCV's published data-loading table and similar rows, as in `precast bench loader --table seeds`. Several
+    variants of precast in one setting are one row here, with the peers that can read its file.
     @param plan: what that command prints with --dry-run --json"""
     rows = {}
     for row in plan["rows"]:
@@ -61,8 +61,8 @@ def seeds(plan):
 
 
 def composer(cores):
-    """Composer's bench of loaders without a model: a process for each GPU (here two), over batch sizes,
-    with as many workers as cores, and with more."""
+    """Composer's benchmark of loaders without a model: one process per GPU (here two), several batch sizes, as many
+    workers as cores, and more workers than cores."""
     processes = min(2, cores)
     each = max(1, cores // processes)
     return [Row("jpg", 224, workers=workers, processes=processes, batch=batch, peers=("precast", "ffcv", "torchvision"))
@@ -74,7 +74,7 @@ TABLES = {"comparison": comparison, "composer": composer}
 
 
 def product(kinds, sides, formats, workers, processes, batches, peers):
-    """A row for each combination, with the peers that can read its kind."""
+    """A row for each combination, with the peers that can read its kind of file."""
     rows = []
     for kind, side, format, worker, process, batch in itertools.product(
             kinds, sides, formats, workers, processes, batches):

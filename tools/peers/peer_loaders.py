@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One loader of another system, kept ready in a separate process and measured on demand.
+"""Runs one loader of another system in a separate process, and measures it on request.
 
     peer_loaders.py PEER '{"source": ..., "workers": 1, "side": 176, "batch": 256, "format": "u8", "seconds": 3,
                            "slow_disk": false}'
 
-bench_loader.py starts it and talks with it in lines of JSON: it says {"ready": true} when its loader has
-warmed up (compiled, started its workers, filled its queues), and answers each line it gets with a
-measurement. A class a peer, used as the peer's own documentation shows for training on a CPU: random
-resized crop, flip, and uint8 or normalised float16.
+bench_loader.py starts this process and exchanges lines of JSON with it: the process writes {"ready": true} when
+its loader has warmed up (compiled, started its workers, filled its queues), and answers each line that it reads
+with a measurement. There is one class per peer, which uses the peer as its documentation shows for training on a
+CPU: random resized crop, flip, and uint8 or normalised float16.
 """
 import collections
 import contextlib
@@ -30,7 +30,7 @@ def family():
 
 
 def cpu_seconds():
-    """Of this process and its living children (user and system)."""
+    """CPU seconds (user and system) of this process and its living children."""
     mine = os.times()
     total = mine.user + mine.system
     for child in family()[1:]:
@@ -40,7 +40,7 @@ def cpu_seconds():
 
 
 def memory():
-    """Bytes of this process and its living children: most resident, shared pages divided (PSS), in no file."""
+    """Memory of this process and its living children in bytes: peak resident, proportional (PSS), anonymous."""
     def kilobytes(file, name):
         return sum(int(line.split()[1]) for p in family()
                    for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()
@@ -62,8 +62,8 @@ def torch_transform(side, format):
 
 
 class Peer:
-    """samples: of the dataset; set_length(passes): what batches() runs over; batches(): yields how many
-    images each batch has; ahead: batches that may be loaded before they are asked for."""
+    """samples: number of samples of the dataset; set_length(passes): sets how many passes batches() makes; batches():
+    yields the number of images of each batch; ahead: number of batches that may be loaded before they are requested."""
 
     ahead = 0
 
@@ -72,7 +72,7 @@ class Peer:
 
 
 class Ffcv(Peer):
-    """Order RANDOM from the page cache (os_cache), its default for training."""
+    """FFCV with order RANDOM from the page cache (os_cache), its default for training."""
 
     order, os_cache = "RANDOM", True
     # Three ahead; it allocates five new ones in each pass, and touches them for the first time.
@@ -111,7 +111,7 @@ class Ffcv(Peer):
 
 
 class FfcvQuasi(Ffcv):
-    """Its way for files larger than memory: its own cache, order QUASI_RANDOM."""
+    """FFCV as recommended for files larger than memory: its own cache, order QUASI_RANDOM."""
 
     order, os_cache = "QUASI_RANDOM", False
 
@@ -120,7 +120,7 @@ class FfcvQuasi(Ffcv):
 
 
 class JpegFiles:
-    """A dataset of torch: the files of a folder, again and again."""
+    """A dataset for torch: the files of a folder, repeated."""
 
     def __init__(self, folder, transform):
         self.files = sorted(map(str, pathlib.Path(folder).glob("*.jpg")))
@@ -138,7 +138,7 @@ class JpegFiles:
 
 
 class Torchvision(Peer):
-    """DataLoader on files; with one worker in the process itself, its fastest way."""
+    """DataLoader on files; with one worker it runs in the main process, its fastest configuration."""
 
     def __init__(self, spec):
         import torch
@@ -159,7 +159,7 @@ class Torchvision(Peer):
 
 
 class Webdataset(Peer):
-    """Tar shards, decoded by Pillow, batched in the workers; one worker: in the process itself."""
+    """Tar shards, decoded by Pillow, batched in the workers; with one worker it runs in the main process."""
 
     def __init__(self, spec):
         import torch
@@ -185,9 +185,8 @@ class Webdataset(Peer):
 
 
 class Dali(Peer):
-    """Its CPU operators: decoding of only the crop, its standard (antialiased) resize. Batches are left
-    where DALI puts them: passing them to torch would cost another copy. Its queues stay full between
-    measurements."""
+    """DALI's CPU operators: they decode only the crop and use the standard (antialiased) resize. Batches stay in DALI's
+    memory: passing them to torch would cost another copy. DALI's queues stay full between measurements."""
 
     ahead = 4
 
@@ -225,9 +224,9 @@ PEERS = {"ffcv": Ffcv, "ffcv_quasi": FfcvQuasi, "torchvision": Torchvision, "web
 
 
 def measure(peer, whole=False):
-    """Images, seconds and CPU seconds. Not `whole`: between two moments in the middle, so that what was
-    loaded before the first does not count as free, and what is ready after the last is not lost; training runs
-    for thousands of batches between its start and its end."""
+    """Images, seconds and CPU seconds. Unless `whole`, they are measured between two moments in the middle of a pass,
+    so that batches loaded before the start do not count as free, and batches ready after the end are not lost.
+    Training runs for thousands of batches, so its start and end do not matter."""
     batches = peer.batches()
     skipped = sum(itertools.islice(batches, 0 if whole else peer.ahead))
     images, recent, last = 0, collections.deque(), (0, 0.0, 0.0)
@@ -244,7 +243,7 @@ def measure(peer, whole=False):
 
 
 def prepared(name, spec):
-    """A loader that has warmed up and whose measurements take about as long as wanted."""
+    """A loader that has warmed up, with a length of passes at which a measurement takes about the requested time."""
     peer = PEERS[name](spec)
     edges = 2 * peer.ahead * spec["batch"]
     if spec["slow_disk"]:

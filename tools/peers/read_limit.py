@@ -1,9 +1,9 @@
-"""A limit on the bytes per second that processes read from a disk, by a control group of Linux (v1: blkio,
-v2: io), and the page cache emptied of given files: a slow disk that is the same for every loader.
+"""Simulates a slow disk that is the same for every loader: limits the bytes per second that processes read from a
+disk with a control group of Linux (v1: blkio, v2: io), and drops given files from the page cache.
 
-Nothing without privileges limits reads of any program alike: a user-space file system or a preloaded
-library would add work of its own to each read, to some loaders more than to others. So where a group may
-not be made, ReadLimit.reason says why, and what needs it is skipped.
+Without root, nothing limits the reads of all programs equally: a user-space file system or a preloaded library would
+add work to each read, and more of it for some loaders than for others. If the group cannot be made, ReadLimit.reason
+says why, and the measurements that need it are skipped.
 """
 import contextlib
 import ctypes
@@ -14,7 +14,7 @@ import time
 
 
 def disk_below(path, sys_root=pathlib.Path("/sys")):
-    """The whole disk ("254:0") that holds a path, or None for file systems in memory or of several disks."""
+    """The disk ("254:0", no partition) that contains a path, or None for file systems in memory or on several disks."""
     number = os.stat(path).st_dev
     name = f"{os.major(number)}:{os.minor(number)}"
     device = (sys_root / "dev/block" / name).resolve()
@@ -36,7 +36,7 @@ def mounted_groups(mounts):
 
 
 def counted_bytes(counters, disk):
-    """What was read of a disk: "254:0 Read 4096" in v1's counters, "254:0 rbytes=4096 wbytes=..." in v2's."""
+    """The bytes read from a disk: "254:0 Read 4096" in v1's counters, "254:0 rbytes=4096 wbytes=..." in v2's."""
     for words in map(str.split, counters.splitlines()):
         if words[:2] == [disk, "Read"]:
             return int(words[2])
@@ -48,20 +48,20 @@ def counted_bytes(counters, disk):
 
 
 class ReadLimit:
-    """A group that reads at most `bytes_per_second` of the disk below `path`. `reason`: None, or why there
-    is none. Use as a context: the group goes at the end."""
+    """A group that reads at most `bytes_per_second` from the disk that contains `path`. `reason`: None, or why there
+    is no group. Use as a context manager: the group is removed at the end."""
 
     def __init__(self, path, bytes_per_second):
         self.group, self.reason, self.disk = None, None, disk_below(path)
         disk = self.disk
         if disk is None:
-            self.reason = f"{path} lies on no block device of its own (memory, overlay, network or several disks)"
+            self.reason = f"{path} is not on a block device of its own (memory, overlay, network or several disks)"
             return
         reasons = []
         for version, folder in mounted_groups(pathlib.Path("/proc/mounts").read_text()):
             try:
                 if version == 2 and "io" not in (folder / "cgroup.subtree_control").read_text().split():
-                    raise OSError("the controller io is not handed down "
+                    raise OSError("the controller io is not delegated "
                                   f"(as root: echo +io > {folder}/cgroup.subtree_control)")
                 self.make(folder / f"precast_peers_{os.getpid()}", version, disk, bytes_per_second)
                 return
@@ -82,11 +82,11 @@ class ReadLimit:
         self.group = group
 
     def enter(self):
-        """Puts the calling process into the group: for subprocess's preexec_fn."""
+        """Adds the calling process to the group; for preexec_fn of subprocess."""
         (self.group / "cgroup.procs").write_text(str(os.getpid()))
 
     def bytes_read(self):
-        """The bytes read by all processes of the group since it was made."""
+        """The bytes that all processes of the group have read since it was made."""
         for name in ("blkio.throttle.io_service_bytes", "io.stat"):
             if (self.group / name).exists():
                 return counted_bytes((self.group / name).read_text(), self.disk)
@@ -104,7 +104,7 @@ class ReadLimit:
 
 
 def forget(path):
-    """Empties the page cache of a file or of all files of a folder."""
+    """Drops a file, or all files of a folder, from the page cache."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         descriptor = os.open(file, os.O_RDONLY)
         os.fsync(descriptor)  # pages not yet written would stay
@@ -113,7 +113,7 @@ def forget(path):
 
 
 def cached_share(path):
-    """Which part of a file, or of the files of a folder, is in the page cache: 0 to 1."""
+    """The share of a file, or of the files of a folder, that is in the page cache: 0 to 1."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
     pages = resident = 0

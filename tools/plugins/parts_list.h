@@ -14,7 +14,7 @@ namespace precast::tools {
 struct ListedPart {
   std::string name;
   std::string help;
-  /// One line per option, for people.
+  /// One human-readable line per option.
   std::string option_lines;
   /// Name and default of each option.
   nlohmann::ordered_json options = nlohmann::ordered_json::object();

@@ -24,8 +24,8 @@ constexpr std::string_view kMagic = PRECAST_PLUGIN_MAGIC;
 std::string read_plugin(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) {
     throw ConfigError(
-        fmt::format("plug-in {}: expected a file, got none. Build it first; paths are relative to "
-                    "the recipe's folder, on the command line to the current folder",
+        fmt::format("plug-in {}: expected a file, got none. Build it first. Paths in a recipe are "
+                    "relative to its folder, paths on the command line to the current folder",
                     path.string()));
   }
   const std::vector<std::byte> bytes = read_file(path, kMaxBytes);

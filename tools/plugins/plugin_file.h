@@ -24,7 +24,7 @@ class PluginFile {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The XXH3 hash of its bytes, in hexadecimal.
   [[nodiscard]] const std::string& digest() const { return digest_; }
-  /// @throws DeviceError if it was built for another libtorch than this.
+  /// @throws DeviceError if it was built for a libtorch other than this one.
   void expect_torch(std::string_view version) const;
 
   /// Loads the library, which then stays loaded until the process ends, and lets it fill `parts`: a
@@ -39,7 +39,7 @@ class PluginFile {
 
   std::filesystem::path path_;
   std::string digest_;
-  /// The lines of its text below the first.
+  /// The lines of its text after the first one.
   std::string text_;
   PluginKind kind_;
 };

@@ -14,8 +14,8 @@
 namespace precast::tools {
 
 /// Rethrows an exception from a plug-in's code as an error that begins with `what`, such as
-/// `plug-in a.so: model 'b' could not be made`. Specific exit codes are kept, also that for running
-/// out of memory; all other errors get `otherwise`. Call in an exception handler.
+/// `plug-in a.so: model 'b' could not be made`. Errors with a specific exit code, such as running
+/// out of memory, keep it; all others get the exit code `otherwise`. Call in an exception handler.
 [[noreturn]] void rethrow_from_plugin(const std::string& what, ExitCode otherwise);
 
 /// The part and its plug-in, for messages. @throws ConfigError if its name is taken in `into`.
@@ -58,7 +58,7 @@ void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& f
   }
 }
 
-/// A part of a plug-in before it is made.
+/// A part of a plug-in before its product is made.
 template <typename Guards, typename Product, typename... Inputs>
 class PluginPart final : public Part<Product, Inputs...> {
  public:
@@ -111,7 +111,7 @@ class GuardedPart {
   /// The part and its plug-in, for messages.
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  /// For calls before the start: an exception rejects the recipe.
+  /// For calls before training starts: an exception rejects the recipe.
   template <typename Call>
   auto before(std::string_view member, Call call) const {
     return guard(member, ExitCode::usage, call);

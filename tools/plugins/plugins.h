@@ -18,8 +18,8 @@ namespace precast::tools {
 /// Adds the parts of a data plug-in. @throws as PluginFile, and ConfigError if a name is taken.
 void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 
-/// The plug-ins that a recipe's key `plugins` names; the last override is used. Files are relative
-/// to the folder of the recipe, or, given on the command line, to the current one.
+/// The plug-ins that a recipe's key `plugins` names; the last override is used. Paths in a recipe
+/// are relative to its folder, paths on the command line to the current folder.
 /// @param recipe parsed; null if there is none.
 [[nodiscard]] std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                                                    const std::vector<Override>& overrides,

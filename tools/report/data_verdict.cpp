@@ -33,11 +33,10 @@ std::string advice(const DataFacts& facts, DataLimit limit) {
         return "raise data.cache_mb, store JPEGs in place of raw images, or move the file to a "
                "faster "
                "disk";
-      return "data.in_memory: 2 where memory holds the file; else data.in_memory: 0 with "
-             "data.order: "
-             "quasi_random";
+      return "set data.in_memory: 2 if the file fits in memory, otherwise data.in_memory: 0 with "
+             "data.order: quasi_random";
     case DataLimit::cores:
-      return "lower data.num_workers or OMP_NUM_THREADS, so that threads do not take turns";
+      return "lower data.num_workers or OMP_NUM_THREADS, so that threads do not compete for cores";
     case DataLimit::nothing:
       break;
   }
@@ -94,14 +93,18 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
   const DataLimit limit = find_limit(facts);
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
   std::vector<std::string> lines = {
-      fmt::format("{} computing, {} waiting for data{}; {}: {} decoding, {} waiting for reads, {} "
-                  "blocked, {} ahead of the model",
+      fmt::format("{} computing, {} waiting for data{}",
                   percent(1 - share(facts.wait_seconds, facts.train_seconds)),
                   percent(share(facts.wait_seconds, facts.train_seconds)),
-                  limit == DataLimit::nothing ? "" : ", most for " + name(limit),
-                  format_count(static_cast<std::uint64_t>(facts.workers), "loader thread"),
-                  percent(share(times.processing, all)), percent(share(times.disk, all)),
-                  percent(share(times.blocked, all)), percent(share(times.ahead, all)))};
+                  limit == DataLimit::nothing ? "" : ", most for " + name(limit))};
+  // Another process loads the batches of a run on a ring.
+  if (all > 0) {
+    lines[0] +=
+        fmt::format("; {}: {} decoding, {} waiting for reads, {} blocked, {} ahead of the model",
+                    format_count(static_cast<std::uint64_t>(facts.workers), "loader thread"),
+                    percent(share(times.processing, all)), percent(share(times.disk, all)),
+                    percent(share(times.blocked, all)), percent(share(times.ahead, all)));
+  }
   if (limit != DataLimit::nothing) lines.push_back("to change that: " + advice(facts, limit));
   for (std::string& line : describe_replaced(facts.replaced)) lines.push_back(std::move(line));
   return lines;

@@ -20,7 +20,7 @@ struct DataFacts {
   /// Number of pages that this process had to wait for because they were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
-  /// The value of `workers` if data.num_workers is not set.
+  /// The value that `workers` has if data.num_workers is not set.
   int usable_cores = 0;
   /// data.in_memory.
   std::int64_t in_memory = 1;
@@ -31,16 +31,16 @@ struct DataFacts {
 /// What slowed the data down most.
 enum class DataLimit { nothing, processing, disk, cores };
 
-/// nothing: the model waited for less than 2 % of the time, or the threads were ahead of it for
-/// half of their time or more, or nothing was measured: no single cause can be named.
+/// nothing: no cause can be named, because the model waited for less than 2 % of the time, the
+/// threads were ahead of it for at least half of their time, or nothing was measured.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
 /// One line with the number of replaced samples, and one for each of the first ten; empty if there
 /// are none.
 [[nodiscard]] std::vector<std::string> describe_replaced(std::span<const ReplacedSample> replaced);
 
-/// States what the run waited for and what to change, for people: one or two lines, followed by the
-/// replaced samples.
+/// A human-readable text that states what the run waited for and what to change: one or two lines,
+/// followed by the replaced samples.
 [[nodiscard]] std::vector<std::string> describe_data(const DataFacts& facts);
 
 }  // namespace precast::tools

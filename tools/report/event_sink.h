@@ -15,7 +15,7 @@ inline constexpr const char* kEventFile = "events.out.tfevents.precast";
 /// of step records, at their step: train/{loss, lr, resolution, images_per_second, wait_share}; of
 /// epoch records, at the number of steps taken: epoch/{train_loss, lr, resolution,
 /// images_per_second, wait_share}, val/{loss, top_1, top_5} and val/NAME of each other metric.
-/// Rates and shares are those since the previous record of the same kind. Values that are not
+/// Rates and shares cover the time since the previous record of the same kind. Values that are not
 /// finite are left out.
 class EventSink final : public MetricSink {
  public:

@@ -60,7 +60,7 @@ class HtmlPage {
   /// Charts side by side if the window is wide enough. @param svgs results of the functions of
   /// tools/report/chart.
   void charts(const std::vector<std::string>& svgs);
-  /// Folds the content up to end_details() under this line.
+  /// Starts a section that is folded under this line, up to end_details().
   void begin_details(const std::string& summary);
   void end_details();
 

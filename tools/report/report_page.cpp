@@ -98,8 +98,8 @@ std::string number(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
 }
 
-/// The epoch with the best top-1, or value of another metric that decides; nothing if none was
-/// evaluated.
+/// The epoch with the best top-1, or with the best value of another metric that determines the best
+/// checkpoint; nothing if no epoch was evaluated.
 const RunRow* best_epoch(const RunRecord& run, double RunRow::*value) {
   const RunRow* best = nullptr;
   for (const RunRow& row : run.epochs) {
@@ -140,7 +140,7 @@ void add_notices(HtmlPage& page, const std::vector<RunRecord>& runs) {
     const std::string name = runs.size() > 1 ? run.name + ": " : "";
     if (!run.finished())
       page.notice(
-          fmt::format("{}This run has not finished (it is running, was stopped, or was cut off): "
+          fmt::format("{}This run has not finished (it is running, was stopped, or was killed): "
                       "{} so far.",
                       name, epochs_text(run)));
     for (const std::string& note : run.notes) page.notice(name + note + ".");

@@ -7,7 +7,8 @@
 
 namespace precast::tools {
 
-/// The metric that decides in all of the runs, if it is the same and not the accuracy; else empty.
+/// The metric that determines the best checkpoint, if it is the same in all runs and not the
+/// accuracy; otherwise empty.
 [[nodiscard]] std::string common_metric(const std::vector<RunRecord>& runs);
 
 /// Charts of the runs' figures over epochs and minutes, one colour per run. A chart without data

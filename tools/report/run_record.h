@@ -18,10 +18,11 @@ namespace precast::tools {
 /// steps are totals since the start of the run.
 struct RunRow {
   std::int64_t epoch = 0;
-  /// Epochs trained so far, including the fraction of the current one: its place on a chart's axis.
+  /// Epochs trained so far, including the fraction of the current one. Used as the position on a
+  /// chart's axis.
   double epochs_done = 0;
   double step = NAN;
-  /// The value of RunRecord::metric, if that is none of the other figures.
+  /// The value of RunRecord::metric, if that metric is not one of the other figures.
   double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
@@ -33,7 +34,8 @@ struct RunRow {
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;
-  /// The metric that decides, and its direction, from run.json; top_1 for runs without it.
+  /// The metric that determines the best checkpoint, and its direction, from run.json; top_1 if it
+  /// is not recorded there.
   std::string metric = "top_1";
   bool higher_is_better = true;
   std::vector<RunRow> epochs;
@@ -47,10 +49,10 @@ struct RunRecord {
 
   /// Whether the run has finished, so that there is a summary.
   [[nodiscard]] bool finished() const { return !summary.empty(); }
-  /// Figures from the summary, else from the last lines; NaN if neither has them.
+  /// Figures from the summary, otherwise from the last lines of the log; NaN if neither has them.
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
-  /// Whether the metric that decides is an accuracy: top_1 or top_5.
+  /// Whether the metric that determines the best checkpoint is an accuracy: top_1 or top_5.
   [[nodiscard]] bool classifies() const { return metric == "top_1" || metric == "top_5"; }
   [[nodiscard]] double metric_value() const;
   [[nodiscard]] double val_loss() const;

@@ -1,8 +1,5 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "data/torch/cuda/normalize.h"
-#include "framework/core/cuda_kernel.h"
+#include "framework/core/cuda_values.cuh"
 
 namespace precast::data {
 namespace {
@@ -10,22 +7,6 @@ namespace {
 constexpr int kThreads = 256;
 /// Values that one thread makes: one 32-bit load.
 constexpr int kValues = 4;
-
-__device__ void round_to(float value, float& out) {
-  out = value;
-}
-__device__ void round_to(float value, __half& out) {
-  out = __float2half_rn(value);
-}
-__device__ void round_to(float value, __nv_bfloat16& out) {
-  out = __float2bfloat16_rn(value);
-}
-
-/// What one thread writes, as one 8- or 16-byte store.
-template <typename Out>
-struct alignas(kValues * sizeof(Out)) Quad {
-  Out values[kValues];
-};
 
 /// Thread i makes values 4i to 4i + 3, so that the threads of a warp read and write side by side.
 /// Its first value is of channel 4i mod 3 = i mod 3.
@@ -51,12 +32,12 @@ __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_
     return;
   }
   const uchar4 pixel = *reinterpret_cast<const uchar4*>(in + first);
-  Quad<Out> quad;
+  Pack<Out, kValues> quad;
   round_to((static_cast<float>(pixel.x) - pick(means, 0)) / pick(stds, 0), quad.values[0]);
   round_to((static_cast<float>(pixel.y) - pick(means, 1)) / pick(stds, 1), quad.values[1]);
   round_to((static_cast<float>(pixel.z) - pick(means, 2)) / pick(stds, 2), quad.values[2]);
   round_to((static_cast<float>(pixel.w) - pick(means, 0)) / pick(stds, 0), quad.values[3]);
-  *reinterpret_cast<Quad<Out>*>(out + first) = quad;
+  *reinterpret_cast<Pack<Out, kValues>*>(out + first) = quad;
 }
 
 template <typename Out>

@@ -16,7 +16,7 @@ struct NormalizeConstants {
 enum class PixelType { f32, f16, bf16 };
 
 /// Computes (pixel - mean[c]) / std[c] on the device. The CPU reference is Normalize
-/// (data/image/normalize.h): float32 results are equal bit for bit, other types are that result
+/// (data/image/normalize.h): float32 results are bitwise identical, other types are that result
 /// rounded to nearest even. Images are mirrored earlier, on the host, where the resize does it at
 /// no cost. Asynchronous on `stream`.
 /// @param in  [values] uint8, device memory, aligned to 4 bytes: pixels of three channels in turn,

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 /// Free space kept for the manifest, folders, and data that other processes write meanwhile.
 constexpr std::uint64_t kSpareBytes = 64'000'000;
 
-/// The paths in a folder, in no order. Empty if it is missing. @throws IoError
+/// The paths in a folder, in no particular order. Empty if the folder is missing. @throws IoError
 std::vector<fs::path> list_folder(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code failure;
@@ -99,7 +99,7 @@ void check_space(const fs::path& parent, const std::string& name, std::uint64_t 
                  FileOps& ops) {
   const std::int64_t free_bytes = uninterrupted([&] { return ops.free_bytes(parent.c_str()); });
   if (free_bytes < 0) {
-    throw IoError("cannot ask for the free space of", parent.string(), errno);
+    throw IoError("cannot determine the free space of", parent.string(), errno);
   }
   const std::uint64_t needed = expected_bytes + kSpareBytes;
   if (static_cast<std::uint64_t>(free_bytes) < needed) {
@@ -267,7 +267,7 @@ std::optional<StoredCheckpoint> latest_valid(const fs::path& parent) {
       checkpoint.metric = verify_checkpoint(checkpoint.path).metric;
       return std::move(checkpoint);
     } catch (const Error& error) {
-      log_warning("{}: passed over: {}", checkpoint.path.string(), error.what());
+      log_warning("{}: skipped: {}", checkpoint.path.string(), error.what());
     }
   }
   return std::nullopt;

@@ -15,18 +15,18 @@
 namespace precast {
 
 /// Checkpoints are folders `ckpt-<step>` (10 digits or more) in one parent folder, each with a
-/// manifest. They are written under a temporary name that no two writers share
-/// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and renamed when they are complete; to remove one,
-/// it is first renamed to a temporary name. So a folder with a checkpoint's name is intact,
-/// wherever a process was killed. If the disk loses data that it reported as written, the hashes
-/// show it. Functions are thread-safe.
+/// manifest. A checkpoint is written under a temporary name that no two writers share
+/// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and is renamed when it is complete. Before it is
+/// removed, it is renamed to a temporary name. A folder with the name of a checkpoint is therefore
+/// intact, whenever a process was killed. If the disk loses data that it reported as written, the
+/// hashes detect it. Functions are thread-safe.
 
 /// Writes one checkpoint. Without commit() the destructor removes what was written. Not
 /// thread-safe.
 class PRECAST_API CheckpointWriter {
  public:
-  /// Creates `parent` where it is missing. @param expected_bytes roughly what will be added.
-  /// @throws IoError, also if the disk has less than this and 64 MB more free
+  /// Creates `parent` if it is missing. @param expected_bytes roughly what will be added.
+  /// @throws IoError, including when the disk does not have this and another 64 MB free
   CheckpointWriter(const std::filesystem::path& parent, std::int64_t step,
                    std::uint64_t expected_bytes, FileOps& ops = posix_file_ops());
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -35,7 +35,7 @@ class PRECAST_API CheckpointWriter {
 
   /// Writes a file. Names must be plain (is_manifest_file_name) and unique. @throws IoError
   void add(const std::string& name, std::span<const std::byte> bytes);
-  /// The path for a file that other code writes; add_written() then adds it.
+  /// The path of a file that other code writes; call add_written() afterwards.
   [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   /// Reads the file once for its hash and makes it durable. @throws IoError
   void add_written(const std::string& name);
@@ -75,8 +75,9 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid(
     const std::filesystem::path& parent);
 
-/// Which checkpoints are kept: the `last` newest, and the `best` ones by metric (of equal ones the
-/// newer; those without a metric are never among the best).
+/// Which checkpoints are kept: the `last` newest ones and the `best` ones by metric. If metrics are
+/// equal, the newer checkpoint is the better one; checkpoints without a metric are never among the
+/// best.
 struct Retention {
   std::size_t last = 1;
   std::size_t best = 0;
@@ -90,8 +91,9 @@ PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
                                           FileOps& ops = posix_file_ops());
 
-/// Removes what killed writers have left: that of processes of this host that no longer exist, and
-/// that of any host after a day. What cannot be removed stays. @return the number removed.
+/// Removes the temporary folders of killed writers: those of processes of this host that no longer
+/// exist, and those of any host that are older than a day. Folders that cannot be removed stay.
+/// @return the number removed.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
                                                  FileOps& ops = posix_file_ops());
 

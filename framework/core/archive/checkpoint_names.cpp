@@ -47,7 +47,7 @@ const std::string& host_name() {
   return name;
 }
 
-/// Distinguishes this process from an earlier one with the same number: in containers, numbers
+/// Distinguishes this process from an earlier one with the same process id: in containers, ids
 /// repeat.
 const std::string& process_token() {
   static const std::string token = [] {
@@ -83,7 +83,7 @@ bool is_stale_temporary(const fs::path& path) {
   const fs::file_time_type changed = fs::last_write_time(path, failure);
   if (!failure && fs::file_time_type::clock::now() - changed > kMaxAge) return true;
 
-  // The host's name may have dots; what follows it has none.
+  // The host's name may contain dots; the parts after it do not.
   const std::string_view writer = std::string_view(name).substr(mark + kTemporary.size());
   const std::size_t token_dot = writer.rfind('.');
   if (token_dot == std::string_view::npos || token_dot == 0) return false;

@@ -9,10 +9,10 @@ namespace precast {
 
 /// `ckpt-0000000042`
 [[nodiscard]] std::string checkpoint_name(std::int64_t step);
-/// The step of such a name; none for any other.
+/// The step in the name of a checkpoint; none for any other name.
 [[nodiscard]] std::optional<std::int64_t> checkpoint_step(const std::string& name);
 
-/// A name in the folder of `checkpoint` that no other call, process or host generates:
+/// A temporary name in the folder of `checkpoint` that no other call, process or host generates:
 /// `ckpt-0000000042.tmp.<host>.<process>.<token>`.
 [[nodiscard]] std::filesystem::path temporary_path(const std::filesystem::path& checkpoint);
 /// True if the folder has such a name and its creator is gone: a process of this host that no

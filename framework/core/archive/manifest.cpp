@@ -33,7 +33,7 @@ constexpr std::size_t kMaxDepth = 3;
 constexpr std::size_t kMaxValues = 4 * kMaxManifestFiles + 16;
 constexpr std::size_t kReadBytes = 1U << 20U;
 
-/// One value of the document; the texts in messages are made from `text`.
+/// One value of the document. Messages show it as `text`.
 struct Value {
   enum class Kind { integer, real, text, list, map, other };
   Kind kind;
@@ -42,9 +42,10 @@ struct Value {
   double real = 0;
 };
 
-/// Takes JSON as a stream of events and keeps each value under its path, such as `files[2].size`.
-/// Deeper nesting or more values than a manifest has stop the parse, so a malicious text takes no
-/// more memory than a valid one. Repeated keys are two values at one path, and are rejected.
+/// Receives JSON as a stream of events and keeps each value under its path, such as
+/// `files[2].size`. Parsing stops if there is deeper nesting or there are more values than in a
+/// manifest, so that a malicious text needs no more memory than a valid one. Repeated keys are two
+/// values with one path, and are rejected.
 class FlatJson {
  public:
   std::map<std::string, Value> values;
@@ -293,7 +294,7 @@ ManifestFile describe_file(const std::string& name, std::span<const std::byte> b
 
 ManifestFile describe_file(const std::filesystem::path& folder, const std::string& name) {
   const std::string path = (folder / name).string();
-  // Reads instead of mapping, so that a disk's error is an IoError and not a signal.
+  // Reads the file instead of mapping it, so that a disk error is an IoError and not a signal.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw IoError("cannot open", path, errno);
   const std::unique_ptr<const int, void (*)(const int*)> closer(

@@ -14,8 +14,8 @@
 namespace precast {
 
 /// The list of a checkpoint's files, which detects a truncated, changed or missing file. It is
-/// stored next to them as `manifest.json` and is written last: if it exists, so do all files of the
-/// list.
+/// stored next to them as `manifest.json` and is written last: if it exists, all files of the list
+/// exist.
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::uint64_t kMaxManifestBytes = 1'000'000;
@@ -41,8 +41,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// True for letters, digits, `.`, `_` and `-`, at most 200 of them, the first of which is not a
-/// dot; not for `manifest.json` itself. No such name leaves its folder.
+/// True for at most 200 letters, digits, `.`, `_` and `-`, the first of which is not a dot, except
+/// for `manifest.json` itself. Such a name cannot refer to a file outside its folder.
 [[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
 
 /// As JSON, with a digest of itself. @throws std::logic_error for names, numbers or counts that
@@ -50,9 +50,9 @@ struct Manifest {
 [[nodiscard]] PRECAST_API std::string manifest_text(const Manifest& manifest);
 
 /// Strict: one format version, no unknown or repeated key, plain and unique file names, at most
-/// kMaxManifestBytes and kMaxManifestFiles, and the digest must match. So a changed byte either is
-/// an error or changes no value. Deep nesting costs no memory. @param source names the file in
-/// messages.
+/// kMaxManifestBytes and kMaxManifestFiles, and the digest must match. A changed byte is therefore
+/// an error, unless it changes no value. Deep nesting needs no memory. @param source names the file
+/// in messages.
 /// @throws CheckpointError, and nothing else but std::bad_alloc
 [[nodiscard]] PRECAST_API Manifest parse_manifest(std::span<const std::byte> text,
                                                   const std::string& source);

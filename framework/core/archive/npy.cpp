@@ -137,7 +137,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& s
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (file.size() < kPreamble || !text.starts_with(kMagic) || text[6] < 1 || text[6] > 3) {
     throw DataError(
-        fmt::format("{}: expected a .npy file of version 1 to 3, got another one of {} "
+        fmt::format("{}: expected a .npy file of version 1 to 3, got a different file of {} "
                     "bytes",
                     source, file.size()));
   }

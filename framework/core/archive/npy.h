@@ -45,7 +45,7 @@ PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view d
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 
-/// @throws IoError; DataError for anything but versions 1.0 to 3.0 in C order.
+/// @throws IoError; DataError unless the file has version 1.0 to 3.0 and C order.
 [[nodiscard]] PRECAST_API NpyArray read_npy(const std::filesystem::path& path);
 /// @param source names the file in messages. @throws DataError
 [[nodiscard]] PRECAST_API NpyArray parse_npy(std::span<const std::byte> file,

@@ -13,9 +13,9 @@ struct Entry {
   Role role;
 };
 
-/// `opaque` ones are never run: their results are placeholders. They are listed because training
-/// checkpoints contain them in addition to the weights. Python 2 names are those of pickle protocol
-/// 2.
+/// Globals marked `opaque` are never called: their results are placeholders. They are listed
+/// because training checkpoints contain them in addition to the weights. Python 2 names are those
+/// of pickle protocol 2.
 constexpr std::array kGlobals = {
     Entry{"collections", "OrderedDict", Role::make_dict},
     Entry{"collections", "defaultdict", Role::make_dict},

@@ -7,7 +7,7 @@
 
 namespace precast {
 
-/// A class or function that a pickle may name, and what calling it does. Any other name is
+/// A class or function that a pickle may name, and the effect of calling it. Any other name is
 /// rejected.
 struct PickleGlobal {
   PickleValue::Role role;

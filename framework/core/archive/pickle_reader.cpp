@@ -15,7 +15,7 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// How many pickle values a tensor counts as towards kMostPickleValues, in addition to one for each
+/// Number of values that a tensor counts as towards kMostPickleValues, in addition to one for each
 /// of its sizes and strides.
 constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxDimensions = 64;
@@ -243,7 +243,7 @@ class Machine {
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
-    // Six bytes can repeat a call whose result takes a kilobyte of memory.
+    // Six bytes can repeat a call whose result needs a kilobyte of memory.
     stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;

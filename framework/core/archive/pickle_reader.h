@@ -14,8 +14,8 @@
 
 namespace precast {
 
-/// One value of a pickle. Containers point to values of the same Pickle; they may share them and,
-/// in a hostile file, even form cycles: limit the depth of a traversal.
+/// One value of a pickle. Containers point to values of the same Pickle. Several containers may
+/// share a value, and a hostile file may even contain cycles, so limit the depth of a traversal.
 struct PRECAST_API PickleValue {
   enum class Kind {
     none,
@@ -33,7 +33,7 @@ struct PRECAST_API PickleValue {
     /// Known to be harmless and not needed: numpy scalars, argparse.Namespace ...
     opaque,
   };
-  /// What a global of the allow list does when it is called.
+  /// The effect of calling a global of the allow list.
   enum class Role { none, make_dict, make_tensor, pass_first, storage_type, opaque };
 
   /// Bytes under `data/<key>`.
@@ -65,7 +65,8 @@ struct PRECAST_API PickleValue {
   [[nodiscard]] const PickleValue* find(std::string_view key) const;
 };
 
-/// A pickle's values, which live as long as this object and the bytes it was read from.
+/// A pickle's values. They are valid as long as this object and the bytes from which it was read
+/// exist.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* top = nullptr;

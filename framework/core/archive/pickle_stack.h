@@ -10,15 +10,15 @@
 
 namespace precast {
 
-/// Stack, marks and memo of a pickle that is being read, with limits on all three, because a pickle
-/// is not trusted. Errors are those of ByteReader::fail(). Not thread-safe.
+/// Stack, marks and memo of a pickle that is being read. All three have limits, because a pickle is
+/// not trusted. Errors are reported by ByteReader::fail(). Not thread-safe.
 class PickleStack {
  public:
   /// Keeps references to both arguments. @param pickle gets the values
   PickleStack(const ByteReader& reader, Pickle& pickle) : reader_(reader), pickle_(pickle) {}
 
-  /// Counts `values` more values towards the limit on the memory that a few bytes of pickle can
-  /// request.
+  /// Counts `values` more values towards their limit, which bounds the memory that a few bytes of
+  /// pickle can request.
   void charge(std::size_t values);
   /// A new value, which the pickle owns.
   PickleValue& push(PickleValue::Kind kind);

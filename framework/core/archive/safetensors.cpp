@@ -25,7 +25,7 @@ constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kDigestKey = "precast_xxh3_64";
 
-/// Hashes everything that a reader returns, so a changed byte either is an error or changes no
+/// Hashes everything that a reader returns, so that a changed byte is an error unless it changes no
 /// result.
 std::string digest(std::span<const TensorRecord> records,
                    const std::map<std::string, std::string>& metadata) {
@@ -62,8 +62,8 @@ struct Entry {
   bool has_shape = false;
 };
 
-/// Takes the header as a stream of events: no tree is built, so a malicious header takes no more
-/// memory than the tensors it names, and anything but the one valid structure stops the parse.
+/// Receives the header as a stream of events. No tree is built, so a malicious header needs no more
+/// memory than the tensors that it names, and parsing stops at any structure except the valid one.
 class HeaderReader {
  public:
   std::vector<Entry> entries;

@@ -12,8 +12,8 @@
 
 namespace precast {
 
-/// The safetensors format (Hugging Face): 8 bytes of header length, a JSON header, raw tensors.
-/// It contains nothing to execute.
+/// The safetensors format (Hugging Face): 8 bytes of header length, a JSON header, raw tensors. It
+/// contains no code.
 ///
 /// Files written by precast also have a digest (XXH3-64) of all names, types, shapes and bytes in
 /// the metadata, under `precast_xxh3_64`. Reading checks it where it exists, so that bit rot is
@@ -27,9 +27,9 @@ PRECAST_API void write_safetensors(const std::filesystem::path& path,
                                    const std::map<std::string, std::string>& metadata = {},
                                    FileOps& ops = posix_file_ops());
 
-/// Reads the records in the header's order, as views of `file`. Checks every size: the header is at
-/// most 100 MB, tensors at most a million, and their bytes fill the rest of the file without gaps
-/// or overlaps.
+/// Reads the records in the header's order, as views of `file`. Checks every size: a header of at
+/// most 100 MB and at most a million tensors, whose bytes fill the rest of the file without gaps or
+/// overlaps.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API TensorArchive parse_safetensors(std::span<const std::byte> file,
                                                           const std::string& source);

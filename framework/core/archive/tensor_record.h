@@ -16,7 +16,8 @@ namespace precast {
 /// Element types that weights files hold.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
-/// The names of one element type in other formats. An empty name: that format has none.
+/// The names of one element type in other formats. A name is empty if that format does not have the
+/// type.
 struct DTypeInfo {
   DType dtype;
   std::size_t size_bytes;
@@ -39,7 +40,7 @@ struct DTypeInfo {
 /// does not fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape);
-/// The size of these elements in bytes, checked in the same way.
+/// The size in bytes of a tensor of this shape, with the same checks.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
     DType dtype, std::span<const std::int64_t> shape);
 /// `[64, 3, 7, 7]`

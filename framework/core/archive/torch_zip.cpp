@@ -222,7 +222,7 @@ void check_byte_order(const ZipReader& zip, const std::string& folder) {
   const auto bytes = zip.read(name);
   if (!starts_with(bytes, "little")) {
     throw CheckpointError(
-        fmt::format("{}: expected little-endian tensors, got others. "
+        fmt::format("{}: expected little-endian tensors, got a different byte order. "
                     "Save the file again on a little-endian machine",
                     zip.source()));
   }
@@ -232,8 +232,8 @@ void read_metadata(const ZipReader& zip, const std::string& folder, TensorArchiv
   const std::string tensors = folder + "data/";
   const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
   for (const std::string& name : zip.names()) {
-    // Reading compares an entry's name in the directory with the one before its bytes: damage to
-    // the name must not make the spec disappear.
+    // Reading compares an entry's name in the directory with the name before its bytes, so that a
+    // damaged name is an error instead of a missing spec.
     if (name.starts_with(tensors) || (name != extra && !zip.is_stored(name))) continue;
     const auto bytes = zip.read(name);
     if (name != extra) continue;
@@ -276,10 +276,10 @@ bool looks_like_torch(std::span<const std::byte> file) {
 
 TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string& source) {
   if (is_legacy(file)) {
-    throw CheckpointError(
-        fmt::format("{}: expected a zip file as torch.save writes since 1.6, got the older format. "
-                    "In Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
-                    source));
+    throw CheckpointError(fmt::format(
+        "{}: expected a zip file, as torch.save has written since 1.6, got the older format. "
+        "In Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
+        source));
   }
   const ZipReader zip(file, source);
   const std::string folder = find_folder(zip);

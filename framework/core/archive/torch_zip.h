@@ -15,7 +15,7 @@ namespace precast {
 
 /// Files of Python's torch.save (`.pt`, `.pth`), without torch and without running a pickle.
 
-/// The metadata that these files carry: the model spec (weights_spec.h), as the zip entry
+/// The only metadata of these files: the model spec (weights_spec.h), as the zip entry
 /// `extra/precast_spec`. torch.load ignores it.
 inline constexpr std::string_view kTorchMetadataKey = "precast_spec";
 

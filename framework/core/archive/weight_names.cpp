@@ -29,7 +29,7 @@ constexpr std::array<FilterBits, 4> kFilterBits = {{
     {DType::f16, {0x2C00, 0x3000, 0x3400}},
     {DType::bf16, {0x3D80, 0x3E00, 0x3E80}},
 }};
-/// Which of the three values is at each position of a filter.
+/// For each position of a filter, which of the three values it contains.
 constexpr std::array<std::size_t, 9> kFilterPlaces = {0, 1, 0, 1, 2, 1, 0, 1, 0};
 
 /// A convolution's weight is [out, in / groups, height, width], where groups divides out. The check

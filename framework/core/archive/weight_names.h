@@ -19,9 +19,9 @@ struct TorchvisionNames {
   std::vector<std::string> left_out;
 };
 
-/// Undoes what ffcv-imagenet's antialiasing (BlurPoolConv2d) does to names: where there is a
-/// `P.blur_filter`, it is left out and `P.conv.weight` becomes `P.weight`, likewise `P.conv.bias`.
-/// All other names stay unchanged, so that a custom model may have a part called `conv`.
+/// Undoes what ffcv-imagenet's antialiasing (BlurPoolConv2d) does to names: for each
+/// `P.blur_filter`, which is left out, `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes
+/// `P.bias`. All other names stay unchanged, so that a custom model may have a part called `conv`.
 /// @param source names the file in messages. @throws CheckpointError for a name that then occurs
 /// twice
 [[nodiscard]] PRECAST_API TorchvisionNames
@@ -43,9 +43,10 @@ struct FfcvNames {
   ~FfcvNames() = default;
 };
 
-/// Applies what ffcv-imagenet's antialiasing does to names: `P.weight` of a blurred layer P becomes
-/// `P.conv.weight` and `P.bias` `P.conv.bias`; `P.blur_filter` is [channels, 1, 3, 3] float32, [1,
-/// 2, 1] x [1, 2, 1] / 16. A network without the filter rejects these names.
+/// Applies what ffcv-imagenet's antialiasing does to names: for each blurred layer P, `P.weight`
+/// becomes `P.conv.weight`, `P.bias` becomes `P.conv.bias`, and `P.blur_filter` is added:
+/// [channels, 1, 3, 3] float32, [1, 2, 1] x [1, 2, 1] / 16. A network without the filter rejects
+/// these names.
 /// @param records under torchvision's names. @param blurred layers and their input channels.
 /// @param source names the file in messages. @throws CheckpointError naming a layer that has no
 /// weight with that number of channels
@@ -56,7 +57,7 @@ struct FfcvNames {
 /// The layers P with `P.blur_filter`.
 [[nodiscard]] PRECAST_API std::vector<std::string> filtered_layers(
     const std::vector<TensorRecord>& records);
-/// Whether it is a filter as ffcv_names() writes it, in any floating-point type.
+/// Whether the record is a filter as ffcv_names() writes it, in any floating-point type.
 [[nodiscard]] PRECAST_API bool is_blur_filter(const TensorRecord& record);
 
 }  // namespace precast

@@ -21,8 +21,8 @@ constexpr std::int64_t kMostClasses = 1'000'000'000;
 constexpr std::int64_t kLargestImagePx = 1'000'000;
 constexpr std::int64_t kMostChannels = 1'000'000;
 
-/// Takes the text as a stream of events and stores each value in its member. Anything but the one
-/// valid structure stops the parse.
+/// Receives the text as a stream of events and stores each value in its member. Parsing stops at
+/// any structure except the valid one.
 class SpecReader {
  public:
   WeightsSpec spec;

@@ -15,9 +15,9 @@
 
 namespace precast {
 
-/// What weights need: the network that they belong to, and the images that it was trained on. The
-/// tensors alone do not contain this: weights that are loaded into the same architecture with other
-/// options cause no error but worse predictions.
+/// What must be known to use weights: the network that they belong to, and the images that it was
+/// trained on. The tensors do not contain this: if weights are loaded into the same architecture
+/// with different options, there is no error, but predictions are worse.
 ///
 /// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
 /// kWeightsSpecKey; in `.pt` files as the record `extra/precast_spec` of the zip archive, which
@@ -54,14 +54,14 @@ inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 /// As JSON; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);
 
-/// Strict: one format version, no unknown or repeated key, at most kMaxWeightsSpecBytes. Takes
+/// Strict: one format version, no unknown or repeated key, at most kMaxWeightsSpecBytes. Needs
 /// memory in proportion to the length of the text, however deeply it is nested. @param source names
 /// the file in messages.
 /// @throws CheckpointError naming the key
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);
 
-/// The metadata of a weights file with that spec: the spec, and `format: pt`, which tells other
+/// The metadata of a weights file with this spec: the spec, and `format: pt`, which tells other
 /// programs that the tensors are PyTorch's.
 [[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
     const WeightsSpec& spec);

@@ -192,7 +192,7 @@ void ZipReader::read_directory(const Directory& directory) {
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     const ListedEntry listed = read_entry(reader, source_);
     const std::string& name = listed.name;
-    // Otherwise entries that share bytes could make a small file take hours to check.
+    // Otherwise, if entries share bytes, checking a small file could take hours.
     if (listed.fields.stored_size > stored_bytes_left) {
       throw CheckpointError(fmt::format(
           "{}: entry '{}': expected entries that do not overlap, got more bytes than the file has",

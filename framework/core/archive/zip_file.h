@@ -22,8 +22,8 @@ namespace precast {
 /// zip64 (PKWARE APPNOTE 6.3). Entries are views of the file. Thread-safe after construction.
 class PRECAST_API ZipReader {
  public:
-  /// Reads the directory. @param source names the file in messages. @throws CheckpointError for
-  /// anything that is not a zip archive, a truncated one, or a duplicate name.
+  /// Reads the directory. @param source names the file in messages. @throws CheckpointError if it
+  /// is not a zip archive, is truncated, or has a duplicate name.
   ZipReader(std::span<const std::byte> file, std::string source);
 
   /// Names in the directory's order.
@@ -65,8 +65,8 @@ class PRECAST_API ZipReader {
 /// Not thread-safe.
 class PRECAST_API ZipWriter {
  public:
-  /// @param zip32_limit smallest size or offset, in bytes, that uses zip64 fields; only tests lower
-  /// it.
+  /// @param zip32_limit sizes and offsets from this number of bytes on use zip64 fields; only tests
+  /// lower it.
   explicit ZipWriter(const std::filesystem::path& path, FileOps& ops = posix_file_ops(),
                      std::uint64_t zip32_limit = UINT32_MAX);
 

@@ -46,8 +46,9 @@ std::size_t first_invalid_utf8(std::string_view text) {
   return at;
 }
 
-/// Surveys a text before a tree is built from it: counts documents, and rejects too many nodes.
-/// YAML::LoadAll is not used, because it never returns for a text that starts with a comma.
+/// Inspects the source before a tree is built from it: counts documents, and rejects sources with
+/// too many nodes. YAML::LoadAll is not used, because it never returns for a source that starts
+/// with a comma.
 class Survey final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
@@ -69,7 +70,7 @@ class Survey final : public YAML::EventHandler {
   }
   void OnMapEnd() override {}
 
-  /// Where the document that was read last starts.
+  /// The position at which the document that was read last starts.
   [[nodiscard]] const YAML::Mark& start() const { return start_; }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace precast {
 
-/// Where a configuration value was written, for messages.
+/// The place at which a configuration value was written, for messages.
 struct PRECAST_API Origin {
   /// A file, or "command line".
   std::string source;
@@ -48,7 +48,8 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// Collects all errors of a configuration, so that a user sees them at once. Not thread-safe.
+/// Collects all errors of a configuration, so that a user sees all of them together. Not
+/// thread-safe.
 class PRECAST_API Diagnostics {
  public:
   /// `file:line:col: key: message`.
@@ -74,8 +75,8 @@ class PRECAST_API Diagnostics {
 /// @throws IoError if the file cannot be read.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml_file(const std::filesystem::path& path,
                                                      Diagnostics& diagnostics);
-/// Parses the value of a command-line override: `0.5`, `sgd`, `[1, 2]`, `{a: 1}`. Must be UTF-8,
-/// too.
+/// Parses the value of a command-line override: `0.5`, `sgd`, `[1, 2]`, `{a: 1}`. It must also be
+/// UTF-8.
 [[nodiscard]] PRECAST_API ConfigNode parse_override(const std::string& value, const Origin& origin,
                                                     Diagnostics& diagnostics);
 

@@ -29,8 +29,8 @@ struct PRECAST_API PartSpec {
   void set(std::string_view option, std::string value);
 };
 
-/// A part of a recipe before it is made: it declares its options, and makes the product once they
-/// have their values. @tparam Inputs what the program passes to every part of the kind.
+/// A part of a recipe before its product is made. It declares its options and, when they have their
+/// values, makes the product. @tparam Inputs what the program passes to every part of the kind.
 template <typename Product, typename... Inputs>
 class Part {
  public:
@@ -41,9 +41,9 @@ class Part {
   [[nodiscard]] virtual std::unique_ptr<Product> make(Inputs... inputs) const = 0;
 };
 
-/// The parts of one kind, by name. A part is added by one line: its name, its help and a function
-/// that makes the product from the inputs of the kind, and optionally from an options struct, a
-/// type with `void options(Schema&)`:
+/// The parts of one kind, by name. One line adds a part: its name, its help and a function that
+/// makes the product. The function receives the inputs of the kind and optionally an options
+/// struct, which is a type with `void options(Schema&)`:
 ///
 ///     std::unique_ptr<Optimizer> make_lion(const OptimizerInputs&, const LionOptions&);
 ///     optimizers.add("lion", "sign of the momentum (Chen et al. 2023)", make_lion);

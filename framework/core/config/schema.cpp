@@ -159,8 +159,8 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     return;
   }
   Key& meant = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
-  // A value from another place replaces this one under any of its names: the command line overrides
-  // the file.
+  // A value from a later source replaces this one under any name of the key: the command line
+  // overrides the file.
   if (meant.given_ && meant.given_as_ != key.name_ && meant.origin_.source == value.origin.source) {
     diagnostics.error(
         value.origin, shown,
@@ -338,8 +338,7 @@ const Schema::Key* Schema::find(std::string_view name) const {
 }
 
 std::string Schema::unknown(std::string_view name) const {
-  // A hint made from all keys of a large schema would list them all, so only those of the same
-  // section are named.
+  // A hint for a large schema would list all its keys, so it names only keys of the same section.
   const std::string_view section = name.substr(0, name.rfind('.') + 1);
   std::vector<std::string> near;
   std::set<std::string> sections;

@@ -25,8 +25,8 @@ struct Override {
 
 /// The keys that a configuration may have. Each key is bound to a variable: its value when the key
 /// is added is the default, and apply() overwrites it. So defaults, checks, `--help` and the
-/// resolved configuration come from one table, and each default is written in one place only, the
-/// member initialiser.
+/// resolved configuration come from one table, and each default is written only once, as the member
+/// initialiser.
 ///
 /// Coercions: `true/false/yes/no/on/off/1/0` for bool; a bool where an integer is expected counts
 /// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema borrows
@@ -57,7 +57,7 @@ class PRECAST_API Schema {
   class PRECAST_API Key {
    public:
     Key& min(double low);
-    /// A lower bound that is itself excluded: `lr > 0`.
+    /// A lower bound that is itself not allowed: `lr > 0`.
     Key& above(double low);
     Key& max(double high);
     Key& below(double high);
@@ -111,11 +111,11 @@ class PRECAST_API Schema {
   }
   /// Adds a key of old files that has no effect.
   Key& add_dead(std::string name, std::string reason);
-  /// Adds a key that nothing reads in this configuration: giving it is an error with `reason`, or a
-  /// warning after warn_of_unread().
+  /// Adds a key that nothing reads in this configuration. If it is given, this is an error with
+  /// `reason`, or a warning after warn_of_unread().
   Key& add_unread(std::string name, std::string reason);
   void warn_of_unread() { unread_is_error_ = false; }
-  /// Reports the given key `name`, which nothing reads.
+  /// Reports that the key `name` was given although nothing reads it.
   void report_unread(std::string_view name, std::string_view reason,
                      Diagnostics& diagnostics) const;
   /// Adds another name for `key`. Giving both is an error.
@@ -137,10 +137,10 @@ class PRECAST_API Schema {
   /// Whether the key has an effect: it is neither dead nor unread.
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  /// Where the value of `name` came from. @throws std::logic_error for an unknown name.
+  /// The place from which the value of `name` came. @throws std::logic_error for an unknown name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;
-  /// What was given for `name`, as it was written; null if it was not.
+  /// The value given for `name`, as it was written; null if none was given.
   [[nodiscard]] const ConfigNode& given_value(std::string_view name) const;
   /// The values as they are now, flat: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;

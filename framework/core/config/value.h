@@ -10,8 +10,8 @@
 
 namespace precast {
 
-/// Reads `node` into `*target`. @return false, and `*target` as it was, if it does not fit the
-/// type. @{
+/// Reads `node` into `*target`. @return false if the value does not fit the type; `*target` is then
+/// unchanged. @{
 PRECAST_API bool read_value(const ConfigNode& node, bool* target);
 PRECAST_API bool read_value(const ConfigNode& node, std::int64_t* target);
 PRECAST_API bool read_value(const ConfigNode& node, double* target);

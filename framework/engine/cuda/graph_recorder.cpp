@@ -93,8 +93,8 @@ class Capture {
       if (cudaStreamEndCapture(stream_.stream(), &unused) == cudaSuccess && unused != nullptr)
         static_cast<void>(cudaGraphDestroy(unused));
     }
-    // Errors here repeat why the capture failed; the next check of a kernel launch must not see
-    // them.
+    // Errors at this point only repeat why the capture failed. They are cleared, so that the next
+    // check of a kernel launch does not see them.
     static_cast<void>(cudaGetLastError());
   }
 
@@ -102,8 +102,8 @@ class Capture {
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
     } catch (const c10::Error&) {
-      // The pool was not entered yet, or capture_end() has left it; in the latter case the graph
-      // releases it.
+      // Either the pool had not been entered yet, or capture_end() has left it; in the latter case,
+      // the graph releases it.
       return;
     }
     c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);

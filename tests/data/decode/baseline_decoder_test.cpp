@@ -114,6 +114,24 @@ TEST(BaselineDecoderOnDamage, CutFilesAreTakenOrRefusedAsByLibjpeg) {
   EXPECT_GT(taken, 10);
 }
 
+/// A 0xFF is no marker until a code follows, however many there are.
+TEST(BaselineDecoderOnDamage, FilesWithoutTheirEndMarkerAreTakenOrRefusedAsByLibjpeg) {
+  const Kind kind{.height = 80, .width = 72};
+  const std::vector<std::byte> jpeg = encode(kind);
+  JpegDecoder own, libjpeg({.libjpeg_only = true});
+  EXPECT_TRUE(try_decode(own, jpeg, kind, {0, 0, 80, 72}));
+  for (std::size_t fill = 0; fill < 4; ++fill) {
+    std::vector<std::byte> bad(jpeg.begin(), jpeg.end() - 2);
+    bad.insert(bad.end(), fill, std::byte{0xFF});
+    EXPECT_FALSE(try_decode(own, bad, kind, {0, 0, 80, 72})) << fill;
+    EXPECT_FALSE(try_decode(libjpeg, bad, kind, {0, 0, 80, 72})) << fill;
+    bad.push_back(std::byte{0xD9});
+    EXPECT_EQ(try_decode(own, bad, kind, {0, 0, 80, 72}),
+              try_decode(libjpeg, bad, kind, {0, 0, 80, 72}))
+        << fill;
+  }
+}
+
 TEST(BaselineDecoderOnDamage, ChangedBytesAreTakenOrRefusedAsByLibjpeg) {
   const Kind kind{.height = 40, .width = 56, .quality = 60};
   const std::vector<std::byte> good = encode(kind);

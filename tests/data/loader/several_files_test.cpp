@@ -171,7 +171,7 @@ TEST_F(SeveralFilesTest, PagesAreThoseOfTheMerge) {
 }
 
 TEST_F(SeveralFilesTest, PagesOfSmallAndMissingValuesToo) {
-  // All kinds of fields, empty texts included, so often that they take several pages.
+  // All kinds of fields, empty strings included, so often that they take several pages.
   const std::string golden = test::put_golden_beton(folder_->path(), "allfields_w1");
   const BetonReader one(golden);
   std::uint64_t bytes = 0;

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
@@ -184,6 +186,48 @@ TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass
       EXPECT_EQ(rig.consumer.samples(), expected);
       EXPECT_EQ(rig.device.changed_sources(), 0);
     }
+  });
+}
+
+/// Batches of a ring with 2 slots. A real one would wait for ever while both are kept.
+class RingSource {
+ public:
+  RingSource(HostMemory& memory, int& kept) : batches_(memory, /*bad=*/-1, 1), kept_(&kept) {}
+
+  void begin_epoch(const EpochRequest& request) { batches_.begin_epoch(request); }
+  std::optional<HostBatch> next() {
+    require(ready(), "a slot is free");
+    std::optional<HostBatch> batch = batches_.next();
+    if (!batch) return batch;
+    ++*kept_;
+    const void* const at = batch->memory.get();
+    batch->memory = std::shared_ptr<const void>(
+        at, [kept = kept_, memory = std::move(batch->memory)](const void*) { --*kept; });
+    return batch;
+  }
+  [[nodiscard]] bool ready() const { return *kept_ < 2; }
+  [[nodiscard]] bool on_ring() const { return true; }
+
+ private:
+  NumberedSource batches_;
+  int* kept_;
+};
+
+TEST_P(DevicePrefetcherTest, ARingWithFewSlotsGetsThemBack) {
+  for_each_device([](const QueuedDevice::Options& options) {
+    QueuedDevice device(options);
+    HostMemory memory;
+    Consumer consumer(device);
+    int kept = 0;
+    DevicePrefetcher<QueuedCopies, RingSource> batches(QueuedCopies(device), kDepth, memory, kept);
+    for (const std::int64_t epoch : {0, 1}) {
+      batches.begin_epoch({.epoch = epoch, .image_size_px = 4});
+      while (const auto batch = batches.next()) consumer.read(*batch);
+    }
+    device.finish();
+    EXPECT_EQ(consumer.wrong_values(), 0U);
+    EXPECT_EQ(consumer.samples(), samples_of(0, kBatches) + samples_of(1, kBatches));
+    EXPECT_EQ(device.changed_sources(), 0);
   });
 }
 

@@ -1,6 +1,6 @@
-// One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes what
-// rank 0 saw to OUT as JSON: the losses of all steps, the final weights, the evaluation. `group=1`:
-// a single rank has a process group, too.
+// One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes
+// the losses of all steps and the evaluation to OUT.RANK as JSON, and the final weights to
+// OUT.RANK.weights as float64. `group=1`: a single rank has a process group, too.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
@@ -189,7 +189,7 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
   return make_grad_sync(*group, all, sync);
 }
 
-nlohmann::json run(int rank, int world, int port, const Options& options) {
+nlohmann::json run(int rank, int world, int port, const Options& options, const std::string& out) {
   std::unique_ptr<distributed::ProcessGroup> group;
   if (world > 1 || number(options, "group", 0) != 0) {
     group = std::make_unique<distributed::ProcessGroup>(distributed::GroupOptions{
@@ -246,13 +246,12 @@ nlohmann::json run(int rank, int world, int port, const Options& options) {
     const auto parsed = nlohmann::json::parse(record);
     if (parsed.contains("loss")) result["losses"].push_back(parsed.at("loss"));
   }
-  std::vector<double> weights;
+  std::ofstream weights(out + ".weights", std::ios::binary);
   for (const NamedTensor& parameter : model->parameters()) {
     const at::Tensor flat = parameter.tensor.detach().to(at::kDouble).contiguous().flatten();
-    const double* values = flat.const_data_ptr<double>();
-    weights.insert(weights.end(), values, values + flat.numel());
+    weights.write(reinterpret_cast<const char*>(flat.const_data_ptr<double>()),
+                  static_cast<std::streamsize>(flat.nbytes()));
   }
-  result["weights"] = std::move(weights);
   return result;
 }
 
@@ -268,7 +267,8 @@ int main(int argc, char** argv) {
     options[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
   }
   const int rank = std::stoi(argv[1]);
-  const auto result = precast::run(rank, std::stoi(argv[2]), std::stoi(argv[3]), options);
-  std::ofstream(std::string(argv[4]) + "." + argv[1]) << result.dump();
+  const std::string out = std::string(argv[4]) + "." + argv[1];
+  std::ofstream(out)
+      << precast::run(rank, std::stoi(argv[2]), std::stoi(argv[3]), options, out).dump();
   return 0;
 }

@@ -7,7 +7,7 @@
 namespace precast::test {
 
 /// Two linear layers and made-up samples: small enough for a test, with operators that give bitwise
-/// identical results in every run, also on a GPU. Every instance is the same.
+/// identical results in every run, even on a GPU. Every instance is the same.
 class SmallNetwork {
  public:
   static constexpr std::int64_t kSamples = 16;

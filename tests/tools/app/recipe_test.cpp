@@ -167,6 +167,18 @@ TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
               Names("training.precision", "fp16"));
 }
 
+TEST_F(RecipeTest, KernelsAreFusedOnlyOnRequest) {
+  const auto fused = [&](const std::string& yaml) {
+    const Recipe recipe = load(yaml);
+    return make_plan(as_requested(recipe), registries_, 1000, 10).model.fused_kernels;
+  };
+  EXPECT_FALSE(fused(""));
+  EXPECT_FALSE(fused("model: {kernels: auto}\n"));
+  EXPECT_FALSE(fused("model: {kernels: reference}\n"));
+  EXPECT_TRUE(fused("model: {kernels: fused}\n"));
+  EXPECT_THAT(refusal("model: {kernels: fast}\n"), Names("model.kernels", "fast", "fused"));
+}
+
 TEST_F(RecipeTest, GhostBatchesFitIntoAMicroBatchOfARank) {
   const std::string batches = "training: {batch_size: 64, micro_batches: 4}\n";
   const Recipe recipe = load(batches + "methods: [ghost_batch_norm: {size: 16}]\n");

@@ -87,7 +87,7 @@ TEST_F(RecordedConfigTest, KeysOfOtherVersionsAreLeftOut) {
   ordered_json resolved = load(recipe_file("lr: {lr: 0.25}\n")).resolved;
   resolved["lr.of_another_version"] = 3;
   resolved["another.section"] = "x";
-  // Options of another optimizer, and the old name of data.inputs.
+  // Options of another optimiser, and the old name of data.inputs.
   resolved["optimizer.beta1"] = 0.8;
   resolved["data.image_field"] = "";
   resolved.erase("data.inputs");

@@ -77,6 +77,7 @@ TEST(RunIdentityTest, OnlyWhatAffectsLearningMustStayOnResume) {
   const ordered_json part = resumable_part({{"training.epochs", 16},
                                             {"data.num_workers", 4},
                                             {"logging.folder", "runs"},
+                                            {"model.kernels", "fused"},
                                             {"data.label_field", "label"},
                                             {"data.image_field", ""}});
   EXPECT_EQ(part, ordered_json({{"training.epochs", 16},

@@ -306,6 +306,30 @@ TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
   EXPECT_EQ(plan.at("plan")[0].at("lr_per_step").size(), 312U);
 }
 
+TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
+  common_.clear();
+  const std::vector<std::string> command = {
+      "train",     PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml",
+      "--dry-run", "--train-samples",
+      "1281167",   "--json"};
+  const auto kernels = [&](const std::vector<std::string>& keys, const auto& errors) {
+    std::vector<std::string> all = command;
+    all.insert(all.end(), keys.begin(), keys.end());
+    const ChildResult run = precast(all);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors, errors);
+    return nlohmann::ordered_json::parse(run.output).at("kernels").dump();
+  };
+  using testing::HasSubstr;
+  const auto quiet = testing::Not(HasSubstr("model.kernels"));
+  EXPECT_EQ(kernels({}, quiet), R"({"setting":"auto","fused":0,"reference":{}})");
+  const std::string on_cpu = kernels({"--training.device=cpu", "--model.kernels=fused"},
+                                     Names("model.kernels", 53, "CPU"));
+  EXPECT_THAT(on_cpu, HasSubstr(R"("fused":0,)"));
+  EXPECT_THAT(kernels({"--training.device=cuda", "--model.kernels=fused"}, testing::_),
+              testing::AnyOf(HasSubstr(R"("fused":49,)"), HasSubstr(R"(without CUDA":53)")));
+}
+
 TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {
   ASSERT_EQ(precast({"train", "--training.epochs=0", "--model.num_classes=1000"}).exit_code, 0);
   const auto first = load_weights(folder_ / "runs/r/final_weights.safetensors");

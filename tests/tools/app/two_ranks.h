@@ -27,21 +27,15 @@ class TwoRanks {
   [[nodiscard]] std::vector<std::string> command(const std::string& run,
                                                  const std::vector<std::string>& more = {}) const {
     const std::string data = folder_ / "d.beton";
-    std::vector<std::string> all = {PRECAST_BIN_DIR "/precast",
-                                    "train",
-                                    "--data.train_dataset=" + data,
-                                    "--data.val_dataset=" + data,
-                                    "--data.num_workers=1",
-                                    "--training.device=cpu",
-                                    "--training.batch_size=4",
-                                    "--training.epochs=2",
-                                    "--lr.lr=0.01",
-                                    "--resolution.min_res=32",
-                                    "--resolution.max_res=32",
-                                    "--validation.resolution=32",
-                                    "--logging.every=1",
-                                    "--logging.folder=" + (folder_ / "runs").string(),
-                                    "--logging.run_id=" + run};
+    std::vector<std::string> all = {
+        std::string(PRECAST_BIN_DIR) + "/precast", "train", "--data.train_dataset=" + data,
+        "--data.val_dataset=" + data, "--data.num_workers=1",
+        // ResNet-18 would take most of the time of these tests.
+        "--model.arch=layers", std::string("--model.params=") + kSmallNetwork,
+        "--training.device=cpu", "--training.batch_size=4", "--training.epochs=2", "--lr.lr=0.01",
+        "--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32",
+        "--logging.every=1", "--logging.folder=" + (folder_ / "runs").string(),
+        "--logging.run_id=" + run};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -79,6 +73,10 @@ class TwoRanks {
     return bytes(run, "final_weights.safetensors");
   }
 
+  static constexpr const char* kSmallNetwork =
+      "{layers: [conv: {out: 16, stride: 2, bias: false}, bn, relu, "
+      "residual: {layers: [conv: {out: 16, bias: false}, bn]}, relu, "
+      "conv: {out: 32, stride: 2, bias: false}, bn, relu, global_avg_pool, flatten, linear]}";
   /// The environment of all starts: sums depend on the number of threads.
   static inline const std::vector<std::string> kEnvironment = {"OMP_NUM_THREADS=1"};
 

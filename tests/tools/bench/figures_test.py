@@ -1,4 +1,4 @@
-"""The scripts for figures 5b and 5c of FFCV's paper, on datasets that take seconds.
+"""Tests the scripts for figures 5b and 5c of FFCV's paper on datasets that take seconds.
 
     figures_test.py BUILD_FOLDER
 """

@@ -67,6 +67,7 @@ TEST(DataVerdictTest, WithoutMeasurementsThereIsNoCause) {
   facts.times = {};
   EXPECT_EQ(find_limit(facts), DataLimit::nothing);
   EXPECT_EQ(facts.times.longest(), "");
+  EXPECT_THAT(describe_data(facts)[0], testing::Not(Names("0.0 %"))) << "shares of threads";
 }
 
 TEST(DataVerdictTest, ReplacedSamplesAreListedTheFirstTen) {

@@ -7,9 +7,9 @@
 namespace precast::tools {
 
 // Sources:
-//   copies     te42kyfo/gpu-benches, gpu-stream and cuda-stream, column `scale` (one array read,
-//   one
-//              written), the largest value: v100.txt 804, a100_40.txt 1381, a100_80.txt 1732 GB/s.
+//   copies     te42kyfo/gpu-benches, gpu-stream and cuda-stream, column `scale` (reads one array,
+//              writes one), the largest value: v100.txt 804, a100_40.txt 1381,
+//              a100_80.txt 1732 GB/s.
 //              H100 SXM: aigatech/vpbenchmarking, device to device 2,903 GB/s.
 //              H200: 4.3 TB/s, measured by this project's authors with a copy in
 //              torch 2.11.0+cu130.
@@ -47,7 +47,7 @@ std::vector<const Card*> parse_cards(std::string_view option, const std::string&
   return chosen;
 }
 
-// The V100's figure below divided by what the model gives with a share of 1.
+// The V100's figure below divided by the result of the model with a fraction of 1.
 const double kReachedShare = 0.894;
 // NVIDIA/DeepLearningExamples, ResNet-50 in mixed precision: 8 V100 reach 8,322 img/s, one 1,200.
 const double kNodeShare = 8322.0 / (8 * 1200.0);

@@ -7,14 +7,14 @@
 
 namespace precast::tools {
 
-/// What kernels reach on a card. Peaks are measured ones, not those of data sheets; each has its
-/// source in cards.cpp.
+/// The speed that kernels reach on a card. Peaks are measured, not taken from data sheets;
+/// cards.cpp gives the source of each.
 struct Card {
   std::string_view name;
   std::string_view title;
   /// Matrix products with fp16 inputs and fp32 sums, FLOP/s.
   double half_flops = 0;
-  /// Convolutions with fp32 tensors, FLOP/s: TF32 where the card has it.
+  /// Convolutions with fp32 tensors, FLOP/s: in TF32 if the card supports it.
   double fp32_flops = 0;
   /// A kernel that reads one array and writes another, bytes/s of both together.
   double copy_bytes = 0;
@@ -30,14 +30,14 @@ struct Card {
 [[nodiscard]] std::vector<const Card*> parse_cards(std::string_view option,
                                                    const std::string& list);
 
-/// The share of a card's measured peaks that the kernels of eager PyTorch reach, over a whole step.
-/// Calibrated on one figure, of a card of another generation than those that are projected: see
-/// cards.cpp.
+/// The fraction of a card's measured peaks that the kernels of eager PyTorch reach, over a whole
+/// step. Calibrated on a single figure, of a card of an older generation than the projected cards:
+/// see cards.cpp.
 extern const double kReachedShare;
 /// The speed of a GPU among eight that train together on one host, compared with one GPU alone:
 /// all-reduce, reading of data and waiting for each other.
 extern const double kNodeShare;
-/// The shortest time that a kernel takes, s.
+/// The shortest duration of a kernel, in seconds.
 extern const double kKernelSeconds;
 
 /// A published figure that the model is compared with.
@@ -51,7 +51,7 @@ struct PublishedSpeed {
   int ranks = 1;
   /// Per GPU.
   double images_per_second = 0;
-  /// Whether the model's constants were chosen by it; the others are checks.
+  /// Whether the model's constants were fitted to this figure; the other figures are checks.
   bool calibrates = false;
 };
 [[nodiscard]] const std::array<PublishedSpeed, 4>& published_speeds();

@@ -99,7 +99,8 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   }
   const auto wanted = [&](std::size_t i) { return op.outputs.size() > i && op.outputs[i].defined; };
   if (wanted(0)) {
-    // A stride leaves most taps of an input pixel without a partner; only the others are computed.
+    // With a stride, most taps of an input pixel have no output pixel; only the others are
+    // computed.
     const double inner = group_out * shape.taps * shape.batch_pixels_out / shape.batch_pixels_in;
     costs.push_back(
         convolution_cost(op, "convolution input gradient", shape, bytes,

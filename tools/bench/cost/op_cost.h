@@ -13,12 +13,13 @@ namespace precast::tools {
 struct TracedTensor {
   /// An expanded dimension (stride 0) counts as 1. Empty: a scalar.
   std::vector<std::int64_t> sizes{};
-  /// Of an element as traced: 4 for float, 8 for int64.
+  /// Size of an element as traced: 4 for float, 8 for int64.
   int element_bytes = 4;
   bool is_float = true;
-  /// Whether it grows with the batch: activations, their gradients, images.
+  /// Whether its size grows with the batch, as that of activations, their gradients and images
+  /// does.
   bool per_sample = false;
-  /// False: an optional tensor that was not given or not asked for.
+  /// False for an optional tensor that was not given or not requested.
   bool defined = true;
 
   [[nodiscard]] double elements() const;
@@ -38,8 +39,8 @@ struct TracedOp {
   std::vector<TracedTensor> outputs{};
 };
 
-/// What the floating-point numbers of activations are stored in. Parameters, statistics and losses
-/// are fp32.
+/// The type in which floating-point activations are stored. Parameters, statistics and losses are
+/// fp32.
 enum class CostPrecision { fp32, fp16, bf16 };
 
 /// A matrix product that a kernel computes: [rows, inner] x [inner, columns], `groups` times.

@@ -11,11 +11,11 @@ namespace precast::tools {
 /// The costs of all ops of a step.
 using StepCost = std::vector<OpCost>;
 
-/// The step as eager PyTorch takes it.
+/// The step as eager PyTorch runs it.
 [[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
 
-/// The same step with planned kernels that are not written yet. A norm, the addition of a
-/// shortcut and ReLU take two kernels in the forward pass and two in the backward pass. The
+/// The same step with fused kernels, which have not been timed on a GPU yet. A norm, the addition
+/// of a shortcut and ReLU take two kernels in the forward pass and two in the backward pass. The
 /// ReLU's mask is computed again from the norm's input, or is one bit per element at the end of a
 /// block; the gradients of a block's two branches are added where the first convolution's gradient
 /// is written.
@@ -34,7 +34,7 @@ struct CostTotal {
 
 /// `{flops, bytes, launches, kinds: [{kind, phase, calls, flops, bytes, launches}], cards: [{card,
 /// checked, ms, images_per_second, shares: [of the time, one for each of kinds]}]}`.
-/// @param images per step and GPU
+/// @param images per step per GPU
 [[nodiscard]] nlohmann::ordered_json describe_cost(const StepCost& cost, CostPrecision precision,
                                                    const std::vector<const Card*>& cards, int ranks,
                                                    double images);

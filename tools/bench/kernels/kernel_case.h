@@ -16,8 +16,8 @@ struct KernelCase {
   /// Sizes and types, for display.
   std::string shape;
   /// The bytes that the kernel must read and write, each counted once however often it is accessed;
-  /// if the call launches several kernels, the sum of theirs. Several times the GPU's L2 cache, so
-  /// that the time is that of memory.
+  /// if the call launches several kernels, the sum of theirs. They must be several times the size
+  /// of the GPU's L2 cache, so that the memory determines the time.
   std::size_t bytes_moved = 0;
   /// Asynchronous on the stream. Owns the memory.
   std::function<void(cudaStream_t)> launch;

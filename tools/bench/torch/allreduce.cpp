@@ -89,9 +89,9 @@ void report(const ordered_json& figures, bool json) {
 Arguments allreduce_arguments() {
   Arguments arguments(
       "bench allreduce [options]",
-      "Measures how fast the ranks sum float32 tensors of each size. The column algorithm has the "
-      "tensor's bytes divided by the time, bus the traffic of a link, 2 (n - 1) / n times as much. "
-      "Under torchrun, srun or mpirun it measures those ranks.");
+      "Measures how fast the ranks sum float32 tensors of each size. The column `algorithm` shows "
+      "the tensor's bytes divided by the time; `bus` shows the traffic of a link, 2 (n - 1) / n "
+      "times as much. Started by torchrun, srun or mpirun, the command measures their ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "ranks to start on this host")(
       "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"),

@@ -37,7 +37,7 @@ GpuStep take_gpu_step(TrainConfig& config) {
   GpuStep step{.precision = parse_cost_precision(config.training.precision),
                .ranks = static_cast<int>(requested_ranks(config))};
   step.batch_size = rank_batch_size(config, step.ranks);
-  // Autocast is applied by the model of time: on CPUs it casts other ops than on GPUs.
+  // Autocast is applied by the model of time: on CPUs it casts different ops than on GPUs.
   config.training.precision = "fp32";
   config.training.device = "cpu";
   config.training.cuda_graphs = "off";
@@ -83,7 +83,7 @@ void check_cards(const std::vector<const Card*>& cards, CostPrecision precision)
   }
 }
 
-/// Published speeds of such steps, and what the model says of them.
+/// Published speeds of such steps, and the speeds that the model projects for them.
 ordered_json compare_with_published(const TrainPlan& plan, const GpuStep& gpu,
                                     std::int64_t image_size_px, const StepCost& cost) {
   auto compared = ordered_json::array();
@@ -156,7 +156,7 @@ void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards
              cost.at("bytes").get<double>() / 1e6, cost.at("launches").get<int>());
   for (const ordered_json& card : cost.at("cards"))
     fmt::print(" {:>6.1f} ms", card.at("ms").get<double>());
-  fmt::print("\n{:<69}", "images per second and GPU");
+  fmt::print("\n{:<69}", "images per second per GPU");
   for (const ordered_json& card : cost.at("cards"))
     fmt::print(" {:>9.0f}", card.at("images_per_second").get<double>());
   fmt::print("\n");
@@ -176,7 +176,7 @@ void print(const ordered_json& report, const std::vector<const Card*>& cards) {
     }
     for (const ordered_json& speed : size.at("published")) {
       fmt::print(
-          "published: {:.0f} images per second and GPU ({}, {}); projected {:.0f}, {:+.1f} %{}\n",
+          "published: {:.0f} images per second per GPU ({}, {}); projected {:.0f}, {:+.1f} %{}\n",
           speed.at("images_per_second").get<double>(), speed.at("source").get<std::string>(),
           speed.at("card").get<std::string>(), speed.at("projected").get<double>(),
           speed.at("deviation").get<double>() * 100,

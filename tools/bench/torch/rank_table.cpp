@@ -77,7 +77,7 @@ std::vector<std::string> with_column(std::vector<std::string> command, const Col
   return command;
 }
 
-/// Adds to each result its fraction of the first row's images per second and rank.
+/// Adds to each result its fraction of the first row's images per second per rank.
 void add_efficiency(ordered_json& row, const ordered_json& first) {
   for (std::size_t i = 0; i < row.at("columns").size(); ++i) {
     const auto per_rank = [&](const ordered_json& of) {
@@ -90,7 +90,7 @@ void add_efficiency(ordered_json& row, const ordered_json& first) {
 
 void print_table(const ordered_json& rows, const std::vector<Column>& columns) {
   fmt::print(
-      "img/s over all ranks, and the share of a single rank's speed that each keeps\n\n{:>5}",
+      "img/s over all ranks, and each rank's speed as a fraction of a single rank's\n\n{:>5}",
       "ranks");
   for (const Column& column : columns)
     fmt::print("   {:>28}", column.data + (column.update.empty() ? "" : ", " + column.update));

@@ -8,8 +8,9 @@
 namespace precast::tools {
 
 /// `bench step --ranks 1,2,4`: images per second over all ranks, with a row for each number of
-/// ranks and a column for each combination of `--data` and `--variable_update`, and how much of the
-/// first row's speed per rank is kept (efficiency). Each cell is a separate launch on this host.
+/// ranks and a column for each combination of `--data` and `--variable_update`, and with the speed
+/// per rank relative to that of the first row (efficiency). Each cell is a separate launch on this
+/// host.
 /// @param args the command's arguments. @return the exit code of the first launch that failed, or
 /// 0.
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options);

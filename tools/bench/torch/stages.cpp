@@ -153,7 +153,7 @@ ordered_json stage_row(const Stage& stage, const std::vector<Pass>& passes) {
   return row;
 }
 
-/// The stages take turns, so that slow minutes of the machine affect all of them.
+/// The stages are measured alternately, so that slow minutes of the machine affect all of them.
 ordered_json measure(Stages& stages, std::int64_t runs) {
   std::vector<std::vector<Pass>> passes(std::size(kStages));
   static_cast<void>(stages.train_on_fixed_batch());
@@ -239,11 +239,10 @@ void check_stage_options(const Arguments& options) {
 
 int run_bench_stages(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command(
-      "bench stages",
-      "Finds what slows training down. Measures images per second in four stages: a recipe's "
-      "training set is only read, is read and processed, is trained on, and one batch is trained "
-      "on repeatedly.");
+  RecipeArguments command("bench stages",
+                          "Finds what slows training down. Measures images per second in four "
+                          "stages: only reading a recipe's training set, reading and processing "
+                          "it, training on it, and training on one batch repeatedly.");
   command.arguments().example("precast bench stages recipe.yaml --cold --svg stages.svg");
   add_stage_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;

@@ -60,7 +60,7 @@ class OpRecorder {
     bool is_op = false;
     bool counted = false;
     bool backward = false;
-    /// A counted op is among its callers: its own work is theirs.
+    /// A counted op is among its callers, which already include its work.
     bool inside = false;
     /// It calls ops that do the work.
     bool delegates = false;
@@ -172,7 +172,7 @@ bool same_shape(const std::vector<TracedTensor>& a, const std::vector<TracedTens
 
 StepTrace trace_step(const std::function<void(std::int64_t)>& step, std::int64_t unit,
                      std::int64_t batch_size) {
-  // The first step creates the optimizer's state.
+  // The first step creates the optimiser's state.
   step(2 * unit);
   StepTrace small = record(step, 2 * unit);
   const StepTrace large = record(step, 3 * unit);

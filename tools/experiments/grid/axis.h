@@ -15,7 +15,7 @@ struct AxisValue {
   Origin origin;
 };
 
-/// A key of the recipe and the values it takes.
+/// A key of the recipe and its values.
 struct SweepAxis {
   std::string key;
   std::vector<AxisValue> values;

@@ -106,10 +106,10 @@ bool EarlyStop::in_best_part(const std::string& trial, int rung) const {
     const std::optional<double> value = at_rung(other, rung);
     if (!value) continue;
     ++there;
-    // Of equal trials, the first by name is better.
+    // If trials are equal, the first by name is better.
     if (*value > own || (*value == own && other < trial)) ++better;
   }
-  // At least the best trial passes, so the first one that reaches the rung always does.
+  // At least the best trial passes, so the first trial that reaches the rung always passes.
   return better < std::max<std::int64_t>(1, there / options_.reduction);
 }
 

@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// When a trial with bad results is stopped before its end.
+/// The rule by which trials with bad results are stopped before their end.
 struct EarlyStopOptions {
   enum class Rule { none, median, asha };
   Rule rule = Rule::none;
@@ -17,7 +17,8 @@ struct EarlyStopOptions {
   bool maximise = true;
   /// Epochs that each trial gets before the rule applies.
   std::int64_t min_epochs = 1;
-  /// asha: one of `reduction` trials at a rung continues, to a rung `reduction` times as far.
+  /// asha: one in `reduction` trials at a rung continues, to a rung at `reduction` times the
+  /// epochs.
   std::int64_t reduction = 3;
 };
 
@@ -28,11 +29,11 @@ struct EarlyStopOptions {
 ///   Needs three other trials that have reached e.
 /// - `asha` (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020): at
 ///   rungs of min_epochs * reduction^k epochs a trial continues only if it is in the best
-///   1/reduction of those that have reached the rung; a stopped one continues if worse trials that
-///   arrive later move it into that part.
+///   1/reduction of those that have reached the rung; a stopped trial continues if worse trials
+///   that reach the rung later move it into that part.
 ///
-/// Which trials are stopped depends on the order in which they run; a trial's value at an epoch
-/// does not. Not thread-safe.
+/// The order in which trials run affects which of them are stopped, but not a trial's value at an
+/// epoch. Not thread-safe.
 class EarlyStop {
  public:
   explicit EarlyStop(EarlyStopOptions options);

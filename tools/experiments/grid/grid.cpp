@@ -6,6 +6,7 @@
 #include <boost/program_options.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
@@ -21,6 +22,7 @@
 #include "tools/experiments/grid/grid_page.h"
 #include "tools/experiments/grid/occupancy.h"
 #include "tools/experiments/grid/ranking.h"
+#include "tools/experiments/grid/shared_loaders.h"
 #include "tools/experiments/grid/slurm_array.h"
 #include "tools/experiments/grid/sweep.h"
 #include "tools/experiments/grid/watcher.h"
@@ -38,8 +40,8 @@ Arguments make_arguments() {
   Arguments arguments(
       "grid SWEEP.yaml [--section.key=value ...] [options]",
       "Trains a recipe with every combination of the values of some keys, several trials at once, "
-      "and ranks them. To continue a command that was stopped or killed, run it again. Keys given "
-      "here are set in all trials, as by `set` in the sweep.");
+      "and ranks the combinations. To continue a command that was stopped or killed, run it again. "
+      "Keys given here are set in all trials, like those of `set` in the sweep.");
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
@@ -173,11 +175,14 @@ void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states
 
 ExitCode train_all(const Sweep& sweep, const std::filesystem::path& program,
                    const std::vector<Slot>& slots, Journal& journal, States& states) {
-  GridWatcher watcher(sweep, states, journal, slots.size());
+  std::unique_ptr<SharedLoaders> loaders;
+  if (sweep.share_loader) loaders = std::make_unique<SharedLoaders>(sweep, program, slots);
+  GridWatcher watcher(sweep, states, journal, slots.size(), std::move(loaders));
   TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
   journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
   stop_at_closed_rungs(watcher, journal, states);
-  const ExitCode code = pool.run(sweep.trials);
+  const std::vector<Trial> trials = sweep.share_loader ? in_cohorts(sweep) : sweep.trials;
+  const ExitCode code = pool.run(trials);
   journal.append({{"event", "finish"}, {"time", unix_seconds()}});
   return code;
 }
@@ -220,7 +225,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const Slot slot{.name = kTaskSlot,
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
-  // Only a process that sees the complete grid writes its page; a task stops nothing early.
+  // Only a process that sees the whole grid writes its page; a task never stops trials early.
   const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
   PoolDisplay display(alone, states, 1, sweep.metric);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);

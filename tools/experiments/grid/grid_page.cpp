@@ -122,6 +122,7 @@ void add_ranking(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
                   "no result have no rank.",
                   sweep.metric, sweep.maximise ? "the largest" : "the smallest"));
   add_rows(page, std::move(table), rows);
+  if (const std::string text = shared_loaders_text(grid); !text.empty()) page.paragraph(text);
 }
 
 void add_charts(HtmlPage& page, const std::string& section, const std::vector<GridChart>& charts) {

@@ -28,7 +28,7 @@ class GridPage {
   void read_curves(const std::map<std::string, TrialState>& states);
 
   const Sweep& sweep_;
-  /// Logs of trials that have begun. Those that have ended are not read again.
+  /// Logs of trials that have begun. Logs of trials that have ended are not read again.
   std::map<std::string, std::vector<LinePoint>> curves_;
   std::map<std::string, int> starts_at_end_;
 };

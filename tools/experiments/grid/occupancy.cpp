@@ -48,7 +48,7 @@ Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records) {
     }
     if (session.slots == 0) continue;
     const bool by_task = event == "start" && record.value("slot", "") == kTaskSlot;
-    // A grid and a task never run the same trial at once: the grid was killed before.
+    // A grid and a task never run the same trial at the same time, so the grid was killed before.
     if (by_task && !session.running.contains(trial)) continue;
     if (!by_task) session.apply(event, trial, time, total);
     if (by_task || event == "finish") {

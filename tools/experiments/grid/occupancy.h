@@ -10,17 +10,17 @@ inline constexpr const char* kTaskSlot = "task";
 
 /// Slot usage of a grid, over all of its starts. Seconds.
 struct Occupancy {
-  /// Time while a `precast grid` ran; the pauses between two runs do not count.
+  /// Time during which a `precast grid` ran, without the pauses between two runs.
   double wall = 0;
   /// Slot time available in that period.
   double slot_time = 0;
-  /// Slot time used by trials; of a start that was killed, up to its last record.
+  /// Slot time used by trials. For a start that was killed, it is counted up to its last record.
   double busy = 0;
 };
 
 /// Computed from the journal, in which each start of a grid writes `{"event": "begin", "slots",
-/// "time"}` and its end `{"event": "finish", "time"}`. Tasks of a Slurm array have no slots and do
-/// not count.
+/// "time"}` and its end `{"event": "finish", "time"}`. Tasks of a Slurm array have no slots and are
+/// not counted.
 /// @param records by time.
 [[nodiscard]] Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records);
 

@@ -9,6 +9,7 @@
 #include "framework/core/file_lock.h"
 #include "tools/experiments/grid/occupancy.h"
 #include "tools/experiments/grid/reason.h"
+#include "tools/experiments/grid/shared_loaders.h"
 #include "tools/experiments/trial/interval.h"
 #include "tools/experiments/trial/run_log.h"
 
@@ -113,12 +114,13 @@ std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
   return groups;
 }
 
-/// Combinations with a result for every trial first, then those with some, then those with none.
+/// Combinations with results for all trials come first, then those with some results, then those
+/// without any.
 void rank(std::vector<Group>& groups, bool maximise) {
   const auto kind = [](const Group& group) {
     return group.is_complete() ? 0 : group.results.empty() ? 2 : 1;
   };
-  // Stable, so that equals keep the sweep's order.
+  // The sort is stable, so that equal combinations keep the sweep's order.
   std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
     if (kind(a) != kind(b)) return kind(a) < kind(b);
     if (kind(a) == 2) return false;
@@ -158,16 +160,21 @@ ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, Trial
   rank(groups, sweep.maximise);
   for (const Group& group : groups) ranking.push_back(describe_group(sweep, group));
   const Occupancy slots = occupancy(read_journals(sweep.folder, /*warns=*/false));
-  return {{"folder", sweep.folder.string()},
-          {"metric", sweep.metric},
-          {"maximise", sweep.maximise},
-          {"counts", counts},
-          {"seconds", seconds},
-          {"wall_seconds", slots.wall},
-          {"slot_seconds", slots.slot_time},
-          {"busy_seconds", slots.busy},
-          {"ranking", ranking},
-          {"trials", trials}};
+  ordered_json grid = {{"folder", sweep.folder.string()},
+                       {"metric", sweep.metric},
+                       {"maximise", sweep.maximise},
+                       {"counts", counts},
+                       {"seconds", seconds},
+                       {"wall_seconds", slots.wall},
+                       {"slot_seconds", slots.slot_time},
+                       {"busy_seconds", slots.busy}};
+  if (const auto shared = count_shared_decodes(sweep.folder))
+    grid["shared_loaders"] = {{"samples_decoded", shared->decoded},
+                              {"samples_delivered", shared->delivered},
+                              {"decodes_saved", shared->saved()}};
+  grid["ranking"] = ranking;
+  grid["trials"] = trials;
+  return grid;
 }
 
 std::string statuses_text(const ordered_json& statuses) {
@@ -205,7 +212,17 @@ std::string ranking_table(const ordered_json& grid) {
     row.insert(row.end(), {mean_text(entry, "+-"), statuses_text(entry.at("statuses"))});
     rows.push_back(std::move(row));
   }
-  return rows.empty() ? "" : lay_out(rows);
+  return (rows.empty() ? "" : lay_out(rows)) + shared_loaders_text(grid);
+}
+
+std::string shared_loaders_text(const ordered_json& grid) {
+  const auto loaders = grid.find("shared_loaders");
+  if (loaders == grid.end()) return {};
+  return fmt::format(
+      "shared loaders: {} samples decoded, {} delivered to trials, {} decodes saved\n",
+      loaders->at("samples_decoded").get<std::uint64_t>(),
+      loaders->at("samples_delivered").get<std::uint64_t>(),
+      loaders->at("decodes_saved").get<std::uint64_t>());
 }
 
 }  // namespace precast::tools

@@ -11,18 +11,23 @@
 namespace precast::tools {
 
 /// All facts of a grid, for `--json` and its page: `{"folder", "metric", "maximise", "counts",
-/// "seconds", "wall_seconds", "slot_seconds", "busy_seconds" (occupancy.h), "ranking", "trials"}`.
+/// "seconds", "wall_seconds", "slot_seconds", "busy_seconds" (occupancy.h), "shared_loaders" (with
+/// grid.share_loader; `{"samples_decoded", "samples_delivered", "decodes_saved"}`), "ranking",
+/// "trials"}`.
 ///
 /// `ranking` has one entry for each combination of axes with its mean and 95 % interval over seeds
 /// (null: fewer than two), best first. Combinations with a trial that has no result (yet) follow
 /// the `complete` ones, whatever their mean; those without any result are last. `trials` are in the
-/// sweep's order; those that are not done have the figure of their last epoch, and the reason if
-/// there is one. Their status is a TrialStatus or `running`.
+/// sweep's order; those that are not done have the figure of their last epoch and, if there is one,
+/// the reason. Their status is a TrialStatus or `running`.
 [[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
                                                    const std::map<std::string, TrialState>& states);
 
-/// The ranking as a table for people.
+/// The ranking as a table for people, and below it shared_loaders_text().
 [[nodiscard]] std::string ranking_table(const nlohmann::ordered_json& grid);
+
+/// How many decodes shared loaders have saved; empty without them.
+[[nodiscard]] std::string shared_loaders_text(const nlohmann::ordered_json& grid);
 
 /// `2 done, 1 failed`.
 [[nodiscard]] std::string statuses_text(const nlohmann::ordered_json& statuses);

@@ -21,7 +21,7 @@ std::string end_text(int exit_code) {
                          : fmt::format("exit code {}", exit_code);
 }
 
-/// The last line `error: ...` of what the trial printed; empty without one.
+/// The last line `error: ...` that the trial printed; empty if there is none.
 std::string last_error(const std::filesystem::path& output) {
   constexpr std::string_view kError = "error: ";
   std::error_code missing;

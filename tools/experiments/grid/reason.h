@@ -8,7 +8,7 @@
 namespace precast::tools {
 
 /// Explains in one line why a trial has no result: how its process ended, and the last error that
-/// it printed. Empty while it waits or runs.
+/// it printed. Empty while the trial waits or runs.
 [[nodiscard]] std::string reason_of(const Trial& trial, const TrialState& state);
 
 }  // namespace precast::tools

@@ -28,7 +28,7 @@ std::string slurm_script(const Sweep& sweep, const std::filesystem::path& progra
       "srun ${{SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}} {} grid {}{} --trial "
       "\"$SLURM_ARRAY_TASK_ID\"\ncode=$?\n",
       shell_quoted(program.string()), shell_quoted(sweep.path.string()), keys);
-  text += "# Saved, not finished: again, from the checkpoint.\n";
+  text += "# The trial has saved a checkpoint but not finished: run it again.\n";
   text +=
       "[ $code = 85 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\"\n"
       "exit $code\n";

@@ -7,8 +7,8 @@
 
 namespace precast::tools {
 
-/// A batch script for `sbatch` with one array task per trial. A task that is preempted or runs out
-/// of time saves and is requeued. @param program `precast`, an absolute path.
+/// A batch script for `sbatch` with one array task per trial. A task that is preempted or reaches
+/// its time limit saves a checkpoint and is requeued. @param program `precast`, an absolute path.
 [[nodiscard]] std::string slurm_script(const Sweep& sweep, const std::filesystem::path& program);
 
 }  // namespace precast::tools

@@ -55,6 +55,7 @@ struct Keys {
   std::string direction = "auto";
   std::int64_t slots_per_device = 1, cores_per_slot = 0, max_retries = 2;
   double retry_pause_s = 5;
+  bool share_loader = false;
 };
 
 /// Adds the keys that say where and how trials run.
@@ -69,6 +70,9 @@ void add_grid_keys(Schema& schema, Keys& keys) {
            "cores that each trial is bound to; 0: equal shares of the usable cores")
       .min(0)
       .max(4096);
+  schema.add("grid.share_loader", &keys.share_loader,
+             "whether trials that load the same data, and start together, take their batches from "
+             "one loader process; results do not change");
   schema
       .add("grid.max_retries", &keys.max_retries,
            "number of retries after failures that may be temporary")
@@ -86,18 +90,18 @@ Schema make_schema(Keys& keys) {
   schema.add("recipe", &keys.recipe, "the recipe that all trials share").required();
   schema.add("folder", &keys.folder, "folder of the results; default: runs/<name of the sweep>");
   schema.add("set", &keys.set, "recipe keys that are the same in all trials: {key: value}");
-  schema.add("axes", &keys.axes, "recipe keys and the values they take: {key: values}");
+  schema.add("axes", &keys.axes, "recipe keys and the values to try: {key: values}");
   schema.add(
       "zip", &keys.zip,
       "axes whose n-th values are used together: [[key, key], ...]; all other axes are combined");
   schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
   schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
   schema.add("metric", &keys.metric,
-             "figure to rank trials by: one of summary.json; empty: the recipe's "
-             "validation.best_metric, else what decides for its loss (top_1 for class labels)");
+             "figure of summary.json to rank trials by; empty: the recipe's "
+             "validation.best_metric, else the usual one for its loss (top_1 for class labels)");
   schema
       .add("direction", &keys.direction,
-           "whether a larger metric is better; auto: as known for precast's own")
+           "whether a larger metric is better; auto: as is known for precast's own metrics")
       .choices({"auto", "max", "min"});
   schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
   add_grid_keys(schema, keys);
@@ -274,7 +278,7 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vecto
                 .recipe = sweep.recipe,
                 .settings = settings_of(number, axes, groups),
                 .folder = sweep.folder / "runs"};
-    // The name shows what differs, the hash covers all settings.
+    // The name shows the settings that differ; the hash covers all settings.
     const std::string prefix = trial_id(trial.settings);
     for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
     const std::string whole = trial_id(trial.settings);
@@ -353,7 +357,8 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   const std::string rule = named ? node.entries[0].key : node.scalar;
   options.rule = read_rule(node, rule, diagnostics);
   Schema schema;
-  schema.add("metric", &options.metric, "figure of each epoch to compare");
+  schema.add("metric", &options.metric,
+             "metric, recorded after each epoch, by which trials are compared");
   schema.add("min_epochs", &options.min_epochs, "epochs before a trial may be stopped")
       .min(1)
       .max(1e6);
@@ -379,6 +384,7 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
                                      : std::filesystem::path(keys.folder);
   sweep.metric = keys.metric.empty() ? metric_of(sweep.recipe) : keys.metric;
   sweep.maximise = is_maximised(sweep.metric, keys.direction);
+  sweep.share_loader = keys.share_loader;
   sweep.slots.slots_per_device = static_cast<int>(keys.slots_per_device);
   sweep.slots.cores_per_slot = static_cast<int>(keys.cores_per_slot);
   sweep.max_retries = static_cast<int>(keys.max_retries);

@@ -30,6 +30,8 @@ struct Sweep {
   std::string metric = "top_1";
   bool maximise = true;
   SlotOptions slots;
+  /// Whether trials that load the same data share a loader process (shared_loaders.h).
+  bool share_loader = false;
   /// The keys given on the command line; they are in all trials' settings.
   std::vector<Setting> overrides;
   int max_retries = 2;
@@ -44,7 +46,7 @@ struct Sweep {
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
                                const std::vector<Override>& overrides = {});
 
-/// Where `key` of `trial` was given in the sweep; the file itself if it was not.
+/// The place in the sweep at which `key` of `trial` was given; the file itself if it was not given.
 [[nodiscard]] Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key);
 
 /// The values of `sweep.varied`: trials with the same values are repetitions of one another.

@@ -22,12 +22,14 @@ std::int64_t last_epoch(const RunLog& log) {
 }  // namespace
 
 GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states,
-                         Journal& journal, std::size_t slots)
+                         Journal& journal, std::size_t slots,
+                         std::unique_ptr<SharedLoaders> loaders)
     : PoolDisplay(sweep.trials, states, slots, sweep.metric),
       sweep_(sweep),
       states_(states),
       journal_(journal),
       early_stop_(sweep.early_stop),
+      loaders_(std::move(loaders)),
       page_(sweep) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none) return;
   // Progress from earlier starts of this grid counts.
@@ -66,13 +68,19 @@ std::vector<const Trial*> GridWatcher::at_closed_rungs() {
   return closed;
 }
 
+std::optional<std::vector<std::string>> GridWatcher::prepare(const NextStart& next) {
+  return loaders_ ? loaders_->prepare(next) : std::vector<std::string>{};
+}
+
 void GridWatcher::ended(const Trial& trial, const nlohmann::ordered_json& record) {
+  if (loaders_) loaders_->ended(trial);
   report(trial);
   page_is_old_ = true;
   PoolDisplay::ended(trial, record);
 }
 
 void GridWatcher::look(const std::list<RunningTrial>& running, std::size_t waiting) {
+  if (loaders_) loaders_->look();
   for (const RunningTrial& one : running) report(*one.trial);
   PoolDisplay::look(running, waiting);
   if (page_is_old_ && std::chrono::steady_clock::now() >= next_page_) write_page();

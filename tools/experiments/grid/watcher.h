@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/experiments/grid/early_stop.h"
 #include "tools/experiments/grid/grid_page.h"
+#include "tools/experiments/grid/shared_loaders.h"
 #include "tools/experiments/grid/sweep.h"
 #include "tools/experiments/trial/pool_display.h"
 
@@ -17,15 +19,17 @@ namespace precast::tools {
 class GridWatcher final : public PoolDisplay {
  public:
   /// Keeps references to `sweep`, `states` and `journal`.
-  /// @param journal receives `{"event": "rung", "trial", "rung", "time"}` for each rung that asha
-  /// lets a trial pass, so that a restarted grid does not compare the trial there again.
+  /// @param journal receives `{"event": "rung", "trial", "rung", "time"}` for each trial that
+  /// asha lets pass a rung, so that a restarted grid does not compare the trial at this rung again.
+  /// @param loaders null: trials share no loaders.
   GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
-              std::size_t slots);
+              std::size_t slots, std::unique_ptr<SharedLoaders> loaders = nullptr);
 
-  /// asha: the waiting trials that do not pass the rung they have reached. A grid that was killed
-  /// at that moment has not recorded that they were stopped.
+  /// asha: the waiting trials that do not pass the rung they have reached. They were stopped, but
+  /// the grid was killed before it recorded this.
   [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
 
+  std::optional<std::vector<std::string>> prepare(const NextStart& next) override;
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
   void look(const std::list<RunningTrial>& running, std::size_t waiting) override;
   bool stops(const Trial& trial) override;
@@ -42,6 +46,7 @@ class GridWatcher final : public PoolDisplay {
   const std::map<std::string, TrialState>& states_;
   Journal& journal_;
   EarlyStop early_stop_;
+  std::unique_ptr<SharedLoaders> loaders_;
   /// The last epoch of each trial that was compared, or that existed when the grid started, so that
   /// a trial that has just been restarted is not stopped before it makes progress.
   std::map<std::string, std::int64_t> judged_;

@@ -54,8 +54,9 @@ void JobFile::check(const Trial& trial) const {
   const auto found = trials_.find(trial.id);
   if (found == trials_.end()) return;
   if (const std::string change = change_between(*found, facts_of(trial)); !change.empty()) {
-    throw ConfigError(fmt::format("{}: {} was started with other keys: {}. Give another --folder",
-                                  path_.parent_path().string(), trial.id, change));
+    throw ConfigError(
+        fmt::format("{}: {} was started with different keys: {}. Give another --folder",
+                    path_.parent_path().string(), trial.id, change));
   }
 }
 

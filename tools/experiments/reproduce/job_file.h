@@ -10,19 +10,20 @@
 
 namespace precast::tools {
 
-/// reproduce.json of a folder: the recipe and keys with which each trial was begun, so that results
-/// of different recipes or keys are never mixed. Keys for the location of data and runs may change.
+/// The file reproduce.json of a folder. It records the recipe and keys with which each trial was
+/// started, so that results of different recipes or keys are never mixed. Keys for the location of
+/// data and runs may change.
 /// Not thread-safe.
 class JobFile {
  public:
   /// @throws ConfigError if the existing file is not one of these.
   explicit JobFile(const std::filesystem::path& folder);
 
-  /// @throws ConfigError naming the trial and the difference if it was started with other keys.
+  /// @throws ConfigError naming the trial and the difference if it was started with different keys.
   void check(const Trial& trial) const;
   /// Records a trial that begins. @throws IoError
   void note(const Trial& trial);
-  /// The keys with which a trial was begun; nothing if it was not.
+  /// The keys with which a trial was started; nothing if it was not started.
   [[nodiscard]] std::optional<std::vector<Setting>> settings_of(const std::string& trial) const;
 
  private:

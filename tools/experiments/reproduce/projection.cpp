@@ -32,7 +32,7 @@ ordered_json cost_of(const TableRow& row, const std::vector<Setting>& settings,
   const ChildResult run = run_child(command, kPatience);
   if (run.exit_code != 0) {
     throw ConfigError(
-        fmt::format("row {}: expected `bench step --model-cost` to end with code 0, "
+        fmt::format("row {}: expected `bench step --model-cost` to exit with code 0, "
                     "got {}: {}",
                     row.id, run.exit_code, run.errors));
   }
@@ -96,7 +96,7 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
       "# Projection: {}\n\n"
       "**Not measured.** Minutes of training steps on {}, by the model of time of `precast bench "
       "step --model-cost`: without evaluation, and as if data were always ready. `fused`: with "
-      "planned kernels that are not written yet. {}\n\n"
+      "fused kernels, which have not been timed on a GPU yet. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n",
       table.title, find_card(card).title,

@@ -10,13 +10,13 @@
 
 namespace precast::tools {
 
-/// A row's training time by the model of `precast bench step --model-cost`. Training steps alone:
+/// A row's training time by the model of `precast bench step --model-cost`. Only training steps:
 /// without evaluation, and as if data were always ready.
 struct ProjectedRow {
   const TableRow* row = nullptr;
   /// GPUs that train together.
   int gpus = 1;
-  /// With the kernels of today, and with the planned fused ones.
+  /// With separate kernels, and with fused ones.
   double minutes = 0;
   double fused_minutes = 0;
   /// `[{image_size, epochs, images_per_second, fused_images_per_second}]`, per GPU.

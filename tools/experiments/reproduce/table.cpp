@@ -53,11 +53,12 @@ class TableReader {
     ConfigNode published;
     Schema schema;
     schema.add("id", &row.id, "the row's name").required();
-    schema.add("model", &row.model, "the model's name, for people").required();
+    schema.add("model", &row.model, "the model's name, as shown in tables").required();
     schema.add("recipe", &recipe, "a recipe; its path is relative to the table's folder")
         .required();
     schema.add("settings", &settings, "keys to set in it: {training.epochs: 3}");
-    schema.add("published", &published, "published figures; the first are those to compare with");
+    schema.add("published", &published,
+               "published figures; the first ones are compared with the new figures");
     read(schema, node, where);
     check_row_id(schema, row.id, node, where);
     row.recipe = folder / recipe;
@@ -140,8 +141,8 @@ class TableReader {
   void add_figures(Schema& schema, PublishedFigures& figures) {
     values_ = {};
     schema.add("source", &figures.source, "id of a source").required();
-    schema.add("top_1", &values_[0], "share of images").min(0).max(1);
-    schema.add("top_5", &values_[1], "share of images").min(0).max(1);
+    schema.add("top_1", &values_[0], "fraction of images").min(0).max(1);
+    schema.add("top_5", &values_[1], "fraction of images").min(0).max(1);
     schema.add("minutes", &values_[2], "wall clock").above(0);
     schema.add("hardware", &figures.hardware, "");
     schema.add("note", &figures.note, "");

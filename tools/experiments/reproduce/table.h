@@ -48,7 +48,7 @@ struct TableRow {
   }
 };
 
-/// A training run with another system: shown, not run.
+/// A training run with another system. It is shown, but not run.
 struct OtherSystem {
   std::string system{};
   std::string model{};

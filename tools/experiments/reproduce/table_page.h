@@ -8,9 +8,9 @@
 
 namespace precast::tools {
 
-/// The table as an HTML page: for each model the best accuracy for each training time, ours next to
-/// the published one; the table; accuracy after each epoch; differences; sources. Self-contained,
-/// without scripts.
+/// The table as an HTML page: for each model, the best accuracy by training time, ours next to the
+/// published one; then the table, the accuracy after each epoch, differences and sources.
+/// Self-contained, without scripts.
 [[nodiscard]] std::string table_page(const ResultTable& table,
                                      const std::vector<RowResult>& results);
 

@@ -31,7 +31,7 @@ std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run
     problems.push_back({&trial, std::move(line)});
   }
   if (problems.empty()) {
-    problems.push_back({&trial, fmt::format("`train --dry-run` of trial {} ended with code {}",
+    problems.push_back({&trial, fmt::format("`train --dry-run` of trial {} exited with code {}",
                                             trial.id, run.exit_code)});
   }
   return problems;

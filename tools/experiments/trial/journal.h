@@ -33,7 +33,7 @@ class Journal {
 };
 
 /// The records of every file `results*.jsonl` of `folder`, by time. Complete lines that are not
-/// JSON objects are skipped with a warning; an incomplete last line was cut off by a crash or is
+/// JSON objects are skipped with a warning; an incomplete last line was truncated by a crash or is
 /// still being written. @param warns false for callers that read the records repeatedly.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(const std::filesystem::path& folder,
                                                                 bool warns = true);
@@ -62,7 +62,7 @@ struct TrialState {
   /// Wall-clock and processor time over all starts with a recorded end.
   double seconds = 0;
   double cpu_seconds = 0;
-  /// Time of a start without an end, Unix seconds; 0: there is none.
+  /// Time of a start without a recorded end, in Unix seconds; 0: there is none.
   double open_since = 0;
   /// summary.json of a finished trial.
   nlohmann::ordered_json figures;
@@ -72,7 +72,7 @@ struct TrialState {
 
 [[nodiscard]] std::map<std::string, TrialState> fold_states(
     const std::vector<nlohmann::ordered_json>& records);
-/// Sets trials that have failed permanently back to waiting.
+/// Resets trials that have failed permanently, so that they wait again.
 void forget_failures(std::map<std::string, TrialState>& states);
 
 }  // namespace precast::tools

@@ -14,9 +14,9 @@
 
 namespace precast::tools {
 
-/// As many of `lines` as the terminal can show without scrolling, with the cursor below them. Each
-/// is truncated to the terminal's width; lines that do not fit are replaced by one with their
-/// number.
+/// The first of `lines`, as many as the terminal can show without scrolling, with the cursor below
+/// them. Each is truncated to the terminal's width; the lines that do not fit are replaced by one
+/// line with their number.
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 

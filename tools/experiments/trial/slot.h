@@ -32,9 +32,9 @@ struct SlotOptions {
 /// /proc and /dev, for tests.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
-/// Distributes the slots of `options` over `cores`; each slot gets neighbouring cores (which share
-/// caches and a memory node). If there are fewer cores than slots, slots share cores.
-/// @param gpus the GPUs that `auto` stands for.
+/// Distributes `cores` over the slots of `options`; each slot gets neighbouring cores, which share
+/// caches and a memory node. If there are fewer cores than slots, slots share cores.
+/// @param gpus the GPUs to which `auto` refers.
 [[nodiscard]] std::vector<Slot> make_slots(const SlotOptions& options,
                                            const std::vector<int>& cores,
                                            const std::vector<std::string>& gpus);

@@ -21,7 +21,7 @@ struct Setting {
 [[nodiscard]] std::string setting_text(const ConfigNode& value);
 
 /// One training run that is part of a larger job: a recipe with some keys set, under a name that
-/// stays the same however often the job is restarted.
+/// stays the same when the job is restarted.
 struct Trial {
   std::string id;
   /// The recipe. Empty: only defaults and the settings.
@@ -36,7 +36,7 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
-/// A checksum of a recipe's file, to check whether results belong to it. @throws IoError
+/// A checksum of a recipe's file, which shows whether results belong to the recipe. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
 /// The path of this program, which trains as `precast train`.
@@ -46,13 +46,13 @@ struct Trial {
 [[nodiscard]] bool changes_results(const Setting& setting);
 
 /// A name for `settings` that is readable, valid as a folder name, and unique to them:
-/// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends on keys and values alone, not on their order.
+/// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends only on keys and values, not on their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
 /// What the end of a trial's process means for its job.
 enum class Verdict {
   done,
-  /// Preempted with a checkpoint (85): to be run again.
+  /// Preempted with a checkpoint (85); the trial has to be run again.
   go_on,
   /// NaN or infinity (12): a valid result.
   diverged,

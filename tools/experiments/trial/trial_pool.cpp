@@ -17,11 +17,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Limit on the starts of a trial that ends with 85 although this job did not ask it to: something
-/// preempts it endlessly.
+/// Limit on the starts of a trial that ends with 85 without a request of this job, because
+/// something else preempts it each time.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
+/// Within this time, a trial counts as one that could start.
+constexpr auto kSoon = std::chrono::seconds(1);
+constexpr auto kPreparePause = std::chrono::milliseconds(100);
 constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
 /// How long trials may take to save when this program must end.
@@ -170,9 +173,25 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
     take_over(trial, *summary);
     return true;
   }
+  const auto more = prepare(trial, slot);
+  if (!more) {
+    waiting.ready = Clock::now() + kPreparePause;
+    return false;
+  }
   record_start(trial, slot);
-  launch(trial, slot, std::move(*lock));
+  launch(trial, slot, std::move(*lock), *more);
   return true;
+}
+
+std::optional<std::vector<std::string>> TrialPool::prepare(const Trial& trial, const Slot& slot) {
+  NextStart next{.trial = trial, .slot = slot};
+  next.free_slots = options_.slots.size() - running_.size() - 1;
+  for (const Waiting& other : waiting_)
+    if (other.trial != &trial && other.ready <= Clock::now() + kSoon)
+      next.waiting.push_back(other.trial);
+  std::optional<std::vector<std::string>> more = std::vector<std::string>{};
+  tell([&] { more = watcher_.prepare(next); });
+  return more;
 }
 
 void TrialPool::wait_for_lock(Waiting& waiting) {
@@ -196,9 +215,11 @@ void TrialPool::record_start(const Trial& trial, const Slot& slot) {
   state.apply(record);
 }
 
-void TrialPool::launch(const Trial& trial, const Slot& slot, FileLock lock) {
+void TrialPool::launch(const Trial& trial, const Slot& slot, FileLock lock,
+                       const std::vector<std::string>& more) {
   std::vector<std::string> command = {options_.program.string()};
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
+  command.insert(command.end(), more.begin(), more.end());
   const int lock_fd = lock.fd();
   const std::filesystem::path output = trial.run_folder() / "output";
   try {

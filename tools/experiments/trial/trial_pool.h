@@ -22,10 +22,10 @@
 namespace precast::tools {
 
 struct PoolOptions {
-  /// `precast`, or a program that takes the same arguments.
+  /// `precast`, or a program that accepts the same arguments.
   std::filesystem::path program;
   std::vector<Slot> slots;
-  /// How often a trial is restarted after failures that may be temporary.
+  /// Number of restarts of a trial after failures that may be temporary.
   int max_retries = 2;
   /// Delay before the first retry; it doubles with each retry.
   std::chrono::milliseconds retry_pause{5000};
@@ -42,31 +42,45 @@ struct RunningTrial {
   bool stopped_early = false;
 };
 
+/// A trial that can start now.
+struct NextStart {
+  const Trial& trial;
+  const Slot& slot;
+  /// Number of other slots that are free, and the other trials that could start.
+  std::size_t free_slots = 0;
+  std::vector<const Trial*> waiting = {};
+};
+
 /// Receives the events of a TrialPool and decides on early stops. The defaults do nothing.
 class PoolWatcher {
  public:
   virtual ~PoolWatcher();
+  /// Called before a trial starts. @return further arguments for its process; nothing: it cannot
+  /// start yet, and is asked for again soon.
+  virtual std::optional<std::vector<std::string>> prepare(const NextStart& /*next*/) {
+    return std::vector<std::string>{};
+  }
   virtual void started(const RunningTrial& /*running*/) {}
   /// @param record the journal record.
   virtual void ended(const Trial& /*trial*/, const nlohmann::ordered_json& /*record*/) {}
   /// Called several times a second.
   virtual void look(const std::list<RunningTrial>& /*running*/, std::size_t /*waiting*/) {}
-  /// Whether the trial is to save and end.
+  /// Whether the trial must save and end.
   virtual bool stops(const Trial& /*trial*/) { return false; }
-  /// Messages for people.
+  /// Human-readable messages.
   virtual void say(const std::string& text);
   /// Called when a slot is free. Returns the id of a stopped trial that should continue after all.
   virtual std::optional<std::string> resumes() { return std::nullopt; }
 };
 
-/// Runs trials in slots until each has a result, in the order given, and records every start and
-/// end in a journal: if it is killed and restarted, it continues where it stopped, runs nothing
-/// twice and loses nothing. Each trial leaves `lock` and `output` (what it printed) in its run
-/// folder. The lock prevents two pools from running the same trial. If a run finished while no pool
-/// was running, its result is taken from its summary.json.
+/// Runs trials in slots, in the order given, until each has a result, and records every start and
+/// end in a journal: if the pool is killed and restarted, it continues where it stopped, without
+/// running a trial twice or losing a result. Each trial leaves `lock` and `output` (what it
+/// printed) in its run folder. The lock prevents two pools from running the same trial. If a run
+/// finished while no pool was running, its result is taken from its summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
-/// One pool at a time per process, and one thread.
+/// Only one pool may run in a process at a time, and it must be used from one thread.
 class TrialPool {
  public:
   /// Keeps references to `journal`, `states` and `watcher`.
@@ -100,7 +114,10 @@ class TrialPool {
   bool start(Waiting& waiting, const Slot& slot);
   void wait_for_lock(Waiting& waiting);
   void record_start(const Trial& trial, const Slot& slot);
-  void launch(const Trial& trial, const Slot& slot, FileLock lock);
+  void launch(const Trial& trial, const Slot& slot, FileLock lock,
+              const std::vector<std::string>& more);
+  [[nodiscard]] std::optional<std::vector<std::string>> prepare(const Trial& trial,
+                                                                const Slot& slot);
   void take_over(const Trial& trial, const nlohmann::ordered_json& summary);
   [[nodiscard]] const Slot* free_slot() const;
   void wait_for_events(int fd) const;

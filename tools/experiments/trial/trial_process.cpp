@@ -113,8 +113,8 @@ std::optional<ProcessEnd> TrialProcess::poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // Kills children that the process left behind. It is not reaped yet, so its number cannot belong
-  // to another group.
+  // Kills children that the process left behind. It is not reaped yet, so its process id cannot
+  // belong to another group.
   ::kill(-pid_, SIGKILL);
   int status = 0;
   rusage usage{};

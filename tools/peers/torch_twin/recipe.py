@@ -1,4 +1,4 @@
-"""The parts of ffcv-imagenet's recipe that the twins share, in plain torch: no numpy, no torchvision."""
+"""The functions of ffcv-imagenet's recipe that the twins share, in plain torch, without numpy and torchvision."""
 
 import ast
 import itertools
@@ -20,7 +20,7 @@ NPY_TYPES = {"|u1": torch.uint8, "<i4": torch.int32, "<i8": torch.int64, "<f4": 
 
 
 def find_device(name):
-    """`auto` is a GPU where there is one. Ends with code 6 for a GPU that torch cannot use."""
+    """`auto` selects a GPU if there is one. Ends with exit code 6 if torch cannot use the GPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
@@ -30,8 +30,8 @@ def find_device(name):
 
 
 def add_blurpool(model):
-    """Puts the [1,2,1] x [1,2,1] / 16 filter before strided convolutions. A hook and a buffer that is
-    not saved: state_dict() keeps torchvision's names, and the filter is on the model's device."""
+    """Applies the [1,2,1] x [1,2,1] / 16 filter before strided convolutions, with a hook and a buffer that is not
+    saved: state_dict() keeps torchvision's names, and the filter is on the model's device."""
     row = torch.tensor([1.0, 2.0, 1.0])
     kernel = torch.outer(row, row) / 16
 
@@ -98,7 +98,7 @@ def make_model(arch, classes, blurpool, weights=None):
 
 
 def make_sgd(model, momentum, weight_decay):
-    """The legacy groups: what has "bn" in its name does not decay, all else does."""
+    """SGD with the legacy groups: weight decay for all parameters except those with "bn" in their names."""
     named = list(model.named_parameters())
     return torch.optim.SGD(
         [{"params": [p for n, p in named if "bn" in n], "weight_decay": 0.0},
@@ -112,7 +112,7 @@ def set_lr(optimizer, lr):
 
 
 def interpolate(x, xs, ys):
-    """Linear between the points, constant outside; the arithmetic is numpy.interp's."""
+    """Linear between the points, constant outside; computed as in numpy.interp."""
     if x <= xs[0]:
         return float(ys[0])
     for (left, right), (low, high) in zip(itertools.pairwise(xs), itertools.pairwise(ys), strict=True):

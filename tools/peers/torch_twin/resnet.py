@@ -1,7 +1,7 @@
-"""ResNet in plain torch: the module names and the order of random draws are torchvision's.
+"""ResNet in plain torch, with the module names and the order of random draws of torchvision.
 
-From one seed it has torchvision's weights to the last bit, so that a host needs no torchvision wheel
-for the twin (tests/peers/twin_resnet.py). He et al., Deep Residual Learning for Image Recognition,
+With the same seed its weights equal torchvision's bit for bit (tests/peers/twin_resnet.py), so a host needs no
+torchvision wheel for the twin. He et al., Deep Residual Learning for Image Recognition,
 CVPR 2016; as in torchvision, a bottleneck's stride is in its 3x3 convolution.
 """
 

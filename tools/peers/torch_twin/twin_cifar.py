@@ -4,10 +4,11 @@
     twin_cifar.py train.npz val.npz [--epochs 24] [--lr 0.5] ...
     twin_cifar.py train.npz --steps 20 --weights w.safetensors --lr 3e-4
 
-The recipe of FFCV's CIFAR-10 example: SGD on one triangle of learning rates, flip, shift by up to 2
-px and a cutout of 4 px with the mean as fill, logits of an image and its mirror image. The archives
-have `image`, uint8 [N, 32, 32, 3], and `label`. Prints one line of JSON per epoch. With --steps: a
-constant rate, no augmentation, batches in the order of the file; prints {"losses": [...]}.
+This is the recipe of FFCV's CIFAR-10 example: SGD with a triangular learning rate, flip, shift by up to
+2 px and a cutout of 4 px filled with the mean; evaluation adds the logits of an image and its mirror
+image. The archives contain `image`, uint8 [N, 32, 32, 3], and `label`. Prints one line of JSON per epoch.
+With --steps, the rate is constant, there is no augmentation, batches are in the order of the file, and
+the output is {"losses": [...]}.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def unit(channels_in, channels_out, kernel=3, stride=1, padding=1):
 
 
 def make_model(classes):
-    """The names are those of precast's model `layers`."""
+    """The network, with the names of precast's model `layers`."""
     return nn.Sequential(
         *unit(3, 64), *unit(64, 128, 5, 2, 2), Residual(*unit(128, 128), *unit(128, 128)),
         *unit(128, 256), nn.MaxPool2d(2), Residual(*unit(256, 256), *unit(256, 256)),
@@ -74,7 +75,7 @@ def normalise(pixels):
 
 
 def augment(pixels):
-    """uint8 [N, 32, 32, 3]: each image with its own flip, shift and square."""
+    """Augments uint8 [N, 32, 32, 3]; flip, shift and cutout are drawn for each image."""
     count = len(pixels)
     flipped = torch.where(torch.rand(count, 1, 1, 1) < 0.5, pixels.flip(2), pixels)
     padded = FILL.expand(count, SIDE + 2 * SHIFT, SIDE + 2 * SHIFT, 3).clone()

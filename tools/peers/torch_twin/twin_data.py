@@ -1,4 +1,4 @@
-"""Datasets of twin_train.py. Each gives batches of normalised images on the device, [N, 3, H, W]."""
+"""Datasets of twin_train.py. Each yields batches of normalised images on the device, [N, 3, H, W]."""
 
 import math
 import random
@@ -66,7 +66,7 @@ class Arrays:
 
 
 class Folder:
-    """A folder of class folders, by torchvision and torch's DataLoader."""
+    """A folder of class folders, read by torchvision and torch's DataLoader."""
 
     def __init__(self, place, device, workers):
         from torchvision.datasets import ImageFolder
@@ -92,7 +92,7 @@ class Folder:
         return self.batches(self.v2.Compose([crops[crop], self.v2.RandomHorizontalFlip()]), batch, True)
 
     def val(self, size, batch, ratio):
-        """The central square of `ratio` of the shorter side, resized."""
+        """The central square whose side is `ratio` times the shorter side, resized."""
         def square(pixels):
             side = int(ratio * min(pixels.shape[-2:]))
             return self.v2.functional.resize(self.v2.functional.center_crop(pixels, [side, side]),

@@ -3,11 +3,10 @@
 
     twin_ddp.py FILE.beton [--precast build/bin/precast] [--steps 20] [--help]
 
-precast trains resnet18 on the CPU with `--dist.nproc`, from weights that it drew itself; the twin
-starts from these weights and takes the same batches: images out of `precast preview`, position p to
-rank p % world. Torch's own DDP on Gloo, fp32. Prints what differs and ends with 1 if it is too much:
-an updated weight after one step by more than 1e-5, or a loss of the first 20 steps by more than 1e-3
-of it.
+precast trains resnet18 on the CPU with `--dist.nproc`, from weights that it drew itself. The twin, torch's
+own DDP on Gloo in fp32, starts from these weights and uses the same batches: images from `precast preview`,
+position p for rank p % world. Prints the differences. The exit code is 1 if an updated weight differs by
+more than 1e-5 after one step, or a loss of the first 20 steps by more than 1e-3 of its value.
 """
 
 import argparse
@@ -34,7 +33,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     root = pathlib.Path(__file__).resolve().parents[3]
-    parser.add_argument("file", help="a .beton; epochs are repeated until there are enough steps")
+    parser.add_argument("file", help="a .beton file; epochs are repeated until there are enough steps")
     parser.add_argument("--precast", default=root / "build/bin/precast")
     parser.add_argument("--world", type=int, default=2)
     parser.add_argument("--batch", type=int, default=4, help="images per step and rank")
@@ -52,7 +51,7 @@ def run(command):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
     if done.returncode != 0:
-        sys.exit(f"twin_ddp: {command[0]} {command[1]} ended with {done.returncode}:\n{done.stderr}")
+        sys.exit(f"twin_ddp: {command[0]} {command[1]} exited with {done.returncode}:\n{done.stderr}")
     return done.stdout
 
 
@@ -101,7 +100,7 @@ class Peer:
 
 
 def train_rank(rank, args, port, weights, images, labels, results):
-    """One rank of the twin: what step i of precast's rank does."""
+    """One rank of the twin, which takes the same steps as the rank of precast."""
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank,
                                          world_size=args.world)
@@ -135,7 +134,7 @@ def free_port():
 
 
 def largest_weight_difference(ours, theirs):
-    """Over the parameters and the running statistics."""
+    """The largest difference of the parameters and the running statistics."""
     return max((ours[name].double() - theirs[name].double()).abs().max().item()
                for name in theirs if theirs[name].is_floating_point())
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times the training step that `precast bench step --data device` takes, in plain Python; prints JSON.
+"""Times the training step of `precast bench step --data device` in plain Python; prints JSON.
 
-Torch as its users write it, eager or with --compile: torchvision's model with its own weights from seed
-0, one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD as it comes,
-on a GPU with autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
-precast's, so both have computed the same. Compiling and the first steps are outside the windows, in
-`warmup_seconds`. Exit code 6 without a GPU that --device asks for.
+The step uses torch as most users do, eager or with --compile: torchvision's model with its own weights from
+seed 0, one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD with its
+defaults, and on a GPU autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
+precast's, so both compute the same. Compiling and the first steps are not part of the timed windows, but of
+`warmup_seconds`. Exit code 6 if --device names a GPU that torch cannot use.
 """
 
 import argparse

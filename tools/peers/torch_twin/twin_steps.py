@@ -3,8 +3,8 @@
 
     twin_steps.py --weights w.pt --images x.npy --labels y.npy --lrs lrs.json [--blurpool] ...
 
-fp32 on the CPU, ffcv-imagenet's legacy decay groups. Step i takes images[i * batch : (i+1) * batch]
-and the rate lrs[i]; batch is the number of images over the number of rates.
+Uses fp32 on the CPU and ffcv-imagenet's legacy decay groups. Step i uses images[i * batch : (i+1) * batch]
+and the rate lrs[i]; batch is the number of images divided by the number of rates.
 """
 
 import argparse

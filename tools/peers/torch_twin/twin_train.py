@@ -3,11 +3,11 @@
 
     twin_train.py RECIPE --train DATA --val DATA [--classes N] [--crop whole] [--device auto] [--help]
 
-RECIPE is a YAML file, or the JSON of `precast train RECIPE --dry-run --json`, for which no PyYAML is
-needed. DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
-PREFIX_labels.npy. The recipe's keys: model.arch, resolution.*, lr.*, training.*, validation.*. fp32 on
-the CPU or, where there is one, fp16 autocast on a GPU. Prints one JSON line per epoch. Exit code 6
-without a GPU that --device asks for.
+RECIPE is a YAML file, or the JSON output of `precast train RECIPE --dry-run --json`, which needs no PyYAML.
+DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
+PREFIX_labels.npy. The keys model.arch, resolution.*, lr.*, training.* and validation.* of the recipe are
+used. Trains with fp16 autocast on a GPU if there is one, else in fp32 on the CPU. Prints one JSON line per
+epoch. Exit code 6 if --device names a GPU that torch cannot use.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def autocast(device):
 
 
 def evaluate(model, data, device, keys, ratio):
-    """Top-1 and top-5; the hits are added up on the device."""
+    """Top-1 and top-5 accuracy; correct predictions are counted on the device."""
     model.eval()
     hits = torch.zeros(2, dtype=torch.float64, device=device)
     size, batch = keys.get("resolution", 224), keys.get("batch_size", 512)
@@ -98,7 +98,7 @@ def arguments():
     parser.add_argument("--train", required=True)
     parser.add_argument("--val", required=True)
     parser.add_argument("--classes", type=int, default=10)
-    parser.add_argument("--crop", choices=["random", "whole"], default="random", help="in training")
+    parser.add_argument("--crop", choices=["random", "whole"], default="random", help="crop in training")
     parser.add_argument("--val-ratio", type=float, default=224 / 256)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

@@ -8,7 +8,7 @@ namespace precast::tools {
 
 enum class Scale { linear, logarithmic };
 
-/// What a caller specifies about an axis; the rest is derived from the data.
+/// The properties of an axis that a caller sets; the others are derived from the data.
 struct Axis {
   std::string label{};
   Scale scale = Scale::linear;
@@ -18,7 +18,7 @@ struct Axis {
   bool whole = false;
 };
 
-/// The range of the finite values that an axis must show; on a logarithmic one, of those above 0.
+/// The range of the finite values that an axis must show; for a logarithmic axis, of those above 0.
 class Extent {
  public:
   explicit Extent(Scale scale) : scale_(scale) {}

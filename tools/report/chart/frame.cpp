@@ -60,7 +60,8 @@ Frame::Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, c
       y_(y, ys, bottom_, top_, std::max(2, static_cast<int>((bottom_ - top_) / kBetweenTicks))),
       x_(x, xs, 0, 1, 2) {
   left_ = 16 + widest(y_.ticks()) + (y_label_.empty() ? 0 : 18);
-  // The wider the labels, the fewer fit, and their width depends on the number of ticks.
+  // The number of labels that fit depends on their width, and the width depends on the number of
+  // ticks.
   const double room = std::max(40.0, right_ - left_);
   const AxisMap trial(x, xs, left_, right_, static_cast<int>(room / 70));
   right_ = width - std::max(kRight, widest(trial.ticks()) / 2 + 8);

@@ -15,7 +15,8 @@ struct LinePoint {
 
 struct LineSeries {
   std::string label{};
-  /// In drawing order. Long series are downsampled to what the width can show; extremes are kept.
+  /// In drawing order. Long series are reduced to the number of points that the width can show;
+  /// extremes are kept.
   std::vector<LinePoint> points{};
   /// The colour's index; see series_class(). Two lines of one run share one.
   int colour = 0;

@@ -14,8 +14,8 @@ namespace precast::tools {
 /// characters, which XML cannot contain, and bytes that are not UTF-8 are left out.
 [[nodiscard]] std::string escaped(std::string_view text);
 
-/// A number in about four digits for people: 12345.6 as "12,346", 0.0123 as "0.0123", 3e-7 as
-/// "3e-07", NaN as "-".
+/// A number in human-readable form, with about four digits: 12345.6 as "12,346", 0.0123 as
+/// "0.0123", 3e-7 as "3e-07", NaN as "-".
 [[nodiscard]] std::string readable(double value);
 
 /// The number of colour classes; further series start again from the first one.

@@ -1,4 +1,4 @@
-"""Prints the tensors of a file as torch.load(weights_only=True) sees them, one JSON document."""
+"""Prints the tensors that torch.load(weights_only=True) reads from a file, as one JSON document."""
 
 import collections
 import json

@@ -128,7 +128,7 @@ TEST(PickleReader, LimitsDepthStackAndValues) {
   EXPECT_THAT(problem("\x80\x02" + repeat("(", 1'000'000)), Names(1001, 1000));
   EXPECT_THAT(problem("\x80\x02" + repeat("N", 1'500'000) + "."), Names(1000001, 1000000));
   EXPECT_THAT(problem("\x80\x02" + repeat("N0", 2'500'000) + "."), Names(2000000));
-  // Nested containers without marks cost a value each and no recursion, also when they are freed.
+  // Nested containers without marks cost a value each and no recursion, even when they are freed.
   EXPECT_EQ(problem("\x80\x02]" + repeat("\x85", 1'000'000) + "."), "accepted");
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A grid of 12 real training runs, killed twice by SIGKILL, and one that runs undisturbed: no trial is lost or run
-twice, and figures, logs and weights are equal to the last bit.
+"""Compares a grid of 12 real training runs that is killed twice by SIGKILL with an uninterrupted grid: no trial is lost
+or run twice, and figures, logs and weights are equal bit for bit; also if its trials share loaders.
 
     grid_kill_test.py BUILD_DIR
 """
@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 CLOCKS = ("timestamp", "relative_time", "val_time", "train_time", "wait_time", "loader_time")
 
 
-def write_sweep(scratch, name, slots):
+def write_sweep(scratch, name, slots, share=False):
     sweep = scratch / f"{name}.yaml"
     sweep.write_text(f"""
 recipe: {scratch}/recipe.yaml
@@ -28,7 +28,7 @@ axes:
   training.weight_decay: [5e-5, 5e-4]
   training.label_smoothing: [0, 0.1]
 set: {{logging.every: 1, checkpoint.every_steps: 4}}
-grid: {{devices: cpu, slots_per_device: {slots}, cores_per_slot: 1}}
+grid: {{devices: cpu, slots_per_device: {slots}, cores_per_slot: 1, share_loader: {str(share).lower()}}}
 """)
     return sweep
 
@@ -58,6 +58,44 @@ def trials_of(folder):
             for run in (folder / "runs").iterdir()}
 
 
+def left_behind():
+    """The rings that have a producer."""
+    sockets = Path("/proc/net/unix").read_text().splitlines()
+    return [line for line in sockets if "precast-ring" in line and "grid-" in line]
+
+
+def in_progress(folder):
+    """Whether a trial without a result has trained a few steps."""
+    logs = [run / "log" for run in (folder / "runs").iterdir() if not (run / "summary.json").exists()]
+    return any(log.exists() and len(log.read_text().splitlines()) >= 3 for log in logs)
+
+
+def run_killed(precast, sweep, folder, whole):
+    """Runs a sweep that is killed twice, and compares its trials with `whole`."""
+    for _ in range(2):
+        process = subprocess.Popen([precast, "grid", sweep], stdout=subprocess.DEVNULL)
+        goal = len(ends(folder)) + 3
+        deadline = time.monotonic() + 600
+        while len(ends(folder)) < goal or not in_progress(folder):
+            assert process.poll() is None, "ended before it was killed"
+            assert time.monotonic() < deadline, f"{len(ends(folder))} results after 10 minutes"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        print(f"killed with {len(ends(folder))} results", flush=True)
+    subprocess.run([precast, "grid", sweep], check=True)
+
+    done = [record["trial"] for record in ends(folder)]
+    assert len(done) == len(set(done)) == 12, done
+    interrupted = sum(record["event"] == "start" for record in records(folder)) - 12
+    assert 0 < interrupted <= 6, interrupted
+    resumed = trials_of(folder)
+    assert whole.keys() == resumed.keys()
+    for trial in whole:
+        assert whole[trial] == resumed[trial], trial
+    print(f"{interrupted} interrupted trials went on; 12 figures, logs and weights equal to the last bit", flush=True)
+
+
 def main(build):
     precast = build / "bin/precast"
     with tempfile.TemporaryDirectory() as name:
@@ -77,32 +115,18 @@ validation: {{resolution: 64}}
         print(f"whole: wall {wall:.1f} s, trials' own time / slots {seconds / 2:.1f} s: {wall / seconds * 2:.3f} x",
               flush=True)
 
-        # In another number of slots, too.
-        sweep = write_sweep(scratch, "killed", 3)
-        killed = scratch / "killed"
-        for _ in range(2):
-            process = subprocess.Popen([precast, "grid", sweep], stdout=subprocess.DEVNULL)
-            goal = len(ends(killed)) + 3
-            deadline = time.monotonic() + 600
-            while len(ends(killed)) < goal:
-                assert process.poll() is None, "ended before it was killed"
-                assert time.monotonic() < deadline, f"{len(ends(killed))} results after 10 minutes"
-                time.sleep(0.02)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            print(f"killed with {len(ends(killed))} results", flush=True)
-        subprocess.run([precast, "grid", sweep], check=True)
-
-        done = [record["trial"] for record in ends(killed)]
-        assert len(done) == len(set(done)) == 12, done
-        interrupted = sum(record["event"] == "start" for record in records(killed)) - 12
-        assert 0 < interrupted <= 6, interrupted
-        whole, resumed = trials_of(scratch / "whole"), trials_of(killed)
-        assert whole.keys() == resumed.keys() and len(whole) == 12
-        for trial in whole:
-            assert whole[trial] == resumed[trial], trial
-        assert len({trial["weights"] for trial in whole.values()}) == 12
-        print(f"{interrupted} interrupted trials went on; 12 figures, logs and weights equal to the last bit")
+        whole = trials_of(scratch / "whole")
+        assert len({trial["weights"] for trial in whole.values()}) == len(whole) == 12
+        # In another number of slots, too; then with shared loaders.
+        run_killed(precast, write_sweep(scratch, "killed", 3), scratch / "killed", whole)
+        sweep, shared = write_sweep(scratch, "shared", 2, share=True), scratch / "shared"
+        run_killed(precast, sweep, shared, whole)
+        status = subprocess.run([precast, "grid", sweep, "--status", "--json"], check=True, capture_output=True)
+        loaders = json.loads(status.stdout)["shared_loaders"]
+        print(f"shared loaders: {loaders}")
+        # At least one cohort of two trials with 2 epochs of 24 images ran whole; killed loaders record less.
+        assert loaders["decodes_saved"] >= 48, loaders
+        assert (shared / "loaders").is_dir() and not left_behind(), "loader processes that are left"
 
 
 if __name__ == "__main__":

@@ -32,12 +32,13 @@ class GridTest : public ::testing::Test {
     ::setenv("FAKE_LOG", (folder_ / "fake.log").c_str(), 1);
     std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
   }
-  void write_sweep(const std::string& text) {
+  /// @param more keys of `grid`.
+  void write_sweep(const std::string& text, const std::string& more = "") {
     std::ofstream(folder_ / "s.yaml")
         << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
         << "\n"
-        << text
-        << "\ngrid: {devices: cpu, slots_per_device: 2, cores_per_slot: 1, retry_pause_s: 0}\n";
+        << text << "\ngrid: {devices: cpu, slots_per_device: 2, cores_per_slot: 1, retry_pause_s: 0"
+        << more << "}\n";
   }
   std::vector<std::string> command(const std::vector<std::string>& options = {}) const {
     std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "grid",
@@ -99,6 +100,20 @@ TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
   const json ranking = results().at("ranking");
   EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
   EXPECT_EQ(ranking[0].at("count"), 2);
+}
+
+TEST_F(GridTest, TrialsRunWithoutALoaderThatCannotStart) {
+  write_sweep("axes: {fake.quality: [0.2, 0.8, 0.3, 0.4]}\nset: {training.seed: 7}",
+              ", share_loader: true");
+  const ChildResult run = grid();
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(results().at("counts").at("done"), 4);
+  // One attempt, for two of them.
+  EXPECT_EQ(fake_log("serve").size(), 1U);
+  EXPECT_EQ(fake_log("--training.seed=7").size(), 1U);
+  EXPECT_EQ(fake_log("--consumers 2").size(), 1U);
+  EXPECT_EQ(results().at("shared_loaders").at("samples_decoded"), 0);
+  EXPECT_THAT(run.errors, Names("loader", 5));
 }
 
 TEST_F(GridTest, ThePageTellsWhatCameOutAndWhyTheRestDidNot) {

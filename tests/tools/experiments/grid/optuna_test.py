@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""examples/optuna/optimize.py with the real Optuna and real training runs, killed twice: each trial has one result, and
-it is that of the same training alone. Optuna comes from PyPI, into a virtual environment in the build folder.
+"""Runs examples/optuna/optimize.py with the real Optuna and real training runs, and kills it twice: each trial has one
+result, equal to that of the same training run alone. Optuna is installed from PyPI into a virtual environment in the
+build folder.
 
     optuna_test.py BUILD_DIR
 """
@@ -15,7 +16,7 @@ import time
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 OPTUNA = "optuna==5.0.0"
 
 
@@ -34,7 +35,7 @@ def results(folder):
 
 
 def trainings(folder):
-    """Processes that write to that folder."""
+    """The training processes that write to that folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two trials of a grid train on one file at once: its pages are in memory once.
+"""Checks that two trials of a grid that train on one file at the same time share its pages in memory.
 
     shared_pages_test.py BUILD_DIR
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def write_images(folder, count, side):
-    """An IDX pair of noise, which stays as large as it is."""
+    """Writes an IDX pair of noise, which cannot be compressed."""
     random.seed(0)
     images, labels = folder / "images", folder / "labels"
     images.write_bytes(struct.pack(">IIII", 0x803, count, side, side) + random.randbytes(count * side * side))
@@ -28,7 +28,7 @@ def write_images(folder, count, side):
 
 
 def mapped(pid, file):
-    """Bytes of `file` in memory for the process, and its share of them where others have them, too."""
+    """Bytes of `file` in memory that the process maps, and its proportional share of them."""
     resident = share = 0
     inside = False
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A table of three real training runs, killed twice by SIGKILL, and one that runs undisturbed: the table's figures,
-logs and weights are equal to the last bit, and no row is trained twice.
+"""Compares a table of three real training runs that is killed twice by SIGKILL with an uninterrupted table: figures,
+logs and weights are equal bit for bit, and no row is trained twice.
 
     reproduce_kill_test.py BUILD_DIR
 """
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 CLOCKS = ("timestamp", "relative_time", "val_time", "train_time", "wait_time", "loader_time")
 FIGURES = ("top_1", "top_5", "val_loss", "train_loss")
 
@@ -55,7 +55,7 @@ def steps_logged(run):
 
 
 def table_of(folder):
-    """All that must be the same, row by row."""
+    """For each row, everything that must be equal."""
     rows = {}
     for row in json.loads((folder / "table.json").read_text())["rows"]:
         (run,) = row["runs"]
@@ -69,7 +69,7 @@ def table_of(folder):
 
 
 def kill_in(command, run, step):
-    """SIGKILL before that step of a training that has so many: the shorter ones before it are done."""
+    """Sends SIGKILL to the command before this step of this run."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                env={**os.environ, "PRECAST_FAILPOINTS": f"trainer.before_step=stop@{step}"})
     deadline = time.monotonic() + 600

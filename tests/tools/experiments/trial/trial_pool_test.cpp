@@ -106,6 +106,30 @@ TEST_F(TrialPoolTest, BindsEachTrialToItsCoresAndHidesTheGpus) {
               HasSubstr("CUDA_VISIBLE_DEVICES= cores=" + std::to_string(allowed_cores()[0])));
 }
 
+TEST_F(TrialPoolTest, AWatcherMayDelayATrialAndAddArguments) {
+  struct Prepares : PoolWatcher {
+    std::optional<std::vector<std::string>> prepare(const NextStart& next) override {
+      asked.push_back(next.trial.id);
+      free_slots.push_back(next.free_slots);
+      waiting.push_back(next.waiting.size());
+      if (asked.size() < 3) return std::nullopt;
+      if (next.trial.id == "b") throw ConfigError("no arguments");
+      return std::vector<std::string>{"--fake.quality=0.75"};
+    }
+    std::vector<std::string> asked;
+    std::vector<std::size_t> free_slots, waiting;
+  } watcher;
+  watcher_ = &watcher;
+  add("a", "done");
+  add("b", "done");
+  EXPECT_EQ(run(), ExitCode::done);
+  EXPECT_THAT(watcher.asked, ElementsAre("a", "b", "a", "b"));
+  EXPECT_THAT(watcher.free_slots, ElementsAre(1, 1, 1, 0));
+  EXPECT_THAT(watcher.waiting, ElementsAre(1, 1, 1, 0));
+  EXPECT_EQ(states_.at("a").figures.at("top_1"), 0.75);
+  EXPECT_EQ(states_.at("b").figures.at("top_1"), 0.5) << "a failure of the watcher does not matter";
+}
+
 TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {
   add("io", "exit:5+done");
   add("killed", "kill:SEGV+kill:KILL+done");

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "data/beton/reader.h"
+#include "data/c/status.h"
+#include "data/loader/host_batch.h"
+#include "data/loader/loader.h"
+
+/// An open dataset. Immutable.
+struct precast_data_dataset : precast::data::c::OfProcess {
+  /// Loaders keep it open.
+  std::shared_ptr<const precast::data::BetonReader> reader;
+  std::string info;
+};
+
+struct precast_data_loader : precast::data::c::OfProcess {
+  std::shared_ptr<const precast::data::BetonReader> reader;
+  std::unique_ptr<precast::data::Loader> loader;
+  std::string info;
+  std::int64_t image_size_px = 0;
+  int rank = 0;
+  int world = 1;
+  /// Held during a call.
+  std::mutex mutex;
+  std::string statistics;
+};
+
+struct precast_data_batch : precast::data::c::OfProcess {
+  precast::data::HostBatch batch;
+};

@@ -1,0 +1,271 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "data/c/handles.h"
+#include "data/jobs/index_dataset.h"
+#include "data/loader/outputs.h"
+#include "data/order/order.h"
+#include "data/order/pages.h"
+#include "data/transforms/pipeline.h"
+#include "framework/core/config/schema.h"
+#include "framework/core/error.h"
+#include "framework/core/system.h"
+
+namespace precast::data::c {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kMostThreads = 4096;
+constexpr std::int64_t kLargestImagePx = 8192;
+constexpr double kMostRanks = 1 << 20;
+/// jpeg_index_mb -1: the share of the memory limit that the index may take, as in training.
+constexpr std::uint64_t kIndexShareOfMemory = 16;
+
+const TransformRegistries& transforms() {
+  static const TransformRegistries registries = [] {
+    TransformRegistries made;
+    register_transforms(made);
+    return made;
+  }();
+  return registries;
+}
+
+/// The options of a loader, named as in recipes.
+struct Options {
+  std::int64_t batch_size = 0;
+  ConfigNode pipeline;
+  std::int64_t image_size = 224;
+  bool normalize = false;
+  ConfigNode order;
+  OrderOptions samples;
+  std::string shuffle_window_mb = "auto";
+  std::int64_t seed = 0;
+  bool drop_last = false;
+  std::int64_t workers = 0;
+  std::int64_t batches_ahead = LoaderOptions{}.batches_ahead;
+  std::int64_t rank = 0;
+  std::int64_t world = 1;
+  std::string on_corrupt = "fail";
+  bool verify = false;
+  std::string jpeg_dct = "ifast";
+  std::int64_t jpeg_index_mb = -1;
+  std::int64_t cache_mb = 256;
+
+  void options(Schema& schema);
+  /// Reads `order`, a name or {NAME: OPTIONS}, into `samples`.
+  void read_order(Diagnostics& diagnostics);
+};
+
+void Options::options(Schema& schema) {
+  schema.add("batch_size", &batch_size, "samples per batch").min(1).max(1 << 24).required();
+  schema.add("pipeline", &pipeline, "transforms, as in a recipe");
+  schema.add("image_size", &image_size, "image side, px").min(1).max(double{kLargestImagePx});
+  schema.add("normalize", &normalize, "images as normalised float32 instead of uint8");
+  schema.add("order", &order, "order of the samples");
+  schema.add("subset", &samples.subset, "samples to use");
+  schema.add("filter", &samples.filter, "samples to use, by a condition");
+  schema.add("repeats", &samples.repeats, "times each sample occurs in an epoch").min(1).max(1000);
+  schema.add("label_field", &samples.label_field, "integer field of weighted orders");
+  schema.add("shuffle_window_mb", &shuffle_window_mb, "window of the order quasi_random");
+  schema.add("seed", &seed, "seed of order and augmentation").min(0);
+  schema.add("drop_last", &drop_last, "leave out the last, smaller batch");
+  schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMostThreads);
+  schema.add("batches_ahead", &batches_ahead, "batches loaded ahead").min(1).max(1024);
+  schema.add("rank", &rank, "this process").min(0).max(kMostRanks);
+  schema.add("world", &world, "processes that share an epoch").min(1).max(kMostRanks);
+  schema.add("on_corrupt", &on_corrupt, "damaged samples").choices({"fail", "replace"});
+  schema.add("verify", &verify, "check the checksum of each value");
+  schema.add("jpeg_dct", &jpeg_dct, "inverse DCT of JPEGs").choices({"ifast", "islow"});
+  schema.add("jpeg_index_mb", &jpeg_index_mb, "MiB for the JPEG index").min(-1).max(1e9);
+  schema.add("cache_mb", &cache_mb, "MiB for pages with in_memory 0").min(1).max(1e9);
+}
+
+void Options::read_order(Diagnostics& diagnostics) {
+  if (order.kind == ConfigNode::Kind::null) return;
+  if (order.kind == ConfigNode::Kind::scalar) {
+    samples.name = order.scalar;
+  } else if (order.kind == ConfigNode::Kind::map && order.entries.size() == 1) {
+    samples.name = order.entries[0].key;
+    samples.part = order.entries[0].value;
+  } else {
+    diagnostics.error(order.origin, "order",
+                      fmt::format("expected a name or {{NAME: OPTIONS}}, got {}", order.text()));
+  }
+}
+
+/// The channels that the pipeline sets for the first image; 3 if it sets none.
+int channels_of(const Pipeline& pipeline) {
+  if (pipeline.outputs.empty())
+    return pipeline.images.channels_place ? pipeline.images.channels : 3;
+  for (const OutputSpec& output : pipeline.outputs)
+    if (output.image.channels_place) return output.image.channels;
+  return 3;
+}
+
+Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
+  Pipeline pipeline = parse_pipeline(options.pipeline, "pipeline", transforms(),
+                                     standard_val_pipeline(), diagnostics);
+  // Wrong pipelines may have no crop.
+  if (!diagnostics.errors().empty()) return pipeline;
+  set_channels(pipeline, channels_of(pipeline), {}, diagnostics);
+  const std::int64_t sizes[] = {options.image_size};
+  check_image_sizes(pipeline, sizes, diagnostics);
+  return pipeline;
+}
+
+std::shared_ptr<JpegIndex> make_index(const BetonReader& reader, std::int64_t mb) {
+  return open_jpeg_index(reader, mb < 0 ? memory_limit_bytes() / kIndexShareOfMemory
+                                        : static_cast<std::uint64_t>(mb) << 20);
+}
+
+LoaderOptions loader_options(const BetonReader& reader, Options& options) {
+  options.samples.window_pages =
+      window_pages(options.shuffle_window_mb, options.batch_size * options.world,
+                   reader.header().page_bytes, memory_limit_bytes());
+  LoaderOptions made;
+  made.batch_size = options.batch_size;
+  made.workers = static_cast<int>(options.workers > 0 ? options.workers : usable_cores());
+  made.batches_ahead = static_cast<int>(options.batches_ahead);
+  made.order = make_order(reader, options.samples);
+  made.drop_last = options.drop_last;
+  made.seed = static_cast<std::uint64_t>(options.seed);
+  made.normalize = options.normalize;
+  made.jpeg.accurate_dct = options.jpeg_dct == "islow";
+  made.jpeg_index = make_index(reader, options.jpeg_index_mb);
+  made.on_corrupt = options.on_corrupt == "replace" ? OnCorrupt::replace : OnCorrupt::fail;
+  made.verify = options.verify;
+  made.cache_bytes = static_cast<std::uint64_t>(options.cache_mb) << 20;
+  return made;
+}
+
+std::unique_ptr<precast_data_loader> open(const std::shared_ptr<const BetonReader>& reader,
+                                          const char* options_text) {
+  Options options;
+  Schema schema;
+  options.options(schema);
+  Diagnostics diagnostics;
+  const ConfigNode given = parse_options(options_text, "options");
+  schema.apply(given, diagnostics);
+  schema.check_required(given.origin, diagnostics);
+  options.read_order(diagnostics);
+  const Pipeline pipeline = make_pipeline(options, diagnostics);
+  if (options.rank >= options.world) {
+    diagnostics.error(
+        given.origin, "rank",
+        fmt::format("expected a number below world ({}), got {}", options.world, options.rank));
+  }
+  diagnostics.throw_if_errors();
+  auto loader = std::make_unique<precast_data_loader>();
+  loader->reader = reader;
+  loader->loader = std::make_unique<Loader>(*reader, pipeline, loader_options(*reader, options));
+  loader->image_size_px = options.image_size;
+  loader->rank = static_cast<int>(options.rank);
+  loader->world = static_cast<int>(options.world);
+  ordered_json outputs = ordered_json::array();
+  for (const Output& output : resolve_outputs(*reader, pipeline, options.normalize))
+    outputs.push_back(output.name);
+  loader->info = ordered_json{{"outputs", outputs}, {"options", schema.values()}}.dump(
+      -1, ' ', false, ordered_json::error_handler_t::replace);
+  return loader;
+}
+
+std::string statistics(const Loader& loader) {
+  const LoaderStatistics all = loader.statistics();
+  ordered_json workers = ordered_json::array();
+  for (const WorkerStatistics& worker : all.workers)
+    workers.push_back({{"busy", worker.busy}, {"waiting", worker.waiting}, {"cpu", worker.cpu}});
+  ordered_json replaced = ordered_json::array();
+  for (const precast::ReplacedSample& entry : all.replaced)
+    replaced.push_back({{"sample", entry.sample}, {"by", entry.by}, {"error", entry.error}});
+  return ordered_json{{"samples", all.samples},       {"stored_bytes", all.stored_bytes},
+                      {"disk_bytes", all.disk_bytes}, {"seconds_waited", loader.seconds_waited()},
+                      {"workers", workers},           {"replaced", replaced}}
+      .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+}  // namespace precast::data::c
+
+using namespace precast::data;  // NOLINT(google-build-using-namespace): of C functions
+
+extern "C" {
+
+precast_data_status precast_data_loader_open(const precast_data_dataset* dataset,
+                                             const char* options, precast_data_loader** loader) {
+  return c::guarded([&] {
+    c::check_argument(loader, "loader");
+    *loader = c::open(c::usable(dataset, "dataset").reader, options).release();
+    return PRECAST_DATA_OK;
+  });
+}
+
+void precast_data_loader_destroy(precast_data_loader* loader) {
+  c::destroy(loader);
+}
+
+const char* precast_data_loader_info(const precast_data_loader* loader) {
+  return loader->info.c_str();
+}
+
+int64_t precast_data_loader_batches(const precast_data_loader* loader) {
+  return loader->loader->batches(loader->world, loader->rank);
+}
+
+int64_t precast_data_loader_samples(const precast_data_loader* loader) {
+  return loader->loader->samples(loader->world, loader->rank);
+}
+
+precast_data_status precast_data_loader_begin_epoch(precast_data_loader* handle, int64_t epoch,
+                                                    int64_t first_batch, int64_t image_size_px) {
+  return c::guarded([&] {
+    precast_data_loader& loader = c::usable(handle, "loader");
+    if (epoch < 0 || first_batch < 0 || image_size_px < 0 || image_size_px > c::kLargestImagePx) {
+      throw precast::ConfigError(fmt::format(
+          "loader: expected epoch, first_batch and image_size >= 0, and images of at most {} px, "
+          "got {}, {} and {}",
+          c::kLargestImagePx, epoch, first_batch, image_size_px));
+    }
+    const std::scoped_lock lock(loader.mutex);
+    loader.loader->begin_epoch(
+        {.epoch = epoch,
+         .first_batch = std::min(first_batch, loader.loader->batches(loader.world, loader.rank)),
+         .image_size_px = image_size_px == 0 ? loader.image_size_px : image_size_px,
+         .rank = loader.rank,
+         .world = loader.world});
+    return PRECAST_DATA_OK;
+  });
+}
+
+precast_data_status precast_data_loader_next(precast_data_loader* handle, int64_t timeout_ms,
+                                             precast_data_batch** batch) {
+  return c::guarded([&] {
+    c::check_argument(batch, "batch");
+    precast_data_loader& loader = c::usable(handle, "loader");
+    auto made = std::make_unique<precast_data_batch>();
+    const std::scoped_lock lock(loader.mutex);
+    if (timeout_ms >= 0 && !loader.loader->wait_for(std::chrono::milliseconds(timeout_ms)))
+      return PRECAST_DATA_TIMEOUT;
+    std::optional<HostBatch> next = loader.loader->next();
+    if (!next) return PRECAST_DATA_END;
+    made->batch = *std::move(next);
+    *batch = made.release();
+    return PRECAST_DATA_OK;
+  });
+}
+
+precast_data_status precast_data_loader_statistics(precast_data_loader* handle, const char** json) {
+  return c::guarded([&] {
+    c::check_argument(json, "json");
+    precast_data_loader& loader = c::usable(handle, "loader");
+    const std::scoped_lock lock(loader.mutex);
+    loader.statistics = c::statistics(*loader.loader);
+    *json = loader.statistics.c_str();
+    return PRECAST_DATA_OK;
+  });
+}
+}

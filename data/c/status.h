@@ -1,0 +1,63 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <string>
+
+#include "data/c/precast_data.h"
+#include "framework/core/config/node.h"
+
+namespace precast::data::c {
+
+/// Converts the exception being handled to a status, and keeps its message for
+/// precast_data_error_message().
+[[nodiscard]] precast_data_status current_error() noexcept;
+
+/// Runs `body`, which returns a status or throws.
+template <typename Body>
+[[nodiscard]] precast_data_status guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return current_error();
+  }
+}
+
+/// Base of all handles: the process that made it.
+class OfProcess {
+ public:
+  /// Whether this process made the handle. In a child process, its threads do not exist and its
+  /// locks may be held forever.
+  [[nodiscard]] bool is_own() const { return process_ == ::getpid(); }
+  /// @throws DeviceError if another process made it.
+  void check_process() const;
+
+ private:
+  pid_t process_ = ::getpid();
+};
+
+/// @throws ConfigError naming the argument.
+[[noreturn]] void missing_argument(const char* name);
+/// @throws ConfigError naming the argument if it is NULL.
+template <typename T>
+void check_argument(const T* pointer, const char* name) {
+  if (pointer == nullptr) missing_argument(name);
+}
+/// The same, and for a handle of another process. @throws DeviceError
+template <typename Handle>
+Handle& usable(Handle* handle, const char* name) {
+  check_argument(handle, name);
+  handle->check_process();
+  return *handle;
+}
+
+/// Deletes the handle, unless it belongs to another process.
+template <typename Handle>
+void destroy(Handle* handle) noexcept {
+  if (handle != nullptr && handle->is_own()) delete handle;
+}
+
+/// Parses a map of options; NULL is an empty map. @param name for messages. @throws ConfigError
+[[nodiscard]] ConfigNode parse_options(const char* text, const char* name);
+
+}  // namespace precast::data::c

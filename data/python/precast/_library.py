@@ -1,0 +1,125 @@
+"""The C library libprecast_data_c.so (precast_data.h) through ctypes, which releases the GIL in each call."""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pathlib
+from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any
+
+from ._errors import BY_STATUS, Error
+
+ABI_VERSION = 1
+OK, END, TIMEOUT = 0, 100, 101
+MAX_DIMS = 32
+INTEGER, FLOATING, BYTES, TEXT, ARRAY, IMAGE_FILE = range(6)
+
+
+class TensorStruct(ctypes.Structure):
+    """precast_data_tensor"""
+    _fields_ = [("name", c_char_p), ("dtype", c_int32), ("ndim", c_int32), ("shape", POINTER(c_int64)),
+                ("data", c_void_p)]
+
+
+class ValueStruct(ctypes.Structure):
+    """precast_data_value"""
+    _fields_ = [("kind", c_int32), ("ndim", c_int32), ("integer", c_int64), ("floating", c_double), ("data", c_void_p),
+                ("bytes", c_uint64), ("dtype", c_char_p), ("shape", c_int64 * MAX_DIMS)]
+
+
+# Each function's result and arguments; c_int32 results are a precast_data_status, unless named below.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "abi_version": (c_int32,),
+    "version": (c_char_p,),
+    "error_message": (c_char_p,),
+    "dataset_open": (c_int32, POINTER(c_char_p), c_size_t, c_char_p, POINTER(c_void_p)),
+    "dataset_destroy": (None, c_void_p),
+    "dataset_info": (c_char_p, c_void_p),
+    "dataset_read": (c_int32, c_void_p, c_int64, c_size_t, POINTER(ValueStruct)),
+    "loader_open": (c_int32, c_void_p, c_char_p, POINTER(c_void_p)),
+    "loader_destroy": (None, c_void_p),
+    "loader_info": (c_char_p, c_void_p),
+    "loader_batches": (c_int64, c_void_p),
+    "loader_samples": (c_int64, c_void_p),
+    "loader_begin_epoch": (c_int32, c_void_p, c_int64, c_int64, c_int64),
+    "loader_next": (c_int32, c_void_p, c_int64, POINTER(c_void_p)),
+    "loader_statistics": (c_int32, c_void_p, POINTER(c_char_p)),
+    "batch_samples": (c_int64, c_void_p),
+    "batch_tensors": (c_size_t, c_void_p),
+    "batch_tensor": (c_int32, c_void_p, c_size_t, POINTER(TensorStruct)),
+    "batch_sample_ids": (c_void_p, c_void_p),
+    "batch_dlpack": (c_int32, c_void_p, c_size_t, c_int32, POINTER(c_void_p)),
+    "batch_release": (None, c_void_p),
+    "writer_open": (c_int32, c_char_p, c_char_p, c_int64, c_char_p, POINTER(c_void_p)),
+    "writer_add": (c_int32, c_void_p, POINTER(ValueStruct), c_size_t),
+    "writer_finish": (c_int32, c_void_p),
+    "writer_destroy": (None, c_void_p),
+}
+_NAME = "libprecast_data_c.so"
+
+
+def _find() -> str:
+    """PRECAST_DATA_LIBRARY, or the library of the wheel, or one that the dynamic linker finds."""
+    given = os.environ.get("PRECAST_DATA_LIBRARY")
+    if given:
+        return given
+    packaged = pathlib.Path(__file__).with_name(_NAME)
+    return str(packaged) if packaged.exists() else _NAME
+
+
+def _load() -> ctypes.CDLL:
+    path = _find()
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"precast: expected {path}, got: {error}. Install the wheel (pip install ./data/python), or "
+                          "set PRECAST_DATA_LIBRARY to the library of a build") from error
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, "precast_data_" + name)
+        function.restype, function.argtypes = result, arguments
+    found = library.precast_data_abi_version()
+    if found != ABI_VERSION:
+        raise ImportError(f"precast: expected version {ABI_VERSION} of the C interface, got {found} ({path})")
+    return library
+
+
+_library = _load()
+
+
+def function(name: str) -> Any:
+    """The function precast_data_NAME."""
+    return getattr(_library, "precast_data_" + name)
+
+
+def library_version() -> str:
+    return function("version")().decode()
+
+
+def error_of(status: int) -> Exception:
+    """The exception for the last error of this thread."""
+    message = function("error_message")().decode("utf-8", "replace")
+    return BY_STATUS.get(status, Error)(message)
+
+
+def check(status: int) -> None:
+    """Raises the exception for a status other than OK."""
+    if status != OK:
+        raise error_of(status)
+
+
+def new_handle(name: str, *arguments: Any) -> int:
+    """Calls precast_data_NAME, whose last argument is the new handle."""
+    handle = c_void_p()
+    check(function(name)(*arguments, byref(handle)))
+    assert handle.value is not None
+    return handle.value
+
+
+def as_options(options: Any) -> bytes:
+    """Options as JSON, which is also YAML unless it escapes surrogate pairs; so no characters are escaped."""
+    return json.dumps(options, ensure_ascii=False).encode()
+
+
+def info_of(name: str, handle: int) -> Any:
+    return json.loads(function(name)(handle))

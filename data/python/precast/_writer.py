@@ -1,0 +1,144 @@
+"""The writer."""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from ._dataset import PathLike, StoredArray
+from ._errors import ConfigError
+from ._library import (
+    ARRAY,
+    BYTES,
+    FLOATING,
+    INTEGER,
+    MAX_DIMS,
+    TEXT,
+    ValueStruct,
+    as_options,
+    check,
+    function,
+    new_handle,
+)
+
+
+class Writer:
+    """Writes a .beton file, sample by sample. The file appears when the `with` block ends without an exception.
+
+        with precast.Writer("out.beton", {"image": {"image": {"mode": "raw"}}, "label": "int"}, samples=100) as writer:
+            for pixels, label in samples:  # uint8 [H, W, 3], or the bytes of a JPEG, PNG or WebP file
+                writer.add(image=pixels, label=label)
+
+    Samples are encoded in the calling thread, which holds no GIL meanwhile. `precast write` uses all cores.
+    """
+
+    def __init__(self, path: PathLike, fields: Mapping[str, str | Mapping[str, Any]], samples: int, *,
+                 page_size: int | None = None, checksums: bool = True, seed: int = 0,
+                 classes: Mapping[str, Sequence[str]] | None = None) -> None:
+        """
+        fields  by name: a type (image, int, float, bytes, json, ndarray, tensor, pixels, ragged), or {TYPE: OPTIONS}.
+                Arrays need their type: {"ndarray": {"dtype": "<f4", "shape": [4]}}, {"pixels": {"dtype": "<u2",
+                "channels": 1}}, {"ragged": {"dtype": "<i4", "dims": 1}}.
+        samples upper limit of the samples to come
+
+        @raises ConfigError, IoError
+        """
+        options: dict[str, Any] = {"checksums": checksums, "seed": seed}
+        if page_size is not None:
+            options["page_size"] = page_size
+        if classes:
+            options["classes"] = classes
+        self._fields = list(fields)
+        self._types = [kind if isinstance(kind, str) else next(iter(kind), "") for kind in fields.values()]
+        self._handle: int | None = new_handle("writer_open", os.fsencode(path), as_options(fields), samples,
+                                              as_options(options))
+        self._close = weakref.finalize(self, function("writer_destroy"), self._handle)
+
+    def add(self, sample: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> None:
+        """Adds a sample: values in the order of the fields, or by name. @raises DataError naming sample and field"""
+        if sample is not None and not isinstance(sample, Mapping):
+            given = list(sample)
+        else:
+            named = {**(sample or {}), **values}
+            if set(named) != set(self._fields):
+                raise ConfigError(f"expected values for {', '.join(self._fields)}, got {', '.join(named)}")
+            given = [named[name] for name in self._fields]
+        structs = (ValueStruct * max(1, len(given)))()
+        # Zipped with the types, so that the library reports a wrong number of values.
+        kinds = self._types + [""] * len(given)
+        kept = [_fill(struct, kind, value) for struct, kind, value in zip(structs, kinds, given, strict=False)]
+        check(function("writer_add")(self._handle, structs, len(given)))
+        del kept
+
+    def finish(self) -> None:
+        """Writes the rest and makes the file visible. Called by the `with` statement."""
+        check(function("writer_finish")(self._handle))
+        self.close()
+
+    def close(self) -> None:
+        """Discards the file if finish() was not called."""
+        self._close()
+        self._handle = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        if kind is None and self._handle is not None:
+            self.finish()
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a precast.Writer cannot be pickled")
+
+
+def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
+    """Sets the struct to the value. @return what must stay alive until the struct has been used."""
+    if field == "json" and not isinstance(value, (str, bytes)):
+        value = json.dumps(value)
+    if isinstance(value, str):
+        value, kind = value.encode("utf-8", "surrogateescape"), TEXT
+    elif isinstance(value, (bytes, bytearray)):
+        kind = BYTES
+    elif hasattr(value, "__index__") and not getattr(value, "shape", ()):
+        struct.kind, struct.integer = INTEGER, value.__index__()
+        return value
+    elif hasattr(value, "__float__") and not getattr(value, "shape", ()):
+        struct.kind, struct.floating = FLOATING, float(value)
+        return value
+    else:
+        return _fill_array(struct, value)
+    struct.kind, struct.bytes = kind, len(value)
+    kept = (ctypes.c_char * len(value)).from_buffer_copy(value) if value else None
+    struct.data = ctypes.addressof(kept) if kept is not None else None
+    return kept
+
+
+def _fill_array(struct: ValueStruct, value: Any) -> Any:
+    """An array that offers NumPy's interface, or `__array__` (torch's tensors), in C order."""
+    if not hasattr(value, "__array_interface__") and hasattr(value, "__array__"):
+        value = value.__array__()
+    interface = getattr(value, "__array_interface__", None)
+    if interface is None:
+        raise TypeError(f"expected a number, text, bytes or an array, got {type(value).__name__}")
+    if interface.get("strides") is not None:
+        if not hasattr(value, "copy"):
+            raise TypeError("expected an array in C order without gaps")
+        value = value.copy(order="C") if not isinstance(value, StoredArray) else value
+        interface = value.__array_interface__
+    shape = interface["shape"]
+    if len(shape) > MAX_DIMS:
+        raise TypeError(f"expected at most {MAX_DIMS} dimensions, got {len(shape)}")
+    struct.kind, struct.ndim = ARRAY, len(shape)
+    struct.dtype = interface["typestr"].encode()
+    struct.bytes = int(interface["typestr"][2:])
+    for axis, side in enumerate(shape):
+        struct.shape[axis] = side
+        struct.bytes *= side
+    struct.data = interface["data"][0]
+    return value, interface

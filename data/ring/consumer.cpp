@@ -1,0 +1,223 @@
+#include "data/ring/consumer.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "data/ring/messages.h"
+#include "data/ring/ring_error.h"
+#include "data/ring/ring_reader.h"
+#include "data/ring/ring_socket.h"
+#include "data/ring/segment.h"
+
+namespace precast::data {
+namespace {
+
+/// A producer's thread responds in milliseconds.
+constexpr timeval kAnswerTimeout{.tv_sec = 30, .tv_usec = 0};
+/// Pause between two calls of RingConsumerOptions::stopped.
+constexpr std::chrono::milliseconds kStopInterval{100};
+
+struct Welcome {
+  RingReply reply;
+  std::unique_ptr<RingSegment> segment;
+};
+
+[[noreturn]] void fail_with(const RingReply& end) {
+  throw RingError(fmt::format("ring: the producer ended: {}", end.text), end.exit_code);
+}
+
+/// @param process the producer's.
+Welcome join_ring(int connection, const RingJoin& join, int& process) {
+  if (!is_same_user(connection, process))
+    throw RingError("ring: expected a producer of this user, got one of another");
+  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout);
+  OwnedDescriptor memfd;
+  // A producer that has just closed the connection may have sent its reason before.
+  send_message(connection, ring_message(join));
+  const std::vector<std::byte> answer = receive_message(connection, memfd);
+  if (answer.empty())
+    throw RingError(
+        fmt::format("ring: expected a response from the producer within {} s, got none. "
+                    "It has exited or hangs",
+                    kAnswerTimeout.tv_sec),
+        ExitCode::peer_failed);
+  Welcome welcome{.reply = parse_ring_reply(answer), .segment = nullptr};
+  if (welcome.reply.kind == RingReply::Kind::end) fail_with(welcome.reply);
+  welcome.segment = std::make_unique<RingSegment>(std::move(memfd));
+  constexpr timeval kForever{};
+  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kForever, sizeof kForever);
+  return welcome;
+}
+
+}  // namespace
+
+/// The connection, the mapping and the thread. Batches share it.
+class RingConsumer::Attachment {
+ public:
+  Attachment(OwnedDescriptor connection, const RingJoin& join, RingConsumerOptions options)
+      : connection_(std::move(connection)), stopped_(std::move(options.stopped)) {
+    Welcome welcome = join_ring(connection_.get(), join, process_);
+    segment_ = std::move(welcome.segment);
+    description_ = read_ring_description(segment_->memory(), segment_->header());
+    if (options.on_mapped) locked_ = options.on_mapped(segment_->memory());
+    reader_.emplace(segment_->memory(), segment_->header(), segment_->control(), welcome.reply.cell,
+                    welcome.reply.sequence);
+    thread_ = std::jthread([this] { wait_for_end(); });
+  }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+  ~Attachment() { ::shutdown(connection_.get(), SHUT_RDWR); }
+
+  [[nodiscard]] RingReader& reader() { return *reader_; }
+  [[nodiscard]] const std::string& description() const { return description_; }
+  /// Waits for an item, or the end of waiting.
+  void wait() {
+    while (stopped_ && !reader_->wait_for(kStopInterval))
+      if (stopped_()) reader_->interrupt();
+  }
+  /// @throws RingError if the ring has ended with an error.
+  void check_end() {
+    const std::scoped_lock lock(mutex_);
+    if (end_.exit_code != ExitCode::done) fail_with(end_);
+  }
+
+ private:
+  void wait_for_end() {
+    RingReply end;
+    try {
+      OwnedDescriptor ignored;
+      const std::vector<std::byte> message = receive_message(connection_.get(), ignored);
+      if (message.empty()) {
+        end = {.exit_code = ExitCode::peer_failed,
+               .text = fmt::format("process {} was killed or crashed", process_)};
+      } else {
+        end = parse_ring_reply(message);
+        if (end.kind != RingReply::Kind::end)
+          throw RingError("ring: expected an end message, got a different message");
+      }
+    } catch (const Error& error) {
+      end = {.exit_code = error.exit_code(), .text = error.what()};
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      end_ = std::move(end);
+    }
+    reader_->end();
+  }
+
+  OwnedDescriptor connection_;
+  int process_ = 0;
+  std::function<bool()> stopped_;
+  std::unique_ptr<RingSegment> segment_;
+  /// What RingConsumerOptions::on_mapped returned.
+  std::shared_ptr<void> locked_;
+  std::string description_;
+  std::optional<RingReader> reader_;
+  std::mutex mutex_;
+  RingReply end_;
+  std::jthread thread_;
+};
+
+/// An item that releases itself.
+struct RingConsumer::Pending {
+  Pending(std::shared_ptr<Attachment> from, RingReader::Taken taken)
+      : attachment(std::move(from)), sequence(taken.sequence), item(std::move(taken.item)) {}
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  ~Pending() { attachment->reader().release(sequence); }
+
+  std::shared_ptr<Attachment> attachment;
+  std::uint64_t sequence;
+  RingItem item;
+};
+
+std::string read_ring_description(const std::string& name) {
+  const OwnedDescriptor connection = connect_to_producer(name);
+  int process = 0;
+  const Welcome welcome =
+      join_ring(connection.get(), {.mode = RingJoin::Mode::look, .position = {}}, process);
+  return read_ring_description(welcome.segment->memory(), welcome.segment->header());
+}
+
+RingConsumer::RingConsumer(const std::string& name, const RingJoin& join,
+                           RingConsumerOptions options)
+    : RingConsumer(connect_to_producer(name).release(), join, std::move(options)) {}
+
+RingConsumer::RingConsumer(int connection, const RingJoin& join, RingConsumerOptions options)
+    : attachment_(
+          std::make_shared<Attachment>(OwnedDescriptor(connection), join, std::move(options))),
+      join_(join) {}
+
+RingConsumer::~RingConsumer() = default;
+
+const std::string& RingConsumer::description() const {
+  return attachment_->description();
+}
+
+bool RingConsumer::ready() {
+  return !in_pass_ || pending_ || attachment_->reader().wait_for({});
+}
+
+std::unique_ptr<RingConsumer::Pending> RingConsumer::take() {
+  attachment_->wait();
+  std::optional<RingReader::Taken> taken = attachment_->reader().take();
+  if (taken) return std::make_unique<Pending>(attachment_, std::move(*taken));
+  attachment_->check_end();
+  return nullptr;
+}
+
+std::optional<RingPosition> RingConsumer::begin_pass() {
+  while (in_pass_) static_cast<void>(next());
+  const bool by_position = joining_ && join_.mode == RingJoin::Mode::position;
+  while (auto item = take()) {
+    const RingPosition at = item->item.position;
+    if (joining_ && (at < join_.position || (!by_position && at.batch != 0))) continue;
+    if ((by_position && at != join_.position) || (!joining_ && at.epoch <= next_.epoch))
+      throw RingError(fmt::format(
+          "ring: expected {}epoch {} batch {}, got epoch {} batch {}", joining_ ? "" : "more than ",
+          by_position ? join_.position.epoch : next_.epoch,
+          by_position ? join_.position.batch : next_.batch, at.epoch, at.batch));
+    joining_ = false;
+    in_pass_ = true;
+    next_ = at;
+    pending_ = std::move(item);
+    return at;
+  }
+  return std::nullopt;
+}
+
+std::optional<HostBatch> RingConsumer::next() {
+  if (!in_pass_) return std::nullopt;
+  in_pass_ = false;
+  std::shared_ptr<Pending> item = pending_ ? std::move(pending_) : take();
+  if (!item) {
+    if (attachment_->reader().interrupted()) return std::nullopt;
+    throw RingError(fmt::format("ring: expected epoch {} batch {}, got the end of the ring",
+                                next_.epoch, next_.batch));
+  }
+  const RingPosition at = item->item.position;
+  if (at != next_)
+    throw RingError(fmt::format("ring: expected epoch {} batch {}, got epoch {} batch {}",
+                                next_.epoch, next_.batch, at.epoch, at.batch));
+  if (item->item.kind == RingKind::end_of_pass) return std::nullopt;
+  in_pass_ = true;
+  ++next_.batch;
+  HostBatch batch{.fields = std::move(item->item.fields),
+                  .sample_ids = std::move(item->item.sample_ids),
+                  .memory = nullptr};
+  batch.memory = std::move(item);
+  return batch;
+}
+
+void RingConsumer::interrupt() {
+  attachment_->reader().interrupt();
+}
+
+}  // namespace precast::data

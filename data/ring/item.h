@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loader/host_batch.h"
+#include "data/ring/layout.h"
+#include "data/ring/ring_position.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// What one slot describes.
+struct RingItem {
+  RingKind kind = RingKind::batch;
+  RingPosition position = {};
+  /// Their data is in the segment.
+  std::vector<HostTensor> fields = {};
+  /// [N].
+  std::vector<std::uint64_t> sample_ids = {};
+};
+
+/// Reads a header that others may write to. It is copied once; the copy is checked.
+/// @param memory the mapped segment, at a multiple of 8. @throws RingError if a value is invalid or
+/// describes a range outside `memory`.
+[[nodiscard]] PRECAST_API RingHeader read_ring_header(std::span<const std::byte> memory);
+
+/// Copies the description (RING.md); empty if there is none. @param header as above.
+[[nodiscard]] PRECAST_API std::string read_ring_description(std::span<const std::byte> memory,
+                                                            const RingHeader& header);
+
+/// Reads a slot in the same way. What it returns points into `memory`, inside the data area.
+/// @param header as read_ring_header() returned it. @throws RingError if the slot is not that of
+/// `sequence`, a value is invalid, or a range is outside the data area.
+[[nodiscard]] PRECAST_API RingItem read_ring_item(std::span<const std::byte> memory,
+                                                  const RingHeader& header, std::uint64_t sequence);
+
+/// Writes the slot of `sequence`. The data is where it is in `memory` already; the ids are copied
+/// to `ids_offset`. @throws RingError for what a slot cannot describe.
+PRECAST_API void write_ring_item(std::span<std::byte> memory, const RingHeader& header,
+                                 std::uint64_t sequence, const RingItem& item,
+                                 std::uint64_t ids_offset);
+
+}  // namespace precast::data

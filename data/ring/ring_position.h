@@ -1,0 +1,30 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace precast::data {
+
+/// A batch of a ring's passes. The end of a pass has the number that the next batch would have.
+struct RingPosition {
+  std::int64_t epoch = 0;
+  std::int64_t batch = 0;
+
+  friend auto operator<=>(const RingPosition&, const RingPosition&) = default;
+};
+
+/// Where a consumer joins.
+struct RingJoin {
+  enum class Mode : std::uint32_t {
+    /// At `position`.
+    position = 1,
+    /// At the start of the first epoch that is complete and not before `position.epoch`.
+    epoch_start = 2,
+    /// Nowhere: the description is read, and the producer does not count this consumer.
+    look = 3,
+  };
+  Mode mode = Mode::epoch_start;
+  RingPosition position = {};
+};
+
+}  // namespace precast::data

@@ -1,0 +1,90 @@
+#include "data/ring/ring_reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "data/ring/ring_error.h"
+
+namespace precast::data {
+namespace {
+
+/// @return how many items from `next` on are published. @throws RingError for an impossible
+/// number.
+std::uint64_t items_ahead(std::span<const std::byte> memory, const RingHeader& header,
+                          std::uint64_t next) {
+  const auto* const shared =
+      reinterpret_cast<const std::atomic<std::uint64_t>*>(memory.data() + kRingPublishedAt);
+  const std::uint64_t published = shared->load(std::memory_order_acquire);
+  // A number below `next` wraps around.
+  if (published - next > header.slots)
+    throw RingError(
+        fmt::format("ring: expected published to be {} to {}, got {}. The producer is "
+                    "of a different version, or memory is damaged",
+                    next, next + header.slots, published));
+  return published - next;
+}
+
+}  // namespace
+
+RingReader::RingReader(std::span<const std::byte> memory, const RingHeader& header,
+                       std::byte* control, std::uint32_t cell, std::uint64_t sequence)
+    : memory_(memory),
+      header_(header),
+      to_consumers_(control + kToConsumersAt),
+      to_producer_(control + kToProducerAt),
+      released_(
+          reinterpret_cast<std::atomic<std::uint64_t>*>(control + kCellsAt + cell * kCellBytes)),
+      next_(sequence) {
+  if (cell >= header.cells)
+    throw RingError(fmt::format("ring: expected a cell below {}, got {}", header.cells, cell));
+  static_cast<void>(items_ahead(memory_, header_, next_));
+}
+
+std::optional<RingReader::Taken> RingReader::take() {
+  for (;;) {
+    const std::uint32_t seen = to_consumers_.value();
+    // Before the number of items: all that were published before the end are taken.
+    const bool ended = ended_.load(std::memory_order_acquire);
+    if (interrupted_.load(std::memory_order_acquire)) return std::nullopt;
+    if (items_ahead(memory_, header_, next_) > 0) break;
+    if (ended) return std::nullopt;
+    to_consumers_.wait(seen);
+  }
+  Taken taken{.sequence = next_, .item = read_ring_item(memory_, header_, next_)};
+  const std::scoped_lock lock(mutex_);
+  held_.insert(next_++);
+  return taken;
+}
+
+bool RingReader::wait_for(std::chrono::nanoseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    const std::uint32_t seen = to_consumers_.value();
+    if (ended_ || interrupted_ || items_ahead(memory_, header_, next_) > 0) return true;
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left.count() <= 0) return false;
+    to_consumers_.wait_for(seen, left);
+  }
+}
+
+void RingReader::release(std::uint64_t sequence) {
+  {
+    const std::scoped_lock lock(mutex_);
+    held_.erase(sequence);
+    released_->store(held_.empty() ? next_ : *held_.begin(), std::memory_order_release);
+  }
+  to_producer_.raise();
+}
+
+void RingReader::end() {
+  ended_.store(true, std::memory_order_release);
+  to_consumers_.raise();
+}
+
+void RingReader::interrupt() {
+  interrupted_.store(true, std::memory_order_release);
+  to_consumers_.raise();
+}
+
+}  // namespace precast::data

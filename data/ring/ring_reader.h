@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "data/ring/item.h"
+#include "data/ring/signal.h"
+
+namespace precast::data {
+
+/// A consumer's side of the protocol (RING.md), on memory that is mapped already. One thread takes
+/// items; all else is thread-safe.
+class PRECAST_API RingReader {
+ public:
+  /// Borrows the memory. @param control the control area, which is written to; it may be a second
+  /// mapping. @param cell, sequence as the producer gave them. @throws RingError if they are
+  /// invalid.
+  RingReader(std::span<const std::byte> memory, const RingHeader& header, std::byte* control,
+             std::uint32_t cell, std::uint64_t sequence);
+
+  struct Taken {
+    std::uint64_t sequence = 0;
+    RingItem item;
+  };
+  /// Waits for the next item. Its data stays until release(). @return nothing if the ring has
+  /// ended and all published items were taken, or after interrupt(). @throws RingError if the slot
+  /// is invalid.
+  std::optional<Taken> take();
+  /// Waits until take() would return at once, not longer than `limit`. @return whether it would.
+  /// @throws RingError as take()
+  bool wait_for(std::chrono::nanoseconds limit);
+  /// The item may be overwritten from now on. In any order, once each.
+  void release(std::uint64_t sequence);
+  /// No more items will be published.
+  void end();
+  /// Makes take() return at once.
+  void interrupt();
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+
+ private:
+  const std::span<const std::byte> memory_;
+  const RingHeader header_;
+  const RingSignal to_consumers_;
+  const RingSignal to_producer_;
+  std::atomic<std::uint64_t>* const released_;
+  std::atomic<bool> ended_{false};
+  std::atomic<bool> interrupted_{false};
+  /// Protects what follows.
+  std::mutex mutex_;
+  std::uint64_t next_;
+  std::set<std::uint64_t> held_;
+};
+
+}  // namespace precast::data

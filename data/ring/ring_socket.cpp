@@ -1,0 +1,146 @@
+#include "data/ring/ring_socket.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "data/ring/layout.h"
+#include "data/ring/ring_error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr std::size_t kMaxRingName = 64;
+constexpr int kWaitingConsumers = 128;
+
+struct Address {
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t bytes = 0;
+};
+
+Address address_of(const std::string& name) {
+  const bool valid = !name.empty() && name.size() <= kMaxRingName &&
+                     name.find_first_not_of(
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                         "0123456789._-") == std::string::npos;
+  if (!valid)
+    throw ConfigError(
+        fmt::format("ring: expected a name of 1 to {} letters, digits, '.', '_' and '-', got '{}'",
+                    kMaxRingName, name));
+  Address made;
+  // The first byte stays 0: an abstract name, which has no file.
+  const std::string path = fmt::format("precast-ring/{}/{}", ::geteuid(), name);
+  path.copy(made.address.sun_path + 1, path.size());
+  made.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
+  return made;
+}
+
+OwnedDescriptor new_socket() {
+  OwnedDescriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (made.get() < 0) throw IoError("ring: socket", "AF_UNIX", errno);
+  return made;
+}
+
+}  // namespace
+
+OwnedDescriptor::~OwnedDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+OwnedDescriptor listen_for_consumers(const std::string& name) {
+  const Address at = address_of(name);
+  OwnedDescriptor made = new_socket();
+  if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
+    if (errno == EADDRINUSE)
+      throw IoError(
+          fmt::format("ring: expected a name that no producer of this user has, got "
+                      "'{}'. Choose another name, or end that producer",
+                      name));
+    throw IoError("ring: bind", name, errno);
+  }
+  if (::listen(made.get(), kWaitingConsumers) != 0) throw IoError("ring: listen", name, errno);
+  return made;
+}
+
+OwnedDescriptor connect_to_producer(const std::string& name) {
+  const Address at = address_of(name);
+  OwnedDescriptor made = new_socket();
+  if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
+    if (errno == ECONNREFUSED)
+      throw IoError(
+          fmt::format("ring: expected a producer with the name '{}' of this user on this "
+                      "host, got none. Start it first",
+                      name));
+    throw IoError("ring: connect", name, errno);
+  }
+  return made;
+}
+
+std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw IoError("ring: socketpair", "AF_UNIX", errno);
+  return {OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1])};
+}
+
+bool is_same_user(int connection, int& process) {
+  ucred other{};
+  socklen_t bytes = sizeof other;
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &bytes) != 0) return false;
+  process = other.pid;
+  return other.uid == ::geteuid();
+}
+
+bool send_message(int connection, std::span<const std::byte> message, int passed) {
+  iovec part{.iov_base = const_cast<std::byte*>(message.data()), .iov_len = message.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (passed >= 0) {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &passed, sizeof passed);
+  }
+  return ::sendmsg(connection, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed, int flags) {
+  // One byte more than a message has: a longer one is not taken for a valid one.
+  std::vector<std::byte> message(kMaxRingMessage + 1);
+  iovec part{.iov_base = message.data(), .iov_len = message.size()};
+  // Room for one descriptor: the kernel closes all others.
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  ssize_t bytes = 0;
+  do {
+    bytes = ::recvmsg(connection, &header, flags | MSG_CMSG_CLOEXEC);
+  } while (bytes < 0 && errno == EINTR);
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); bytes >= 0 && c != nullptr;
+       c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+        c->cmsg_len < CMSG_LEN(sizeof(int)))
+      continue;
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    passed = OwnedDescriptor(fd);
+  }
+  message.resize(static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
+  return message;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace precast::data {
+
+/// A file descriptor that this object closes.
+class OwnedDescriptor {
+ public:
+  explicit OwnedDescriptor(int fd = -1) : fd_(fd) {}
+  OwnedDescriptor(OwnedDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedDescriptor& operator=(OwnedDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedDescriptor();
+  [[nodiscard]] int get() const { return fd_; }
+  /// The caller closes it. @{
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  /// @}
+
+ private:
+  int fd_;
+};
+
+/// The socket of a ring's producer (RING.md, Joining). @throws ConfigError for an invalid name,
+/// IoError if another producer has the name, or (connect) there is no producer. @{
+[[nodiscard]] OwnedDescriptor listen_for_consumers(const std::string& name);
+[[nodiscard]] OwnedDescriptor connect_to_producer(const std::string& name);
+/// @}
+
+/// A pair of connected sockets, as the two above make it. @throws IoError
+[[nodiscard]] std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair();
+
+/// Whether the other end belongs to the user of this process. @param process the other end's
+/// process id, 0 if it is not visible here.
+[[nodiscard]] bool is_same_user(int connection, int& process);
+
+/// Sends one message without waiting. @param passed a descriptor that goes with it, or -1.
+/// @return false if that was not possible.
+bool send_message(int connection, std::span<const std::byte> message, int passed = -1);
+
+/// Receives one message, and the descriptor that came with it. @param flags of recvmsg().
+/// @return empty if the other end has closed the connection, or in an error (errno).
+[[nodiscard]] std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed,
+                                                     int flags = 0);
+
+}  // namespace precast::data

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/ring/item.h"
+#include "data/ring/signal.h"
+
+namespace precast::data {
+
+/// The producer's side of the protocol (RING.md), on memory that is mapped already: which slots
+/// are free, which consumers count. One thread publishes; all else is thread-safe.
+class PRECAST_API RingWriter {
+ public:
+  /// Makes the header of an empty ring. Borrows `memory`, which is zero and as large as the header
+  /// says. The data begins with the sample ids: room for `batch_size` of them in each slot.
+  /// @throws RingError if the header is invalid.
+  RingWriter(std::span<std::byte> memory, const RingHeader& header, std::uint64_t batch_size);
+  /// Bytes of the ids at the beginning of the data.
+  [[nodiscard]] static std::uint64_t ids_bytes(std::uint64_t slots, std::uint64_t batch_size);
+
+  /// Waits until the slot of the next item is free, then publishes it. @param owner keeps the
+  /// item's data from being reused; released when all consumers have released the item.
+  /// @return false after stop(). @throws RingError for an item that a slot cannot describe, or
+  /// whose position is not after that of the item before.
+  bool publish(const RingItem& item, std::shared_ptr<const void> owner);
+  /// Waits until as many consumers have been admitted, or stop() is called. @return whether there
+  /// are as many.
+  bool wait_for_consumers(std::size_t count);
+
+  /// As RingProducer. @{
+  RingPosition start();
+  [[nodiscard]] bool all_released();
+  [[nodiscard]] std::uint64_t samples_delivered();
+  /// @}
+
+  struct Admission {
+    std::uint32_t cell = 0;
+    /// The consumer's first item.
+    std::uint64_t sequence = 0;
+  };
+  /// Counts a consumer from now on. @throws RingError if its position has passed, or all cells are
+  /// taken.
+  Admission admit(const RingJoin& join);
+  /// Frees the slots of a consumer that has gone.
+  void leave(std::uint32_t cell);
+  /// Makes publish() return, now and from then on.
+  void stop();
+  /// Releases the owners of all items, after the last publish().
+  void drop_owners();
+  [[nodiscard]] std::size_t consumers() const;
+
+ private:
+  struct Cell {
+    bool taken = false;
+    std::uint64_t released = 0;
+    /// Where it joined; items before this are not delivered to it.
+    RingPosition joined = {};
+  };
+  [[nodiscard]] std::byte* control(std::uint64_t offset) const;
+  void free_released();
+  [[nodiscard]] std::size_t taken_cells() const;
+  [[nodiscard]] std::uint64_t first_item(const RingJoin& join) const;
+
+  const std::span<std::byte> memory_;
+  const RingHeader header_;
+  const std::uint64_t batch_size_;
+  const RingSignal to_consumers_;
+  const RingSignal to_producer_;
+  mutable std::mutex mutex_;
+  bool stopped_ = false;
+  std::vector<Cell> cells_;
+  /// Items from `oldest_` on, below `published_`, are in slots that are not reused yet.
+  std::uint64_t oldest_ = 0;
+  std::uint64_t published_ = 0;
+  /// The earliest position that the next item can have.
+  RingPosition next_;
+  /// By slot.
+  std::vector<RingPosition> positions_;
+  std::vector<std::uint64_t> samples_;
+  std::uint64_t delivered_ = 0;
+  std::vector<std::shared_ptr<const void>> owners_;
+};
+
+}  // namespace precast::data

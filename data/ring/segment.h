@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/ring/item.h"
+#include "data/ring/ring_socket.h"
+
+namespace precast::data {
+
+/// The mapped memory of a ring: a memfd that cannot shrink, so that reading it never fails.
+class RingSegment {
+ public:
+  /// Makes a segment of zeros, all of whose memory is allocated. @param name shown in
+  /// /proc/PID/maps. @throws IoError if there is not enough memory.
+  RingSegment(std::uint64_t bytes, const std::string& name);
+  /// Maps another process's segment: read-only, and its control area for writing.
+  /// @throws RingError if it is not sealed or its header is invalid.
+  explicit RingSegment(OwnedDescriptor memfd);
+  RingSegment(const RingSegment&) = delete;
+  RingSegment& operator=(const RingSegment&) = delete;
+  ~RingSegment();
+
+  /// Writable for its maker only.
+  [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
+  /// Of another process's segment: its checked header, and its control area. @{
+  [[nodiscard]] const RingHeader& header() const { return header_; }
+  [[nodiscard]] std::byte* control() const;
+  /// @}
+  [[nodiscard]] int descriptor() const { return memfd_.get(); }
+
+ private:
+  OwnedDescriptor memfd_;
+  std::span<std::byte> memory_;
+  RingHeader header_;
+  /// Whole pages.
+  std::span<std::byte> control_pages_;
+  std::uint64_t control_at_ = 0;
+};
+
+}  // namespace precast::data

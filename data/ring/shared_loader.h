@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/loader/batch_layout.h"
+#include "data/loader/loader.h"
+#include "data/ring/consumer.h"
+#include "data/ring/ring_position.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// The ring from which a SharedLoader takes batches.
+struct SharedRing {
+  /// Empty: none, all batches are loaded privately.
+  std::string name;
+  /// The ring is used only while its description is this text.
+  std::string description = {};
+  /// Also called while the loader waits for the ring; true: it loads privately from then on.
+  RingConsumerOptions options = {};
+  /// The longest wait for a batch; the loader then loads the rest of the pass privately. Shorter
+  /// than a watchdog's.
+  std::chrono::milliseconds patience = std::chrono::minutes(10);
+};
+
+/// A loader that takes its batches from a ring while the ring is at or before the position it
+/// needs, and loads them itself while the ring is past it, does not exist, fails or ends. Both have
+/// the same content, so the batches do not depend on the ring. The private loader, with its threads
+/// and memory, exists only while it is needed. Use it from one thread.
+class PRECAST_API SharedLoader {
+ public:
+  /// Borrows `reader`, which outlives the loader and the batches. @throws as Loader; with a ring,
+  /// an option that is out of range is an error when the private loader is needed.
+  SharedLoader(const BetonReader& reader, Pipeline pipeline, LoaderOptions options,
+               SharedRing ring = {});
+  SharedLoader(const SharedLoader&) = delete;
+  SharedLoader& operator=(const SharedLoader&) = delete;
+  ~SharedLoader();
+
+  /// As those of Loader. With a ring, begin_epoch() and next() wait for a ring that is behind. The
+  /// data of a batch from a ring is read-only. @{
+  void begin_epoch(const EpochRequest& request);
+  [[nodiscard]] std::optional<HostBatch> next();
+  [[nodiscard]] bool ready();
+  [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
+  [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
+  /// @}
+  /// Since construction, over all private loaders. @{
+  [[nodiscard]] SourceTimes times() const;
+  [[nodiscard]] std::vector<ReplacedSample> replaced() const;
+  /// @}
+  /// Seconds that next() and begin_epoch() have waited for workers and for the ring.
+  [[nodiscard]] double seconds_waited() const;
+  /// Whether batches come from the ring now: each that is kept takes one of its slots.
+  [[nodiscard]] bool on_ring() const { return on_ring_; }
+  /// Samples of batches from the ring.
+  [[nodiscard]] std::int64_t samples_shared() const { return samples_shared_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] Loader& private_loader();
+  void drop_private_loader();
+  void load_privately();
+  /// Tries to take batches from the ring, from `position_` on. @return on_ring().
+  bool join();
+  bool attach();
+  void leave(const char* reason);
+  /// Whether it has waited too long; then the ring is not used in the rest of the pass.
+  bool lost_patience();
+  [[nodiscard]] std::optional<HostBatch> next_of_ring();
+  void check(const HostBatch& batch);
+
+  const BetonReader& reader_;
+  const Pipeline pipeline_;
+  const LoaderOptions options_;
+  const SharedRing ring_;
+  const std::uint64_t order_samples_;
+  std::vector<Output> outputs_;
+
+  EpochRequest request_;
+  std::optional<BatchLayout> layout_;
+  /// Of the next batch, and the batches of the pass.
+  RingPosition position_;
+  std::int64_t end_ = 0;
+
+  std::unique_ptr<RingConsumer> consumer_;
+  /// The position after the last item of `consumer_`.
+  RingPosition of_consumer_;
+  bool on_ring_ = false;
+  /// The ring is of no use: it loads something else.
+  bool unfit_ = false;
+  bool warned_ = false;
+  bool told_passed_ = false;
+  /// The epoch in which it waited too long.
+  std::int64_t private_epoch_ = -1;
+  Clock::time_point waiting_since_;
+  Clock::time_point next_try_;
+  std::int64_t samples_shared_ = 0;
+  double ring_seconds_ = 0;
+
+  std::unique_ptr<Loader> loader_;
+  bool loading_ = false;
+  /// Of the private loaders that were dropped. @{
+  SourceTimes past_times_;
+  double past_seconds_ = 0;
+  std::vector<ReplacedSample> past_replaced_;
+  /// @}
+};
+
+}  // namespace precast::data

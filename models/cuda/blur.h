@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "models/cuda/activation.h"
+
+// The filter of BlurPool: [1, 2, 1] x [1, 2, 1] / 16 on each channel, with zeros outside the image
+// (models/detail/blur_conv.h). Images are channels-last, [images, height, width, channels]. The
+// pixels at even rows and columns are those that a convolution with stride 2 and a 1x1 kernel
+// reads: [images, (height + 1) / 2, (width + 1) / 2, channels]. Includes no header of libtorch.
+//
+// All functions are asynchronous on their stream and safe to call from several threads. Results do
+// not depend on the GPU.
+
+namespace precast::models {
+
+struct BlurShape {
+  std::int64_t images = 0;
+  int height = 0;
+  int width = 0;
+  int channels = 0;
+  ActivationType type = ActivationType::f32;
+};
+
+/// Bytes that a forward or backward pass reads and writes, each counted once. For images of X bytes
+/// (N * H * W * C values): 2 X for all pixels, 1.25 X for the even ones, 2.25 X for both. Two
+/// separate ops move 3.25 X and add two gradients with 3 X.
+[[nodiscard]] std::size_t blur_bytes(const BlurShape& shape, bool all, bool even);
+
+/// Device memory, aligned to 16 bytes.
+struct BlurForward {
+  const void* x = nullptr;
+  /// The blurred pixels: all of them, and those at even rows and columns. Either may be nullptr.
+  void* y = nullptr;
+  void* y_even = nullptr;
+};
+void blur_forward(const BlurShape& shape, const BlurForward& call, cudaStream_t stream);
+
+/// Device memory, aligned to 16 bytes.
+struct BlurBackward {
+  /// The gradients of y and of y_even. Either may be nullptr.
+  const void* dy = nullptr;
+  const void* dy_even = nullptr;
+  void* dx = nullptr;
+};
+void blur_backward(const BlurShape& shape, const BlurBackward& call, cudaStream_t stream);
+
+}  // namespace precast::models

@@ -1,0 +1,164 @@
+#include "models/cuda/activation.cuh"
+#include "models/cuda/max_pool.h"
+
+namespace precast::models {
+namespace {
+
+/// How threads share the images: blockIdx.x is a row of an image's result, blockIdx.y a part of the
+/// row; the threads of a block are side by side along channels and columns.
+struct Windows {
+  int height;
+  int width;
+  /// Packs per pixel.
+  int groups;
+  /// Of the result.
+  int rows;
+  int columns;
+};
+
+Windows windows_of(const MaxPoolShape& shape, int pack) {
+  return {shape.height, shape.width, shape.channels / pack, (shape.height + 1) / 2,
+          (shape.width + 1) / 2};
+}
+
+dim3 grid_of(const MaxPoolShape& shape, const Windows& windows) {
+  return {static_cast<unsigned>(shape.images * windows.rows),
+          static_cast<unsigned>((windows.columns * windows.groups + kThreads - 1) / kThreads)};
+}
+
+/// A window of the result, and the packs of its channels that a thread computes.
+struct Window {
+  std::int64_t image;
+  int row;
+  int column;
+  int group;
+  __device__ explicit Window(const Windows& windows) {
+    const int place = static_cast<int>(blockIdx.y) * kThreads + static_cast<int>(threadIdx.x);
+    image = blockIdx.x / static_cast<unsigned>(windows.rows);
+    row = static_cast<int>(blockIdx.x % static_cast<unsigned>(windows.rows));
+    column = place / windows.groups;
+    group = place % windows.groups;
+  }
+};
+
+template <typename T, int V>
+__global__ void max_kernel(Windows windows, const Pack<T, V>* __restrict__ x, Pack<T, V>* y,
+                           Pack<std::uint8_t, V>* argmax) {
+  const Window window(windows);
+  if (window.column >= windows.columns) return;
+  float largest[V];
+  Pack<T, V> out;
+  Pack<std::uint8_t, V> at;
+  bool first = true;
+  PRECAST_UNROLL
+  for (int place = 0; place < 9; ++place) {
+    const int row = 2 * window.row + place / 3 - 1;
+    const int column = 2 * window.column + place % 3 - 1;
+    if (row < 0 || row >= windows.height || column < 0 || column >= windows.width) continue;
+    const std::int64_t line = window.image * windows.height + row;
+    const Pack<T, V> in = x[(line * windows.width + column) * windows.groups + window.group];
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const float value = to_float(in.values[v]);
+      const bool is_nan = value != value;
+      if (!first && !(value > largest[v]) && !is_nan) continue;
+      largest[v] = value;
+      out.values[v] = in.values[v];
+      at.values[v] = static_cast<std::uint8_t>(place);
+    }
+    first = false;
+  }
+  const std::int64_t line = window.image * windows.rows + window.row;
+  const std::int64_t to = (line * windows.columns + window.column) * windows.groups + window.group;
+  y[to] = out;
+  argmax[to] = at;
+}
+
+/// The gradients of the 2 x 2 pixels (2 row + a, 2 column + b), which belong to the windows
+/// (row + i, column + j) for a, b, i, j in {0, 1}.
+template <typename T, int V>
+__global__ void max_gradient_kernel(Windows windows, const Pack<T, V>* __restrict__ dy,
+                                    const Pack<T, V>* __restrict__ fork,
+                                    const Pack<std::uint8_t, V>* __restrict__ argmax,
+                                    Pack<T, V>* dx) {
+  const Window window(windows);
+  if (window.column >= windows.columns) return;
+  float sums[2][2][V] = {};
+  PRECAST_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    PRECAST_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      if (window.row + i >= windows.rows || window.column + j >= windows.columns) continue;
+      const std::int64_t line = window.image * windows.rows + window.row + i;
+      const std::int64_t from =
+          (line * windows.columns + window.column + j) * windows.groups + window.group;
+      const Pack<T, V> first = dy[from];
+      Pack<T, V> second{};
+      if (fork != nullptr) second = fork[from];
+      const Pack<std::uint8_t, V> at = argmax[from];
+      PRECAST_UNROLL
+      for (int a = i; a < 2; ++a) {
+        PRECAST_UNROLL
+        for (int b = j; b < 2; ++b) {
+          const int place = 3 * (a - 2 * i + 1) + (b - 2 * j + 1);
+          PRECAST_UNROLL
+          for (int v = 0; v < V; ++v) {
+            if (at.values[v] != place) continue;
+            sums[a][b][v] += to_float(first.values[v]);
+            if (fork != nullptr) sums[a][b][v] += to_float(second.values[v]);
+          }
+        }
+      }
+    }
+  }
+  PRECAST_UNROLL
+  for (int a = 0; a < 2; ++a) {
+    PRECAST_UNROLL
+    for (int b = 0; b < 2; ++b) {
+      const int row = 2 * window.row + a;
+      const int column = 2 * window.column + b;
+      if (row >= windows.height || column >= windows.width) continue;
+      Pack<T, V> out;
+      PRECAST_UNROLL
+      for (int v = 0; v < V; ++v) round_to(sums[a][b][v], out.values[v]);
+      const std::int64_t line = window.image * windows.height + row;
+      dx[(line * windows.width + column) * windows.groups + window.group] = out;
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t max_pool_values(const MaxPoolShape& shape) {
+  return static_cast<std::size_t>(shape.images * ((shape.height + 1) / 2) *
+                                  ((shape.width + 1) / 2) * shape.channels);
+}
+
+std::size_t max_pool_bytes(const MaxPoolShape& shape, bool fork) {
+  const auto pixels = shape.images * shape.height * shape.width * shape.channels;
+  return static_cast<std::size_t>(pixels) * bytes_of(shape.type) +
+         max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 2 : 1) + 1);
+}
+
+void max_pool_forward(const MaxPoolShape& shape, const MaxPoolForward& call, cudaStream_t stream) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
+    const Windows windows = windows_of(shape, V);
+    PRECAST_LAUNCH((max_kernel<T, V>), grid_of(shape, windows), kThreads, 0, stream, windows,
+                   static_cast<const Pack<T, V>*>(call.x), static_cast<Pack<T, V>*>(call.y),
+                   reinterpret_cast<Pack<std::uint8_t, V>*>(call.argmax));
+  });
+}
+
+void max_pool_backward(const MaxPoolShape& shape, const MaxPoolBackward& call,
+                       cudaStream_t stream) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
+    const Windows windows = windows_of(shape, V);
+    PRECAST_LAUNCH((max_gradient_kernel<T, V>), grid_of(shape, windows), kThreads, 0, stream,
+                   windows, static_cast<const Pack<T, V>*>(call.dy),
+                   static_cast<const Pack<T, V>*>(call.dy_fork),
+                   reinterpret_cast<const Pack<std::uint8_t, V>*>(call.argmax),
+                   static_cast<Pack<T, V>*>(call.dx));
+  });
+}
+
+}  // namespace precast::models

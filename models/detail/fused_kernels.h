@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "framework/core/export.h"
+#include "models/cuda/batch_norm.h"
+#include "models/cuda/blur.h"
+#include "models/cuda/max_pool.h"
+
+namespace precast::models::detail {
+
+/// In builds with CUDA: the functions of models/cuda for one kind of device. The tensor is one of
+/// the call, and determines the device and its stream.
+struct FusedKernels {
+  template <typename Shape, typename Call>
+  using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
+
+  bool (*run_on)(const at::Tensor& x);
+  std::size_t (*norm_mask_bytes)(const BatchNormShape& shape);
+  std::size_t (*norm_workspace_bytes)(const BatchNormShape& shape);
+  Launch<BatchNormShape, BatchNormForward> norm_forward;
+  Launch<BatchNormShape, BatchNormBackward> norm_backward;
+  Launch<BlurShape, BlurForward> blur_forward;
+  Launch<BlurShape, BlurBackward> blur_backward;
+  Launch<MaxPoolShape, MaxPoolForward> max_pool_forward;
+  Launch<MaxPoolShape, MaxPoolBackward> max_pool_backward;
+};
+
+/// Those for GPUs.
+[[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
+
+/// Those that the fused ops call; gpu_kernels() unless a test has replaced them.
+[[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
+/// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
+PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
+
+// What the ops share.
+
+[[nodiscard]] ActivationType activation_type(at::ScalarType type);
+/// `tensor` with this dtype, channels-last and aligned as kernels read it.
+[[nodiscard]] at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type);
+/// The same, and nullptr for an undefined tensor. `holder` keeps the memory.
+[[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
+                                        at::Tensor& holder);
+
+/// Another tensor with `tensor`'s memory, which autograd sees as a separate result of the op.
+[[nodiscard]] at::Tensor fork_of(const at::Tensor& tensor);
+/// The two gradients of a tensor and its fork; the first is undefined only if both are.
+[[nodiscard]] std::pair<at::Tensor, at::Tensor> fork_gradients(
+    const std::vector<at::Tensor>& gradients);
+
+}  // namespace precast::models::detail

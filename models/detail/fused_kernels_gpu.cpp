@@ -1,0 +1,36 @@
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "models/detail/fused_kernels.h"
+
+namespace precast::models::detail {
+namespace {
+
+bool run_on(const at::Tensor& x) {
+  return x.is_cuda();
+}
+
+template <auto kKernels, typename Shape, typename Call>
+void launch(const at::Tensor& on, const Shape& shape, const Call& call) {
+  const c10::cuda::CUDAGuard device(on.device());
+  kKernels(shape, call, c10::cuda::getCurrentCUDAStream(on.device().index()).stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+}  // namespace
+
+const FusedKernels* gpu_kernels() {
+  static constexpr FusedKernels kKernels = {.run_on = run_on,
+                                            .norm_mask_bytes = batch_norm_mask_bytes,
+                                            .norm_workspace_bytes = batch_norm_workspace_bytes,
+                                            .norm_forward = launch<batch_norm_forward>,
+                                            .norm_backward = launch<batch_norm_backward>,
+                                            .blur_forward = launch<blur_forward>,
+                                            .blur_backward = launch<blur_backward>,
+                                            .max_pool_forward = launch<max_pool_forward>,
+                                            .max_pool_backward = launch<max_pool_backward>};
+  return &kKernels;
+}
+
+}  // namespace precast::models::detail

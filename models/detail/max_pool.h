@@ -1,0 +1,34 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+
+#include "framework/core/export.h"
+#include "models/detail/fused_norm.h"
+
+namespace precast::models::detail {
+
+/// at::max_pool2d with square windows as a module, which has no state.
+class PRECAST_API MaxPool2dImpl : public torch::nn::Module {
+ public:
+  MaxPool2dImpl(std::int64_t kernel, std::int64_t stride, std::int64_t padding)
+      : kernel_(kernel), stride_(stride), padding_(padding) {}
+
+  at::Tensor forward(const at::Tensor& x) { return forward_fork(x).y; }
+  /// The result for two consumers, as two tensors that may be the same.
+  Forked forward_fork(const at::Tensor& x);
+
+  /// Lets the kernels of fused_max_pool.h compute it in training where can_fuse(x). Has no effect
+  /// on other windows than 3 x 3 with stride 2 and padding 1.
+  void fuse() { fused_ = kernel_ == 3 && stride_ == 2 && padding_ == 1; }
+  [[nodiscard]] bool is_fused() const { return fused_; }
+
+ private:
+  std::int64_t kernel_, stride_, padding_;
+  bool fused_ = false;
+};
+TORCH_MODULE(MaxPool2d);
+
+}  // namespace precast::models::detail

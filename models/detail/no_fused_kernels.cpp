@@ -1,0 +1,50 @@
+// In builds without CUDA.
+#include "framework/core/error.h"
+#include "models/detail/fused_blur.h"
+#include "models/detail/fused_max_pool.h"
+#include "models/detail/fused_norm.h"
+
+namespace precast::models::detail {
+namespace {
+
+void fail() {
+  require(false, "fused kernels run only where can_fuse() is true");
+}
+
+}  // namespace
+
+bool has_fused_kernels() {
+  return false;
+}
+
+bool can_fuse(const at::Tensor& /*x*/) {
+  return false;
+}
+
+Forked fused_norm_relu(const at::Tensor& /*x*/, const at::Tensor& /*residual*/,
+                       const FusedNorm& /*norm*/) {
+  fail();
+  return {};
+}
+
+at::Tensor fused_blur(const at::Tensor& /*x*/) {
+  fail();
+  return {};
+}
+
+at::Tensor fused_blur_even(const at::Tensor& /*x*/) {
+  fail();
+  return {};
+}
+
+Blurred fused_blur_both(const at::Tensor& /*x*/) {
+  fail();
+  return {};
+}
+
+Forked fused_max_pool(const at::Tensor& /*x*/) {
+  fail();
+  return {};
+}
+
+}  // namespace precast::models::detail

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "framework/core/export.h"
+
+namespace precast {
+class Model;
+}  // namespace precast
+
+namespace precast::models {
+
+/// How the batch norms (detail::BatchNorm2d) of a model with ModelSpec::fused_kernels are computed
+/// in training on a GPU, and which other layers use fused kernels.
+struct NormKernels {
+  /// Number of norms computed by fused kernels.
+  std::int64_t fused = 0;
+  /// Number of the others, by reason: {"no ReLU follows", 4}.
+  std::map<std::string, std::int64_t> reference;
+  /// Number of convolutions whose input fused kernels blur (BlurPool), and of fused max pools.
+  std::int64_t blurs = 0;
+  std::int64_t max_pools = 0;
+};
+
+/// A model that can count them, as models from as_model() can.
+class PRECAST_API HasNormKernels {
+ public:
+  virtual ~HasNormKernels();
+  [[nodiscard]] virtual NormKernels norm_kernels() const = 0;
+};
+
+/// The batch norms of `model`; none if it is not a HasNormKernels.
+[[nodiscard]] PRECAST_API NormKernels norm_kernels(const Model& model);
+
+}  // namespace precast::models

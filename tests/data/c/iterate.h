@@ -1,0 +1,29 @@
+/* What a C program does with the library; compiled as C. */
+#ifndef PRECAST_TESTS_DATA_C_ITERATE_H
+#define PRECAST_TESTS_DATA_C_ITERATE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What was seen in one epoch. */
+/* NOLINTNEXTLINE(modernize-use-using,readability-identifier-naming): C */
+typedef struct epoch_facts {
+  int64_t batches;
+  int64_t samples;
+  int64_t label_sum;
+  uint64_t pixel_sum;
+  int64_t height;
+} epoch_facts;
+
+/* Reads one epoch of the fields `image` and `label`. @return the status that ended it: that of an
+ * error, or PRECAST_DATA_END. */
+int iterate_in_c(const char* path, const char* options, epoch_facts* facts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,562 @@
+// A ring between processes: what a private loader reads, and what happens when a side is killed.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/loader/batch_layout.h"
+#include "data/loader/loader.h"
+#include "data/ring/consumer.h"
+#include "data/ring/producer.h"
+#include "data/ring/ring_error.h"
+#include "tests/data/beton/made_beton.h"
+#include "tests/data/loader/batch_hash.h"
+#include "tests/data/ring/made_ring.h"
+#include "tests/data/ring/numbered_batches.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::MadeRing;
+using test::NumberedBatches;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kMostRecovery{5};
+
+/// Moments at which a process is killed; PRECAST_RING_KILLS=200 is the long run.
+int kills() {
+  const char* const text = std::getenv("PRECAST_RING_KILLS");
+  return text == nullptr ? 20 : std::max(1, std::atoi(text));
+}
+
+/// A name that no other ring of this host has.
+std::string fresh_name() {
+  static int count = 0;
+  return "test-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
+}
+
+/// A child process; killed when the object is destroyed.
+class Child {
+ public:
+  /// @param body its exit code; that of an Error that it throws.
+  template <typename Body>
+  explicit Child(const Body& body) : id_(::fork()) {
+    if (id_ != 0) return;
+    int code = 99;
+    try {
+      code = body();
+    } catch (const Error& error) {
+      code = static_cast<int>(error.exit_code());
+    } catch (...) {
+    }
+    ::_exit(code);
+  }
+  Child(Child&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
+  Child& operator=(Child&&) = delete;
+  ~Child() {
+    if (id_ > 0) kill();
+  }
+  void kill() {
+    ::kill(id_, SIGKILL);
+    wait();
+  }
+  /// @return its exit code, or 128 + the signal that ended it.
+  int wait() {
+    int status = 0;
+    ::waitpid(std::exchange(id_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t id_;
+};
+
+/// Zeros that this process shares with its children.
+template <typename Value>
+std::shared_ptr<Value> shared_with_children() {
+  void* const at =
+      ::mmap(nullptr, sizeof(Value), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(at, MAP_FAILED);
+  return {new (at) Value, [](Value* value) { ::munmap(value, sizeof(Value)); }};
+}
+
+/// Opens for children once another calls open(), or ends without.
+class Gate {
+ public:
+  Gate() { EXPECT_EQ(::pipe(ends_.data()), 0); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() {
+    ::close(ends_[0]);
+    if (ends_[1] >= 0) ::close(ends_[1]);
+  }
+  /// In each process that does not open it.
+  void only_wait() { ::close(std::exchange(ends_[1], -1)); }
+  void open(std::size_t waiting) const {
+    const std::vector<char> bytes(waiting, 'x');
+    EXPECT_EQ(::write(ends_[1], bytes.data(), waiting), static_cast<ssize_t>(waiting));
+  }
+  [[nodiscard]] bool wait() const {
+    char byte = 0;
+    return ::read(ends_[0], &byte, 1) == 1;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+/// Whether any process maps the ring's segment, or has its socket.
+bool is_left_behind(const std::string& name) {
+  const auto mentions = [&](const fs::path& path) {
+    std::ifstream file(path);
+    std::string line;
+    while (std::getline(file, line))
+      if (line.find("precast-ring") != line.npos && line.find(name) != line.npos) return true;
+    return false;
+  };
+  if (mentions("/proc/net/unix")) return true;
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    if (mentions(process.path() / "maps")) return true;
+    std::error_code gone;
+    for (fs::directory_iterator fd(process.path() / "fd", gone), end; !gone && fd != end;
+         fd.increment(gone)) {
+      const std::string target = fs::read_symlink(fd->path(), gone).string();
+      if (target.find("precast-ring:" + name) != target.npos) return true;
+    }
+  }
+  return false;
+}
+
+TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
+  constexpr std::size_t kConsumers = 4, kMost = 64;
+  constexpr int kSlots = 3;
+  const std::vector<EpochRequest> requests = {{.epoch = 0, .image_size_px = 16},
+                                              {.epoch = 1, .first_batch = 4, .image_size_px = 24},
+                                              {.epoch = 2, .image_size_px = 16}};
+  const test::TemporaryFolder folder;
+  test::write_made_beton(folder / "x.beton", {});
+  const BetonReader reader(folder / "x.beton");
+  LoaderOptions options;
+  options.batch_size = 7;
+  options.workers = 2;
+  options.seed = 3;
+  options.order = make_order(reader, {.name = "random"});
+  std::vector<unsigned long> expected;
+  {
+    Loader loader(reader, standard_train_pipeline(), options);
+    for (const EpochRequest& request : requests)
+      for (const unsigned long hash : test::hashes_of_pass(loader, request))
+        expected.push_back(hash);
+  }
+  ASSERT_EQ(expected.size(), 15U + 11 + 15);
+
+  struct Read {
+    std::size_t count;
+    std::array<unsigned long, kMost> hashes;
+  };
+  const auto read = shared_with_children<std::array<Read, kConsumers>>();
+  const std::string name = fresh_name();
+  Gate gate;
+  std::vector<Child> consumers;
+  for (std::size_t c = 0; c < kConsumers; ++c) {
+    consumers.emplace_back([&, c] {
+      gate.only_wait();
+      if (!gate.wait()) return 98;
+      Read& mine = (*read)[c];
+      RingConsumer ring(name, {});
+      while (ring.begin_pass())
+        while (const auto batch = ring.next()) mine.hashes.at(mine.count++) = test::hash(*batch);
+      return 0;
+    });
+  }
+  Child producer([&] {
+    const std::vector<Output> outputs = resolve_outputs(reader, standard_train_pipeline(), false);
+    RingProducer ring({.name = name,
+                       .slots = kSlots,
+                       .batch_size = options.batch_size,
+                       .batch_bytes = BatchLayout(outputs, options.batch_size, 24).bytes(),
+                       .buffers = kSlots + 1 + options.batches_ahead});
+    LoaderOptions own = options;
+    own.allocator = ring.allocator();
+    Loader loader(reader, standard_train_pipeline(), own);
+    gate.open(kConsumers);
+    ring.wait_for_consumers(kConsumers);
+    for (const EpochRequest& request : requests) {
+      loader.begin_epoch(request);
+      std::int64_t number = request.first_batch;
+      while (const auto batch = loader.next()) ring.publish(request.epoch, number++, *batch);
+      ring.end_pass(request.epoch, number);
+    }
+    ring.finish();
+    return 0;
+  });
+  gate.only_wait();
+  for (Child& consumer : consumers) EXPECT_EQ(consumer.wait(), 0);
+  EXPECT_EQ(producer.wait(), 0);
+  for (const Read& consumer : *read) {
+    const std::span hashes(consumer.hashes.data(), consumer.count);
+    EXPECT_EQ(std::vector(hashes.begin(), hashes.end()), expected);
+  }
+  EXPECT_FALSE(is_left_behind(name));
+}
+
+/// Publishes passes of 50 batches until `stop`, or for ever.
+int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& stop) {
+  RingProducer ring(NumberedBatches::options(name));
+  const NumberedBatches batches(ring);
+  gate.open(16);
+  for (std::int64_t epoch = 0; !stop; ++epoch) {
+    for (std::int64_t batch = 0; batch < 50; ++batch)
+      if (!ring.publish(epoch, batch, batches.make(epoch, batch))) return 97;
+    ring.end_pass(epoch, 50);
+  }
+  ring.finish();
+  return 0;
+}
+
+/// Reads all passes, and counts the batches. @param hold how many batches it keeps.
+int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size_t hold) {
+  RingConsumer ring(name, {});
+  std::vector<HostBatch> held;
+  while (auto at = ring.begin_pass()) {
+    for (; auto batch = ring.next(); ++at->batch) {
+      if (!NumberedBatches::is_right(*batch, at->epoch, at->batch)) return 96;
+      ++count;
+      if (held.size() >= hold) held.clear();
+      held.push_back(std::move(*batch));
+    }
+    // Kept batches, the end of the pass and the next batch would need more slots than there are.
+    held.clear();
+  }
+  return 0;
+}
+
+TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
+  constexpr std::size_t kSurvivors = 3;
+  constexpr std::int64_t kSlots = 3;
+  struct Shared {
+    std::atomic<bool> stop{false};
+    std::array<std::atomic<std::int64_t>, kSurvivors> counts{};
+    std::atomic<std::int64_t> of_killed{0};
+  };
+  const auto shared = shared_with_children<Shared>();
+  const std::string name = fresh_name();
+  Gate gate;
+  Child producer([&] { return produce(name, gate, shared->stop); });
+  gate.only_wait();
+  ASSERT_TRUE(gate.wait());
+  std::vector<Child> survivors;
+  for (std::size_t s = 0; s < kSurvivors; ++s)
+    survivors.emplace_back([&, s] { return consume(name, shared->counts[s], 1); });
+  std::minstd_rand random(1);
+  Clock::duration slowest{};
+  for (int k = 0; k < kills(); ++k) {
+    Child killed([&] { return consume(name, shared->of_killed, 2); });
+    // While it joins, while it waits for the start of an epoch, while it reads.
+    const std::int64_t before = shared->of_killed;
+    const auto begin = Clock::now();
+    const auto reads = static_cast<std::int64_t>(random() % 2 * (random() % 150));
+    while (shared->of_killed < before + reads && Clock::now() - begin < kMostRecovery)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
+    killed.kill();
+    const auto since = Clock::now();
+    for (const auto& count : shared->counts) {
+      // More than the slots that the killed one could keep.
+      const std::int64_t enough = count + 2 * kSlots;
+      while (count < enough && Clock::now() - since < kMostRecovery)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      ASSERT_GE(count.load(), enough) << "kill " << k;
+    }
+    slowest = std::max(slowest, Clock::now() - since);
+  }
+  shared->stop = true;
+  for (Child& survivor : survivors) EXPECT_EQ(survivor.wait(), 0);
+  EXPECT_EQ(producer.wait(), 0);
+  EXPECT_GT(shared->of_killed.load(), 0);
+  EXPECT_FALSE(is_left_behind(name));
+  std::printf("%d kills, others continued after at most %.1f ms\n", kills(),
+              std::chrono::duration<double, std::milli>(slowest).count());
+}
+
+TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment) {
+  constexpr std::size_t kConsumers = 3;
+  struct Shared {
+    std::atomic<bool> stop{false};
+    std::atomic<std::int64_t> count{0};
+  };
+  const auto shared = shared_with_children<Shared>();
+  std::minstd_rand random(2);
+  Clock::duration slowest{};
+  int ended = 0;
+  for (int k = 0; k < kills(); ++k) {
+    const std::string name = fresh_name();
+    Gate gate;
+    std::vector<Child> consumers;
+    for (std::size_t c = 0; c < kConsumers; ++c) {
+      consumers.emplace_back([&] {
+        gate.only_wait();
+        return gate.wait() ? consume(name, shared->count, 1) : 98;
+      });
+    }
+    Child producer([&] { return produce(name, gate, shared->stop); });
+    gate.only_wait();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
+    producer.kill();
+    const auto since = Clock::now();
+    for (Child& consumer : consumers) {
+      const int code = consumer.wait();
+      // 98: killed before there was a ring; 5: before it was joined.
+      EXPECT_THAT(code, ::testing::AnyOf(static_cast<int>(ExitCode::peer_failed),
+                                         static_cast<int>(ExitCode::io), 98))
+          << "kill " << k;
+      ended += code == static_cast<int>(ExitCode::peer_failed) ? 1 : 0;
+    }
+    slowest = std::max(slowest, Clock::now() - since);
+    EXPECT_FALSE(is_left_behind(name));
+  }
+  EXPECT_LT(slowest, kMostRecovery);
+  EXPECT_GT(ended, 0);
+  EXPECT_GT(shared->count.load(), 0);
+  std::printf("%d kills, %d consumers ended with the cause, all after at most %.1f ms\n", kills(),
+              ended, std::chrono::duration<double, std::milli>(slowest).count());
+}
+
+TEST(RingProcessTest, ANameBelongsToOneProducerUntilItEnds) {
+  const std::string name = fresh_name();
+  {
+    const RingProducer ring(NumberedBatches::options(name));
+    EXPECT_THAT([&] { RingProducer(NumberedBatches::options(name)); },
+                ::testing::ThrowsMessage<IoError>(test::Names(name)));
+    EXPECT_THROW(RingProducer(NumberedBatches::options("a/b")), ConfigError);
+    EXPECT_THROW(RingProducer(NumberedBatches::options(std::string(65, 'a'))), ConfigError);
+  }
+  EXPECT_THAT([&] { RingConsumer(name, {}); },
+              ::testing::ThrowsMessage<IoError>(test::Names(name)));
+  const RingProducer again(NumberedBatches::options(name));
+}
+
+TEST(RingProcessTest, ADescriptionIsReadWithoutBecomingAConsumer) {
+  const std::string name = fresh_name();
+  RingOptions options = NumberedBatches::options(name);
+  options.description = std::string(kMaxRingDescription, 'd');
+  RingProducer ring(options);
+  const NumberedBatches batches(ring);
+  EXPECT_EQ(read_ring_description(name), options.description);
+  EXPECT_EQ(ring.consumers(), 0);
+  RingConsumer consumer(name, {.mode = RingJoin::Mode::position, .position = {2, 1}});
+  EXPECT_EQ(ring.consumers(), 1);
+  EXPECT_EQ(consumer.description(), options.description);
+  ASSERT_TRUE(ring.publish(2, 1, batches.make(2, 1)));
+  EXPECT_EQ(consumer.begin_pass(), (RingPosition{2, 1}));
+  ASSERT_TRUE(consumer.next());
+  options.name = fresh_name();
+  options.description += 'd';
+  EXPECT_THAT([&] { RingProducer{options}; }, ::testing::ThrowsMessage<ConfigError>(test::Names(
+                                                  kMaxRingDescription, kMaxRingDescription + 1)));
+}
+
+TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
+  RingProducer ring(NumberedBatches::options(""));
+  const NumberedBatches batches(ring);
+  RingConsumer late(ring.connect(), {.mode = RingJoin::Mode::position, .position = {3, 5}});
+  {
+    RingConsumer early(ring.connect(), {.mode = RingJoin::Mode::position, .position = {3, 4}});
+    EXPECT_EQ(ring.start(), (RingPosition{3, 4}));
+    EXPECT_THAT(
+        [&] {
+          RingConsumer(ring.connect(), {.mode = RingJoin::Mode::position, .position = {3, 3}});
+        },
+        ::testing::ThrowsMessage<RingError>(test::Names(3, 4)));
+    for (const std::int64_t batch : {4, 5, 6}) ring.publish(3, batch, batches.make(3, batch));
+    ASSERT_TRUE(early.begin_pass());
+    EXPECT_TRUE(early.next());
+    EXPECT_EQ(ring.samples_delivered(), 8U);
+    EXPECT_EQ(late.begin_pass(), (RingPosition{3, 5}));
+    EXPECT_TRUE(late.next());
+    EXPECT_EQ(ring.samples_delivered(), 16U) << "what it skipped does not count";
+    EXPECT_FALSE(ring.all_released());
+    EXPECT_TRUE(late.next());
+  }
+  // The producer notices a moment later that the other has left.
+  const auto begin = Clock::now();
+  while (!ring.all_released() && Clock::now() - begin < kMostRecovery)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(ring.all_released());
+  EXPECT_EQ(ring.samples_delivered(), 24U);
+  EXPECT_EQ(ring.start(), (RingPosition{3, 7})) << "after the first item, the next one";
+}
+
+TEST(RingProcessTest, AConsumerThatIsAskedToStopWaitsNoLonger) {
+  RingProducer ring(NumberedBatches::options(""));
+  int asked = 0;
+  RingConsumer consumer(ring.connect(), {},
+                        {.stopped = [&] { return ++asked == 2; }, .on_mapped = {}});
+  EXPECT_FALSE(consumer.begin_pass());
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(RingProcessTest, WhatIsMadeOfTheMappingLivesAsLongAsTheBatches) {
+  RingProducer ring(NumberedBatches::options(""));
+  const NumberedBatches batches(ring);
+  std::weak_ptr<void> locked;
+  std::optional<HostBatch> batch;
+  {
+    RingConsumer consumer(ring.connect(), {},
+                          {.stopped = {}, .on_mapped = [&](std::span<const std::byte> memory) {
+                             EXPECT_GT(memory.size(), NumberedBatches::kBatchBytes);
+                             const std::shared_ptr<void> made = std::make_shared<int>(1);
+                             locked = made;
+                             return made;
+                           }});
+    ring.publish(0, 0, batches.make(0, 0));
+    ASSERT_TRUE(consumer.begin_pass());
+    EXPECT_TRUE(consumer.ready());
+    batch = consumer.next();
+    EXPECT_FALSE(consumer.ready());
+  }
+  EXPECT_FALSE(locked.expired());
+  batch.reset();
+  EXPECT_TRUE(locked.expired());
+}
+
+TEST(RingProcessTest, ABatchCannotBeWrittenTo) {
+  RingProducer ring(NumberedBatches::options(""));
+  const NumberedBatches batches(ring);
+  RingConsumer reader(ring.connect(), {});
+  ASSERT_TRUE(ring.publish(0, 0, batches.make(0, 0)));
+  ASSERT_TRUE(reader.begin_pass());
+  const auto batch = reader.next();
+  ASSERT_TRUE(batch);
+  Child writes([&] {
+    std::signal(SIGSEGV, SIG_DFL);
+    batch->fields[0].data[0] = std::byte{1};
+    return 0;
+  });
+  EXPECT_EQ(writes.wait(), 128 + SIGSEGV);
+}
+
+/// A producer that is no RingProducer: answers the join with a message and a descriptor.
+class FakeProducer {
+ public:
+  /// @param memfd passed unless it is -1; owned.
+  FakeProducer(RingReplyMessage reply, int memfd) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+    mine_ = ends[0];
+    theirs_ = ends[1];
+    iovec part{.iov_base = &reply, .iov_len = sizeof reply};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    if (memfd >= 0) {
+      header.msg_control = control.data();
+      header.msg_controllen = control.size();
+      cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(rights), &memfd, sizeof memfd);
+    }
+    EXPECT_EQ(::sendmsg(mine_, &header, 0), 32);
+    if (memfd >= 0) ::close(memfd);
+  }
+  FakeProducer(const FakeProducer&) = delete;
+  FakeProducer& operator=(const FakeProducer&) = delete;
+  ~FakeProducer() { ::close(mine_); }
+  [[nodiscard]] int connection() const { return theirs_; }
+
+ private:
+  int mine_ = -1;
+  int theirs_ = -1;
+};
+
+/// A memfd with these bytes.
+int memfd_of(std::span<const std::byte> bytes, int seals = F_SEAL_SHRINK) {
+  const int fd = ::memfd_create("made", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  EXPECT_EQ(::write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& fd : fs::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+TEST(RingAttachTest, ASegmentOfAnotherMakerIsReadOrAnError) {
+  constexpr RingReplyMessage kWelcome{.kind = 1, .cell = 0, .sequence = 0};
+  const std::size_t before = open_descriptors();
+  const auto attach = [](const RingReplyMessage& reply, int memfd) {
+    const FakeProducer producer(reply, memfd);
+    RingConsumer consumer(producer.connection(), {.position = {.epoch = 5}});
+    return true;
+  };
+  MadeRing made;
+  EXPECT_TRUE(attach(kWelcome, memfd_of(made.bytes())));
+  EXPECT_THROW(attach(kWelcome, -1), RingError) << "no descriptor";
+  EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes(), 0)), RingError) << "may shrink";
+  EXPECT_THROW(attach(kWelcome, ::open("/dev/zero", O_RDWR | O_CLOEXEC)), RingError);
+  EXPECT_THROW(attach(kWelcome, memfd_of({})), RingError);
+  for (std::size_t size = 1; size < MadeRing::kBytes; size += 97)
+    EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes().first(size))), RingError) << size;
+  EXPECT_THROW(attach({.kind = 1, .cell = 2}, memfd_of(made.bytes())), RingError);
+  EXPECT_THROW(attach({.kind = 1, .cell = 0, .sequence = 3}, memfd_of(made.bytes())), RingError);
+  EXPECT_THROW(attach({.kind = 2}, memfd_of(made.bytes())), RingError) << "an end";
+  EXPECT_THROW(attach({.version = 2, .kind = 1}, memfd_of(made.bytes())), RingError);
+  MadeRing damaged;
+  damaged.bytes()[0] = std::byte{0};
+  EXPECT_THROW(attach(kWelcome, memfd_of(damaged.bytes())), RingError);
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(RingAttachTest, ABatchThatDoesNotFollowTheLastIsAnError) {
+  MadeRing made;
+  const FakeProducer producer({.kind = 1}, memfd_of(made.bytes()));
+  const RingJoin join = {.mode = RingJoin::Mode::position, .position = {5, 7}};
+  RingConsumer consumer(producer.connection(), join);
+  EXPECT_EQ(consumer.begin_pass(), join.position);
+  EXPECT_TRUE(consumer.next());
+  EXPECT_FALSE(consumer.next());
+  made.bytes()[MadeRing::kSlotsAt + 576 + 24] = std::byte{9};
+  const FakeProducer gap({.kind = 1}, memfd_of(made.bytes()));
+  RingConsumer other(gap.connection(), join);
+  EXPECT_TRUE(other.begin_pass());
+  EXPECT_TRUE(other.next());
+  EXPECT_THAT([&] { static_cast<void>(other.next()); },
+              ::testing::ThrowsMessage<RingError>(test::Names(8, 9)));
+  const FakeProducer passed({.kind = 1}, memfd_of(made.bytes()));
+  RingConsumer late(passed.connection(), {.mode = RingJoin::Mode::position, .position = {5, 8}});
+  EXPECT_THROW(static_cast<void>(late.begin_pass()), RingError);
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "models/cuda/activation.h"
+#include "tests/support/kernel_device.h"
+
+namespace precast::models {
+
+// The types of activations, for tests of kernels.
+
+struct F32 {
+  using Value = float;
+  static constexpr ActivationType kType = ActivationType::f32;
+  /// Half of the distance between neighbours, relative to the value.
+  static constexpr double kRounding = 0x1p-24;
+  static Value of(double value) { return static_cast<float>(value); }
+  static double to(Value value) { return double{value}; }
+};
+struct F16 {
+  using Value = __half;
+  static constexpr ActivationType kType = ActivationType::f16;
+  static constexpr double kRounding = 0x1p-11;
+  static Value of(double value) { return __float2half_rn(static_cast<float>(value)); }
+  static double to(Value value) { return double{__half2float(value)}; }
+};
+struct Bf16 {
+  using Value = __nv_bfloat16;
+  static constexpr ActivationType kType = ActivationType::bf16;
+  static constexpr double kRounding = 0x1p-8;
+  static Value of(double value) { return __float2bfloat16_rn(static_cast<float>(value)); }
+  static double to(Value value) { return double{__bfloat162float(value)}; }
+};
+using ValueTypes = ::testing::Types<F32, F16, Bf16>;
+
+inline std::vector<double> random_values(std::size_t count, std::uint32_t seed, double mean,
+                                         double std) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(mean, std);
+  std::vector<double> values(count);
+  for (double& value : values) value = normal(random);
+  return values;
+}
+
+/// An array of activations on the device, with values after its end that no kernel may write.
+template <typename Type>
+class Activations {
+ public:
+  using Value = typename Type::Value;
+
+  explicit Activations(std::size_t count) : count_(count), memory_(count + kGuard) {}
+  explicit Activations(const std::vector<double>& values)
+      : count_(values.size()), memory_(guarded(values)) {}
+  [[nodiscard]] Value* data() const { return memory_.data(); }
+  [[nodiscard]] std::vector<double> values() const {
+    const auto all = memory_.values();
+    for (std::size_t i = count_; i < all.size(); ++i)
+      EXPECT_TRUE(std::isnan(Type::to(all[i]))) << "written after the last value";
+    std::vector<double> values;
+    for (std::size_t i = 0; i < count_; ++i) values.push_back(Type::to(all[i]));
+    return values;
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 16;
+  static std::vector<Value> guarded(const std::vector<double>& values) {
+    std::vector<Value> result;
+    for (const double value : values) result.push_back(Type::of(value));
+    result.resize(values.size() + kGuard, Type::of(NAN));
+    return result;
+  }
+
+  std::size_t count_;
+  test::DeviceArray<Value> memory_;
+};
+
+/// Values that the type can represent.
+template <typename Type>
+std::vector<double> rounded(std::vector<double> values) {
+  for (double& value : values) value = Type::to(Type::of(value));
+  return values;
+}
+
+}  // namespace precast::models

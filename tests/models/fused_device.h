@@ -1,0 +1,49 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <string>
+
+#include "models/detail/fused_kernels.h"
+
+namespace precast::test {
+
+// Where the tests of fused ops run. They are written once and built twice: fused_test runs the
+// kernels on the host (fused_device_host.cpp, see cuda_on_host.h), models_gpu_test on the first GPU
+// (fused_device_gpu.cpp).
+
+[[nodiscard]] at::Device fused_device();
+/// Why no kernel can run here; empty if one can.
+[[nodiscard]] std::string missing_fused_device();
+[[nodiscard]] const models::detail::FusedKernels& device_kernels();
+
+/// A copy on the device that kernels can read.
+[[nodiscard]] at::Tensor channels_last(const at::Tensor& tensor, at::ScalarType type);
+/// Half of the distance between neighbours, relative to the value.
+[[nodiscard]] double rounding(at::ScalarType type);
+
+/// Calls of kernels.
+struct FusedCalls {
+  int norm_forward = 0, norm_backward = 0;
+  int blur_forward = 0, blur_backward = 0;
+  int max_pool_forward = 0, max_pool_backward = 0;
+  /// Backward calls with the gradients of two consumers.
+  int forks = 0;
+
+  bool operator==(const FusedCalls&) const = default;
+};
+
+/// Makes fused ops use device_kernels(), and counts their calls, while it lives.
+class CountedKernels {
+ public:
+  CountedKernels();
+  CountedKernels(const CountedKernels&) = delete;
+  CountedKernels& operator=(const CountedKernels&) = delete;
+  ~CountedKernels();
+
+  /// Calls since construction or reset().
+  [[nodiscard]] static const FusedCalls& calls();
+  static void reset();
+};
+
+}  // namespace precast::test

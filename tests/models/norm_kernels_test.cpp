@@ -1,0 +1,58 @@
+#include "models/detail/norm_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "framework/api/single_rank.h"
+#include "tests/models/golden_model.h"
+
+namespace precast::test {
+namespace {
+
+/// What `model.kernels: fused` reports, and needs no device.
+models::NormKernels norms(ModelSpec spec, const std::string& yaml = "{}") {
+  spec.fused_kernels = true;
+  spec.params = test::params(yaml);
+  return models::norm_kernels(*make_model(spec));
+}
+
+std::int64_t others(const models::NormKernels& norms) {
+  std::int64_t sum = 0;
+  for (const auto& [reason, count] : norms.reference) sum += count;
+  return sum;
+}
+
+TEST(NormKernelsTest, AllButProjectionsAreFused) {
+  for (const auto& [arch, fused, projections] :
+       {std::tuple{"resnet18", 17, 3}, std::tuple{"resnet50", 49, 4}}) {
+    const models::NormKernels found = norms({.arch = arch});
+    EXPECT_EQ(found.fused, fused) << arch;
+    EXPECT_EQ(others(found), projections) << arch;
+  }
+}
+
+TEST(NormKernelsTest, MethodsThatNeedSeparateOpsAreNamed) {
+  const auto rank = make_single_rank();
+  const models::NormKernels synced = norms({.arch = "resnet18", .batch_norm_ranks = rank.get()});
+  EXPECT_EQ(synced.fused, 0);
+  EXPECT_EQ(synced.reference.at("dist.sync_bn"), 17);
+  const models::NormKernels ghosts = norms({.arch = "resnet18", .ghost_batch_size = 16});
+  EXPECT_EQ(ghosts.reference.at("ghost_batch_norm"), 17);
+  const models::NormKernels dropped =
+      norms({.arch = "resnet18"}, "{stochastic_depth: {drop_rate: 0.2}}");
+  EXPECT_EQ(dropped.fused, 9);
+  EXPECT_EQ(dropped.reference.at("stochastic_depth"), 8);
+}
+
+TEST(NormKernelsTest, DescribedNormsBeforeAReluAreFused) {
+  const models::NormKernels found =
+      norms({.arch = "layers"},
+            "{layers: [conv: {out: 8}, bn, relu, residual: {layers: [conv: {out: 8}, bn]}, bn, "
+            "gelu, relu, global_avg_pool, flatten, linear]}");
+  EXPECT_EQ(found.fused, 1);
+  EXPECT_EQ(others(found), 2);
+}
+
+}  // namespace
+}  // namespace precast::test

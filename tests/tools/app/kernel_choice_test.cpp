@@ -1,0 +1,66 @@
+#include "tools/app/kernel_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/detail/fused_norm.h"
+#include "tests/support/message_matchers.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+using test::Names;
+using ::testing::IsEmpty;
+
+const models::NormKernels kNorms{.fused = 49, .reference = {{"stochastic_depth", 4}}};
+
+class KernelChoiceTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] ordered_json described(const std::string& setting, at::Device device,
+                                       bool channels_last = true,
+                                       const models::NormKernels& norms = kNorms) {
+    recipe_.config.model.kernels = setting;
+    TrainPlan plan;
+    plan.channels_last = channels_last;
+    return describe_kernels({.recipe = recipe_, .device = device}, plan, norms);
+  }
+
+ private:
+  Recipe recipe_;
+};
+
+TEST_F(KernelChoiceTest, CountsFusedNormsAndTheReasonsForTheOthers) {
+  if (!models::detail::has_fused_kernels()) GTEST_SKIP() << "a build without CUDA";
+  const ordered_json found = described("fused", at::kCUDA);
+  EXPECT_EQ(found,
+            (ordered_json{
+                {"setting", "fused"}, {"fused", 49}, {"reference", {{"stochastic_depth", 4}}}}));
+  EXPECT_THAT(kernels_text(found), Names(49, 53, 4, "stochastic_depth"));
+  EXPECT_THAT(kernels_warning(found), IsEmpty());
+}
+
+TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
+  EXPECT_EQ(described("fused", at::kCPU).at("fused"), 0);
+  EXPECT_THAT(kernels_warning(described("fused", at::kCPU)), Names("model.kernels", 53, "CPU"));
+  EXPECT_THAT(kernels_warning(described("fused", at::kCPU, true, {})),
+              Names("model.kernels", "BatchNorm2d"));
+  if (!models::detail::has_fused_kernels()) return;
+  EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, /*channels_last=*/false)),
+              Names("model.kernels", 53, "training.channels_last"));
+  EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}})),
+              Names("2: r"));
+}
+
+TEST_F(KernelChoiceTest, TheReferenceNeedsNoWarning) {
+  for (const char* setting : {"auto", "reference"}) {
+    const ordered_json found = described(setting, at::kCPU);
+    EXPECT_EQ(found.at("fused"), 0);
+    EXPECT_EQ(found.at("reference"), ordered_json::object());
+    EXPECT_THAT(kernels_text(found), Names("reference"));
+    EXPECT_THAT(kernels_warning(found), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace precast::tools

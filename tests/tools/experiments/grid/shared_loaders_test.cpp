@@ -1,0 +1,74 @@
+#include "tools/experiments/grid/shared_loaders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "framework/core/file.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/experiments/grid/ranking.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+using testing::ElementsAre;
+
+Trial trial(const std::string& id, std::vector<Setting> settings) {
+  return {.id = id, .recipe = "r.yaml", .settings = std::move(settings), .folder = "runs"};
+}
+
+TEST(LoadingOfTest, DependsOnTheSettingsThatCanChangeBatchesAlone) {
+  const std::string base = loading_of(trial("a", {{"lr.lr", "0.1"}, {"training.seed", "1"}}));
+  EXPECT_EQ(base, loading_of(trial("b", {{"training.seed", "1"}, {"lr.lr", "0.2"}})));
+  EXPECT_EQ(base, loading_of(trial("b", {{"training.seed", "1"},
+                                         {"training.weight_decay", "0"},
+                                         {"model.arch", "resnet50"},
+                                         {"logging.every", "1"}})));
+  for (const char* key :
+       {"data.order", "data.subset", "pipeline.train", "resolution.max_res", "methods", "plugins",
+        "model.in_channels", "training.batch_size", "training.global_batch_size", "training.epochs",
+        "training.device", "training.distributed"})
+    EXPECT_NE(base, loading_of(trial("c", {{"training.seed", "1"}, {key, "1"}}))) << key;
+  EXPECT_NE(base, loading_of(trial("d", {{"training.seed", "2"}})));
+}
+
+TEST(InCohortsTest, TrialsThatLoadTheSameFollowOneAnother) {
+  Sweep sweep;
+  for (const char* lr : {"1", "2", "3"})
+    for (const char* seed : {"0", "1"})
+      sweep.trials.push_back(
+          trial(std::string("lr") + lr + "_seed" + seed, {{"lr.lr", lr}, {"training.seed", seed}}));
+  std::vector<std::string> ids;
+  for (const Trial& one : in_cohorts(sweep)) ids.push_back(one.id);
+  EXPECT_THAT(ids, ElementsAre("lr1_seed0", "lr2_seed0", "lr3_seed0", "lr1_seed1", "lr2_seed1",
+                               "lr3_seed1"));
+}
+
+TEST(SharedDecodesTest, AreTheSumsOfTheLastRecordOfEachLoader) {
+  const test::TemporaryFolder folder;
+  EXPECT_FALSE(count_shared_decodes(folder.path()));
+  Sweep sweep;
+  sweep.folder = folder.path();
+  EXPECT_FALSE(describe_grid(sweep, {}).contains("shared_loaders"));
+  create_folders(folder / "loaders");
+  std::ofstream(folder / "loaders/a") << "=> ring 'a'\n"
+                                         "{\"samples_decoded\": 10, \"samples_delivered\": 30}\n"
+                                         "{\"samples_decoded\": 20, \"samples_delivered\": 60}\n"
+                                         "{\"samples_decoded\": 30, \"sampl";
+  std::ofstream(folder / "loaders/b") << "{\"samples_decoded\": 5, \"samples_delivered\": 9}\n";
+  std::ofstream(folder / "loaders/killed") << "=> ring 'killed'\n";
+  const auto shared = count_shared_decodes(folder.path());
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->decoded, 25U);
+  EXPECT_EQ(shared->delivered, 69U);
+  EXPECT_EQ(shared->saved(), 44U);
+  EXPECT_THAT(ranking_table(describe_grid(sweep, {})), Names(25, 69, 44));
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,81 @@
+#include "tools/app/kernel_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "models/detail/fused_norm.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Why no batch norm of the run can use fused kernels; empty: some may.
+std::string obstacle(const ResolvedRun& run, const TrainPlan& plan) {
+  if (!run.device.is_cuda()) return "on a CPU";
+  if (!models::detail::has_fused_kernels()) return "build without CUDA";
+  return plan.channels_last ? "" : "training.channels_last: false";
+}
+
+std::int64_t reference_norms(const ordered_json& kernels) {
+  std::int64_t norms = 0;
+  for (const auto& count : kernels.at("reference")) norms += count.get<std::int64_t>();
+  return norms;
+}
+
+/// `4: no ReLU follows`
+std::string reasons_text(const ordered_json& kernels) {
+  std::vector<std::string> reasons;
+  for (const auto& [reason, count] : kernels.at("reference").items())
+    reasons.push_back(fmt::format("{}: {}", count.get<std::int64_t>(), reason));
+  return fmt::format("{}", fmt::join(reasons, ", "));
+}
+
+}  // namespace
+
+ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
+                              models::NormKernels norms) {
+  const std::string& setting = run.config().model.kernels;
+  if (setting != "fused")
+    return {{"setting", setting},
+            {"fused", 0},
+            {"reference", ordered_json::object()},
+            {"blurs", 0},
+            {"max_pools", 0}};
+  if (const std::string reason = obstacle(run, plan); !reason.empty()) {
+    std::int64_t all = norms.fused;
+    for (const auto& [other, count] : norms.reference) all += count;
+    norms = {};
+    if (all > 0) norms.reference[reason] = all;
+  }
+  return {{"setting", setting},
+          {"fused", norms.fused},
+          {"reference", norms.reference},
+          {"blurs", norms.blurs},
+          {"max_pools", norms.max_pools}};
+}
+
+std::string kernels_text(const ordered_json& kernels) {
+  const std::string setting = kernels.at("setting");
+  if (setting != "fused")
+    return setting == "auto" ? "reference (model.kernels: auto)" : "reference";
+  const auto fused = kernels.at("fused").get<std::int64_t>();
+  const std::string reasons = reasons_text(kernels);
+  return fmt::format(
+      "fused for {} of {} batch norms{}, {} max pools, {} blurs", fused,
+      fused + reference_norms(kernels), reasons.empty() ? "" : fmt::format(" ({})", reasons),
+      kernels.at("max_pools").get<std::int64_t>(), kernels.at("blurs").get<std::int64_t>());
+}
+
+std::string kernels_warning(const ordered_json& kernels) {
+  if (kernels.at("setting") != "fused" || kernels.at("fused") != 0) return {};
+  const std::string reasons = reasons_text(kernels);
+  return fmt::format(
+      "model.kernels: fused has no effect ({}). All ops run as with model.kernels: reference",
+      reasons.empty() ? "the model has no batch norms that are models::detail::BatchNorm2d"
+                      : "batch norms: " + reasons);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/loader/loader.h"
+#include "data/transforms/pipeline.h"
+
+namespace precast::tools {
+
+/// What a ring has: all batches of one rank. Torch-free.
+struct ServedData {
+  const data::BetonReader& reader;
+  const data::Pipeline& pipeline;
+  data::LoaderOptions loader;
+  /// Of each epoch.
+  std::vector<std::int64_t> image_size_px;
+  std::string description;
+};
+
+struct ServeOptions {
+  std::string name;
+  /// How many to wait for, and how long after the first has come; 0: no limit.
+  int consumers = 1;
+  std::chrono::seconds patience{0};
+  int slots = 4;
+  /// Print a line of JSON after each pass and at the end: `{"event": "pass" or "end", "process",
+  /// "epoch", "epochs", "samples_decoded", "samples_delivered", "consumers", "seconds",
+  /// "cpu_seconds"}`. Counts are since the start of the process, times since the first batch.
+  bool json = false;
+};
+
+/// Loads all epochs into a ring, from the earliest position that a consumer needs, and waits until
+/// they are read. @return 0, or the exit code after a signal. @throws as Loader and RingProducer;
+/// consumers then end with the same error.
+[[nodiscard]] int serve(const ServedData& data, const ServeOptions& options);
+
+}  // namespace precast::tools

@@ -1,0 +1,74 @@
+#include "tools/app/ring_dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+
+#include "data/ring/consumer.h"
+#include "framework/core/error.h"
+#include "framework/core/log.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr std::string_view kRingScheme = "ring://";
+constexpr std::chrono::seconds kMostStart{10};
+
+/// Empty if the description has none.
+std::vector<std::string> files_of(const std::string& description) {
+  const auto json = nlohmann::ordered_json::parse(description, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> files;
+  if (!json.is_object() || !json.contains("datasets") || !json.at("datasets").is_array()) return {};
+  for (const auto& file : json.at("datasets")) {
+    if (!file.is_string()) return {};
+    files.push_back(file);
+  }
+  return files;
+}
+
+/// Waits for a producer that was started at the same time as this process.
+std::string description_of(const std::string& ring) {
+  const auto until = std::chrono::steady_clock::now() + kMostStart;
+  for (bool told = false;; told = true) {
+    try {
+      return data::read_ring_description(ring);
+    } catch (const IoError&) {
+      if (std::chrono::steady_clock::now() >= until) throw;
+    }
+    if (!told) log_info("=> waiting for ring '{}'", ring);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+}  // namespace
+
+RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origin& origin) {
+  const auto named = std::ranges::find_if(
+      files, [](const std::string& file) { return file.starts_with(kRingScheme); });
+  if (named == files.end()) return {};
+  const std::string place = fmt::format("{}: data.train_dataset", origin.text());
+  if (files.size() > 1)
+    throw ConfigError(
+        fmt::format("{}: expected files, or one ring alone, got {} and others", place, *named));
+  RingDataset ring{.name = named->substr(kRingScheme.size()), .description = {}, .files = {}};
+  try {
+    ring.description = description_of(ring.name);
+  } catch (const IoError& error) {
+    throw IoError(fmt::format("{}: {}", place, error.what()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", place, error.what()));
+  }
+  ring.files = files_of(ring.description);
+  if (ring.files.empty())
+    throw ConfigError(
+        fmt::format("{}: expected a ring of `precast serve`, which says what it "
+                    "loads, got {}, which does not",
+                    place, *named));
+  return ring;
+}
+
+}  // namespace precast::tools

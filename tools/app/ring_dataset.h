@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/core/config/node.h"
+
+namespace precast::tools {
+
+/// The training set of data.train_dataset: ring://NAME.
+struct RingDataset {
+  /// Empty: the recipe names no ring.
+  std::string name;
+  /// As the ring has it.
+  std::string description;
+  /// The dataset's files, from the description.
+  std::vector<std::string> files;
+};
+
+/// Asks the ring that `files` names for its dataset; waits up to 10 s for its producer. @param
+/// origin of the key data.train_dataset.
+/// @return no name if the files are files. @throws ConfigError if a ring is one of several entries,
+/// or does not say what it loads; IoError if there is no such ring; RingError.
+[[nodiscard]] RingDataset find_ring_dataset(const std::vector<std::string>& files,
+                                            const Origin& origin);
+
+}  // namespace precast::tools

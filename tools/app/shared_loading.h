@@ -1,0 +1,40 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/ring/shared_loader.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/config/node.h"
+#include "tools/app/resolved_run.h"
+#include "tools/app/ring_dataset.h"
+#include "tools/app/session.h"
+
+namespace precast::tools {
+
+/// Describes what a run loads for training: every value that determines the content of its batches.
+/// `precast serve` writes it into its ring (data/ring/README.md).
+[[nodiscard]] nlohmann::ordered_json describe_loading(const data::BetonReader& reader,
+                                                      const TrainData& data, const ResolvedRun& run,
+                                                      const TrainPlan& plan);
+
+/// A value in which two descriptions of loading differ.
+struct LoadingDifference {
+  /// The recipe's key.
+  std::string key;
+  /// `expected 8, got 16`.
+  std::string text;
+};
+/// @param there that of a ring. Paths are not compared: the datasets' contents are.
+[[nodiscard]] std::vector<LoadingDifference> compare_loading(const nlohmann::ordered_json& there,
+                                                             const nlohmann::ordered_json& here);
+
+/// The ring from which a run takes its training batches: that of data.train_dataset: ring://NAME,
+/// else that of --ring if it loads the same, else none.
+/// @throws ConfigError naming every key in which the run differs from a ring that its recipe names.
+[[nodiscard]] data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& data,
+                                           const ResolvedRun& run, const TrainPlan& plan);
+
+}  // namespace precast::tools

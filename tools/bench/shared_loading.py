@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Measures what a ring costs and saves: `precast serve` with consumers, compared with private loaders.
+
+usage: shared_loading.py FILE.beton [--build BUILD] [--workers N] [--batch-size N] [--image-size PX] [--epochs N]
+                         [--repeats N] [--rounds N] [--train]
+
+Prints, as medians over rounds that alternate:
+  - throughput of one consumer that discards its batches / that of a private loader with the same number of threads;
+  - CPU-seconds per loaded image of a server with four consumers, all processes together / those of one private loader;
+  - with --train: CPU-seconds of loading for four training runs on a ring, together / for one training run alone.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+def output(command):
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+class Bench:
+    def __init__(self, arguments, folder):
+        self.precast = str(Path(arguments.build) / "bin/precast")
+        self.arguments = arguments
+        self.folder = folder
+        self.recipe = folder / "recipe.yaml"
+        size = arguments.image_size
+        self.recipe.write_text(f"""
+data: {{train_dataset: {arguments.file}, val_dataset: {arguments.file}, num_workers: {arguments.workers},
+  repeats: {arguments.repeats}, jpeg_index_mb: 0}}
+resolution: {{min_res: {size}, max_res: {size}}}
+training: {{batch_size: {arguments.batch_size}, epochs: {arguments.epochs}, device: cpu}}
+validation: {{resolution: {size}}}
+logging: {{log_level: 0}}
+""")
+        self.rings = 0
+
+    def private(self):
+        row = output([self.precast, "bench", "loader", self.recipe, "--seconds", "10", "--runs", "1",
+                      "--image-size", str(self.arguments.image_size), "--json"])
+        row = row["points"][0] if "points" in row else row
+        return row["images_per_second"], 1 / row["images_per_cpu_second"]
+
+    def serve(self, consumers):
+        self.rings += 1
+        name = f"bench-{os.getpid()}-{self.rings}"
+        command = [self.precast, "serve", self.recipe, "--as", name, "--consumers", str(consumers), "--json"]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while f"ring://{name}" not in server.stderr.readline():
+            assert server.poll() is None, server.stderr.read()
+        return name, server
+
+    def shared(self, consumers):
+        """Throughput of the slowest consumer, and CPU-seconds of all processes per decoded image."""
+        name, server = self.serve(consumers)
+        readers = [subprocess.Popen([self.precast, "bench", "ring", name, "--json"], stdout=subprocess.PIPE, text=True)
+                   for _ in range(consumers)]
+        figures = [json.loads(reader.communicate()[0]) for reader in readers]
+        end = json.loads(server.communicate()[0].splitlines()[-1])
+        cpu = end["cpu_seconds"] + sum(figure["cpu_seconds"] for figure in figures)
+        return min(figure["samples_per_second"] for figure in figures), cpu / end["samples_decoded"]
+
+    def train(self, run, *more):
+        command = [self.precast, "train", self.recipe, f"--logging.folder={self.folder}/runs",
+                   f"--logging.run_id={run}", *more]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def decoding_seconds(self, run):
+        """CPU-seconds of the run's own loader threads."""
+        lines = [json.loads(line) for line in (self.folder / "runs" / run / "log").read_text().splitlines()]
+        return max(line["loader_time"]["decoding"] for line in lines if "loader_time" in line)
+
+    def trainings(self):
+        """CPU-seconds of loading: of one training run alone, and of four on a ring with their server."""
+        assert self.train("alone").wait() == 0
+        name, server = self.serve(4)
+        runs = [f"ring{number}" for number in range(4)]
+        started = [self.train(run, f"--data.train_dataset=ring://{name}", f"--lr.lr={0.01 * (number + 1)}")
+                   for number, run in enumerate(runs)]
+        assert all(run.wait() == 0 for run in started)
+        end = json.loads(server.communicate()[0].splitlines()[-1])
+        assert server.returncode == 0 and end["samples_delivered"] == 4 * end["samples_decoded"], end
+        return self.decoding_seconds("alone"), end["cpu_seconds"] + sum(map(self.decoding_seconds, runs))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file")
+    parser.add_argument("--build", default="build")
+    for name, value in (("workers", 2), ("batch-size", 64), ("image-size", 160), ("epochs", 10), ("repeats", 1),
+                        ("rounds", 3)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--train", action="store_true")
+    arguments = parser.parse_args()
+    arguments.file = Path(arguments.file).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(arguments, Path(folder))
+        rows = []
+        for number in range(arguments.rounds):
+            private, one, four = bench.private(), bench.shared(1), bench.shared(4)
+            rows.append({"private_images_per_second": private[0], "ring_images_per_second": one[0],
+                         "throughput_ratio": one[0] / private[0], "private_cpu_us": private[1] * 1e6,
+                         "four_consumers_cpu_us": four[1] * 1e6, "cpu_ratio": four[1] / private[1]})
+            texts = [f"{key} {value:.4g}" for key, value in rows[-1].items()]
+            print(f"round {number + 1}: {', '.join(texts)}", flush=True)
+        result = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+        if arguments.train:
+            alone, four = bench.trainings()
+            result |= {"one_training_alone_loader_cpu_seconds": alone, "four_trainings_loader_cpu_seconds": four,
+                       "trainings_ratio": four / alone}
+        print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

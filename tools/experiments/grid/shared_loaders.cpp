@@ -1,0 +1,232 @@
+#include "tools/experiments/grid/shared_loaders.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "data/ring/consumer.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/log.h"
+#include "framework/core/rng.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kLoaderFolder = "loaders";
+/// How long a ring waits for the rest of its cohort after the first trial.
+constexpr int kPatienceS = 60;
+constexpr auto kMostStart = std::chrono::seconds(120);
+constexpr auto kMostEnd = std::chrono::seconds(5);
+
+/// Keys and sections that can change batches.
+constexpr std::string_view kLoadingKeys[] = {"data.",
+                                             "pipeline.",
+                                             "resolution.",
+                                             "dist.",
+                                             "methods",
+                                             "plugins",
+                                             "model.in_channels",
+                                             "training.seed",
+                                             "training.batch_size",
+                                             "training.global_batch_size",
+                                             "training.epochs",
+                                             "training.device",
+                                             "training.distributed"};
+
+bool can_change_batches(const Setting& setting) {
+  return std::ranges::any_of(kLoadingKeys, [&](std::string_view entry) {
+    return entry.ends_with('.') ? setting.key.starts_with(entry) : setting.key == entry;
+  });
+}
+
+/// The last record of a loader's output; null if there is none.
+ordered_json last_record(const std::filesystem::path& output) {
+  std::ifstream file(output);
+  ordered_json last;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with('{')) continue;
+    ordered_json record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && record.contains("samples_decoded")) last = std::move(record);
+  }
+  return last;
+}
+
+/// Whether a loader has nothing more to load: its trials are about to end.
+bool has_loaded_all(const std::filesystem::path& output) {
+  const ordered_json last = last_record(output);
+  return last.is_object() && last.value("epoch", -1) + 1 == last.value("epochs", 0);
+}
+
+std::string first_error(const std::filesystem::path& output) {
+  std::ifstream file(output);
+  for (std::string line; std::getline(file, line);)
+    if (line.find("error") != line.npos) return line;
+  return "see " + output.string();
+}
+
+}  // namespace
+
+std::string loading_of(const Trial& trial) {
+  std::string text = trial.recipe.string();
+  std::vector<Setting> settings = trial.settings;
+  std::ranges::sort(settings, {}, &Setting::key);
+  for (const Setting& setting : settings)
+    if (can_change_batches(setting)) text += fmt::format("\n{}={}", setting.key, setting.value);
+  return text;
+}
+
+std::vector<Trial> in_cohorts(const Sweep& sweep) {
+  std::map<std::string, std::size_t> groups;
+  std::vector<std::pair<std::size_t, const Trial*>> order;
+  for (const Trial& trial : sweep.trials)
+    order.emplace_back(groups.emplace(loading_of(trial), groups.size()).first->second, &trial);
+  std::ranges::stable_sort(order, {}, &std::pair<std::size_t, const Trial*>::first);
+  std::vector<Trial> trials;
+  for (const auto& [group, trial] : order) trials.push_back(*trial);
+  return trials;
+}
+
+SharedLoaders::SharedLoaders(const Sweep& sweep, std::filesystem::path program,
+                             const std::vector<Slot>& slots)
+    : folder_(sweep.folder), program_(std::move(program)) {
+  std::set<int> all;
+  for (const Slot& slot : slots) all.insert(slot.cores.begin(), slot.cores.end());
+  cores_.assign(all.begin(), all.end());
+}
+
+SharedLoaders::~SharedLoaders() {
+  for (const Cohort& cohort : cohorts_) cohort.process->ask_to_stop();
+  // They record what they have loaded.
+  const auto until = Clock::now() + kMostEnd;
+  const auto runs = [](const Cohort& cohort) { return !cohort.process->poll(); };
+  while (std::ranges::any_of(cohorts_, runs) && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+SharedLoaders::Cohort* SharedLoaders::newest(const std::string& loading) {
+  for (auto cohort = cohorts_.rbegin(); cohort != cohorts_.rend(); ++cohort)
+    if (cohort->loading == loading) return &*cohort;
+  return nullptr;
+}
+
+bool SharedLoaders::is_starting(Cohort& cohort) {
+  if (cohort.ready) return false;
+  if (cohort.process->poll()) {
+    unloadable_.insert(cohort.loading);
+    return false;
+  }
+  try {
+    static_cast<void>(data::read_ring_description(cohort.ring));
+    cohort.ready = true;
+  } catch (const Error&) {
+    if (Clock::now() - cohort.start < kMostStart) return true;
+    cohort.ready = true;  // its trials do without it
+  }
+  return false;
+}
+
+std::optional<std::vector<std::string>> SharedLoaders::prepare(const NextStart& next) {
+  for (Cohort& cohort : cohorts_)
+    if (is_starting(cohort)) return std::nullopt;
+  const std::string loading = loading_of(next.trial);
+  if (unloadable_.contains(loading)) return std::vector<std::string>{};
+  Cohort* const last = newest(loading);
+  const bool alive = last != nullptr && !last->stopped && !last->process->poll();
+  if (alive && last->members < last->size) {
+    ++last->members;
+    return join(*last, next.trial);
+  }
+  const auto waiting = static_cast<std::size_t>(std::ranges::count_if(
+      next.waiting, [&](const Trial* trial) { return loading_of(*trial) == loading; }));
+  const std::size_t size = 1 + std::min(waiting, next.free_slots + ending());
+  if (size > 1) {
+    start(next, loading, size);
+    return std::nullopt;
+  }
+  return alive ? join(*last, next.trial) : std::vector<std::string>{};
+}
+
+/// The trials whose slots will be free soon: their loader has delivered all batches, or is about
+/// to.
+std::size_t SharedLoaders::ending() const {
+  std::size_t count = 0;
+  for (const Cohort& cohort : cohorts_)
+    if (cohort.process->poll() || has_loaded_all(cohort.output)) count += cohort.running.size();
+  return count;
+}
+
+void SharedLoaders::start(const NextStart& next, const std::string& loading, std::size_t size) {
+  const std::string ring =
+      fmt::format("grid-{:016x}-{}-{}", derived_seed(0, folder_.string()), ::getpid(), started_++);
+  create_folders(folder_ / kLoaderFolder);
+  const std::filesystem::path output = folder_ / kLoaderFolder / ring;
+  std::vector<std::string> command = {program_.string(), "serve"};
+  if (!next.trial.recipe.empty()) command.push_back(next.trial.recipe.string());
+  for (const Setting& setting : next.trial.settings)
+    command.push_back(fmt::format("--{}={}", setting.key, setting.value));
+  for (std::string argument :
+       {std::string("--as"), ring, std::string("--consumers"), std::to_string(size),
+        std::string("--wait-s"), std::to_string(kPatienceS), std::string("--json")})
+    command.push_back(std::move(argument));
+  const Slot slot{.name = ring, .gpu = next.slot.gpu, .cores = cores_};
+  cohorts_.push_back({.loading = loading,
+                      .ring = ring,
+                      .output = output,
+                      .process = std::make_unique<TrialProcess>(command, slot, output, -1),
+                      .start = Clock::now(),
+                      .size = size});
+}
+
+std::vector<std::string> SharedLoaders::join(Cohort& cohort, const Trial& trial) {
+  cohort.running.insert(trial.id);
+  return {"--ring", cohort.ring};
+}
+
+void SharedLoaders::ended(const Trial& trial) {
+  for (Cohort& cohort : cohorts_) {
+    if (cohort.running.erase(trial.id) == 0 || !cohort.running.empty()) continue;
+    // No one reads the rest.
+    cohort.stopped = true;
+    cohort.process->ask_to_stop();
+  }
+}
+
+void SharedLoaders::look() {
+  for (auto cohort = cohorts_.begin(); cohort != cohorts_.end();) {
+    const std::optional<ProcessEnd> end = cohort->process->poll();
+    if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
+      log_warning("a loader process ended with exit code {}: {}. Its trials load privately",
+                  end->exit_code, first_error(cohort->output));
+    // Its running trials matter for the size of the next cohort.
+    if (end && cohort->running.empty())
+      cohort = cohorts_.erase(cohort);
+    else
+      ++cohort;
+  }
+}
+
+std::optional<SharedDecodes> count_shared_decodes(const std::filesystem::path& folder) {
+  std::error_code missing;
+  std::optional<SharedDecodes> sum;
+  for (const auto& output : std::filesystem::directory_iterator(folder / kLoaderFolder, missing)) {
+    if (!sum) sum.emplace();
+    const ordered_json last = last_record(output.path());
+    if (!last.is_object()) continue;
+    sum->decoded += last.value("samples_decoded", std::uint64_t{0});
+    sum->delivered += last.value("samples_delivered", std::uint64_t{0});
+  }
+  return sum;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/trial/trial_pool.h"
+#include "tools/experiments/trial/trial_process.h"
+
+namespace precast::tools {
+
+/// A text that is equal for trials that may load the same batches: the values of all settings that
+/// can change them. If trials differ in what they load nevertheless, one of them does not use the
+/// ring.
+[[nodiscard]] std::string loading_of(const Trial& trial);
+
+/// The trials of a sweep in an order in which those that load the same follow one another.
+[[nodiscard]] std::vector<Trial> in_cohorts(const Sweep& sweep);
+
+/// Loader processes (`precast serve`) for the trials of a pool. Trials with the same loading_of()
+/// that start at the same time, a cohort, share one. Trials that start later, or again, get the
+/// name of the ring as well, and load privately until they reach it. Not thread-safe.
+class SharedLoaders {
+ public:
+  /// @param program `precast`. @param slots of the pool.
+  SharedLoaders(const Sweep& sweep, std::filesystem::path program, const std::vector<Slot>& slots);
+  SharedLoaders(const SharedLoaders&) = delete;
+  SharedLoaders& operator=(const SharedLoaders&) = delete;
+  /// Ends the loaders.
+  ~SharedLoaders();
+
+  /// As PoolWatcher. The arguments name the ring; they are empty if the trial would be its only
+  /// user. @throws IoError if a loader cannot be started. @{
+  [[nodiscard]] std::optional<std::vector<std::string>> prepare(const NextStart& next);
+  void ended(const Trial& trial);
+  /// @}
+  /// Call several times a second.
+  void look();
+
+ private:
+  struct Cohort {
+    std::string loading;
+    std::string ring;
+    std::filesystem::path output;
+    std::unique_ptr<TrialProcess> process;
+    std::chrono::steady_clock::time_point start;
+    std::size_t size = 0;
+    /// Whether the ring accepts consumers.
+    bool ready = false;
+    /// Trials that were given the ring in time, and those of them that run.
+    std::size_t members = 0;
+    std::set<std::string> running = {};
+    bool stopped = false;
+  };
+  [[nodiscard]] Cohort* newest(const std::string& loading);
+  [[nodiscard]] bool is_starting(Cohort& cohort);
+  [[nodiscard]] std::size_t ending() const;
+  void start(const NextStart& next, const std::string& loading, std::size_t size);
+  [[nodiscard]] std::vector<std::string> join(Cohort& cohort, const Trial& trial);
+
+  const std::filesystem::path folder_;
+  const std::filesystem::path program_;
+  std::vector<int> cores_;
+  std::list<Cohort> cohorts_;
+  /// Of loaders that could not start; their trials load privately.
+  std::set<std::string> unloadable_;
+  int started_ = 0;
+};
+
+/// How many samples the loaders of a sweep have decoded, and delivered to trials, as far as they
+/// have recorded it.
+struct SharedDecodes {
+  std::uint64_t decoded = 0;
+  std::uint64_t delivered = 0;
+
+  /// What the trials would have decoded in addition.
+  [[nodiscard]] std::uint64_t saved() const {
+    return delivered > decoded ? delivered - decoded : 0;
+  }
+};
+/// @param folder of the sweep. Nothing if no loader has started.
+[[nodiscard]] std::optional<SharedDecodes> count_shared_decodes(
+    const std::filesystem::path& folder);
+
+}  // namespace precast::tools
