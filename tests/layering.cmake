@@ -7,7 +7,8 @@
 # The siblings never include each other; tools may include the torch-free kernels of models/cuda. What is torch-free
 # (framework/{core,process,launch}, data but for data/torch, tools but for tools/app and the folders called torch) reaches
 # no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere: it costs 13-16 s a
-# source. No two folders include each other, directly or through others.
+# source. No two folders include each other, directly or through others. The table of folders in docs/architecture.md
+# lists every folder, or one that it is in, and a folder includes only folders above it in the table.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   message(FATAL_ERROR "layering: pass -DROOT=<folder of the tree>")
@@ -129,8 +130,52 @@ foreach(source IN LISTS sources)
   endforeach()
 endforeach()
 
-# Takes away folders that need no folder that is left, again and again: what stays is part of a cycle or needs one.
+# The position in the table of `folder`, or of the folder that it is in; empty if the table has neither.
+function(row_of folder out)
+  set(row "")
+  while(row STREQUAL "" AND NOT folder STREQUAL "")
+    list(FIND rows "${folder}" found)
+    if(NOT found EQUAL -1)
+      set(row ${found})
+    endif()
+    get_filename_component(folder "${folder}" DIRECTORY)
+  endwhile()
+  set(${out} "${row}" PARENT_SCOPE)
+endfunction()
+
 list(REMOVE_DUPLICATES folders)
+if(EXISTS ${ROOT}/docs/architecture.md)
+  file(STRINGS ${ROOT}/docs/architecture.md lines REGEX "^\\| `[a-z_/`, ]+ \\|")
+  set(rows "")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^\\| ([^|]*) \\|.*" "\\1" names "${line}")
+    string(REGEX MATCHALL "[a-z_/]+" names "${names}")
+    foreach(name IN LISTS names)
+      list(APPEND rows ${name})
+      if(NOT IS_DIRECTORY ${ROOT}/${name})
+        string(APPEND violations "  docs/architecture.md: lists ${name}, which is not a folder\n")
+      endif()
+    endforeach()
+  endforeach()
+  foreach(folder IN LISTS folders)
+    if(folder MATCHES "^(data|tools)$")  # entry points, which include what they start
+      continue()
+    endif()
+    row_of(${folder} row)
+    if(row STREQUAL "")
+      string(APPEND violations "  ${folder}: expected a row of the table in docs/architecture.md\n")
+      continue()
+    endif()
+    foreach(other IN LISTS needs_${folder})
+      row_of(${other} above)
+      if(NOT above STREQUAL "" AND above GREATER row)
+        string(APPEND violations "  ${example_${folder}+${other}}, but ${folder} is above ${other} in docs/architecture.md\n")
+      endif()
+    endforeach()
+  endforeach()
+endif()
+
+# Takes away folders that need no folder that is left, again and again: what stays is part of a cycle or needs one.
 set(removed TRUE)
 while(removed)
   set(removed FALSE)

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "framework/core/progress.h"
 #include "models/detail/fused_norm.h"
 
 namespace precast::tools {
@@ -64,9 +65,11 @@ std::string kernels_text(const ordered_json& kernels) {
   const auto fused = kernels.at("fused").get<std::int64_t>();
   const std::string reasons = reasons_text(kernels);
   return fmt::format(
-      "fused for {} of {} batch norms{}, {} max pools, {} blurs", fused,
-      fused + reference_norms(kernels), reasons.empty() ? "" : fmt::format(" ({})", reasons),
-      kernels.at("max_pools").get<std::int64_t>(), kernels.at("blurs").get<std::int64_t>());
+      "fused for {} of {}{}, {}, {}", fused,
+      format_count(static_cast<std::uint64_t>(fused + reference_norms(kernels)), "batch norm"),
+      reasons.empty() ? "" : fmt::format(" ({})", reasons),
+      format_count(kernels.at("max_pools").get<std::uint64_t>(), "max pool"),
+      format_count(kernels.at("blurs").get<std::uint64_t>(), "blur"));
 }
 
 std::string kernels_warning(const ordered_json& kernels) {
