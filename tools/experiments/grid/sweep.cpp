@@ -1,14 +1,14 @@
 #include "tools/experiments/grid/sweep.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
-#include "framework/core/suggest.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/experiments/grid/axis_product.h"
 #include "tools/experiments/grid/recipe_metric.h"
 #include "tools/experiments/grid/sweep_overrides.h"
 
@@ -152,72 +152,6 @@ void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics
   axes.push_back(std::move(axis));
 }
 
-/// Indices of the axes that take their n-th values together.
-using Group = std::vector<std::size_t>;
-
-/// Reads `zip`. @return for each axis the index of the list that names it, or -1.
-class ZipReader {
- public:
-  ZipReader(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics)
-      : axes_(axes), diagnostics_(diagnostics), list_of_axis_(axes.size(), -1) {
-    for (const SweepAxis& axis : axes) names_.push_back(axis.key);
-  }
-
-  std::vector<int> read(const ConfigNode& zip) {
-    if (zip.kind != Kind::null && zip.kind != Kind::list)
-      wrong(zip, fmt::format("expected [[key, key], ...], got {}", zip.text()));
-    for (std::size_t i = 0; i < zip.items.size(); ++i) read_list(zip.items[i], static_cast<int>(i));
-    return list_of_axis_;
-  }
-
- private:
-  void read_list(const ConfigNode& list, int number) {
-    if (list.kind != Kind::list)
-      wrong(list, fmt::format("expected [key, key], got {}", list.text()));
-    std::optional<std::size_t> length;
-    for (const ConfigNode& item : list.items) {
-      const auto found = std::ranges::find(names_, item.scalar);
-      if (found == names_.end()) {
-        wrong(item, fmt::format("no axis {}. {}", item.text(), suggest(item.scalar, names_)));
-        continue;
-      }
-      const auto axis = static_cast<std::size_t>(found - names_.begin());
-      const std::size_t values = axes_[axis].values.size();
-      if (list_of_axis_[axis] >= 0) wrong(item, item.scalar + " is given twice");
-      if (length && *length != values)
-        wrong(item, fmt::format("expected {} values, as many as the other axes of the list, got {}",
-                                *length, values));
-      length = values;
-      list_of_axis_[axis] = number;
-    }
-  }
-
-  void wrong(const ConfigNode& node, const std::string& message) {
-    diagnostics_.error(node.origin, "zip", message);
-  }
-
-  const std::vector<SweepAxis>& axes_;
-  Diagnostics& diagnostics_;
-  std::vector<std::string> names_;
-  std::vector<int> list_of_axis_;
-};
-
-/// Groups the axes of each list of `zip`; each axis that it does not name is its own group.
-std::vector<Group> group_axes(const std::vector<int>& list_of_axis) {
-  std::vector<Group> groups;
-  std::map<int, std::size_t> place;
-  for (std::size_t axis = 0; axis < list_of_axis.size(); ++axis) {
-    const int list = list_of_axis[axis];
-    if (list >= 0 && place.contains(list)) {
-      groups[place.at(list)].push_back(axis);
-    } else {
-      if (list >= 0) place[list] = groups.size();
-      groups.push_back({axis});
-    }
-  }
-  return groups;
-}
-
 void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   std::set<std::string> seen;
   for (const SweepAxis& axis : axes) {
@@ -240,43 +174,18 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   }
 }
 
-/// The number of trials that the groups make. @return nothing, and an error, if that is too many.
-std::optional<std::size_t> count_trials(const Sweep& sweep, const std::vector<SweepAxis>& axes,
-                                        const std::vector<Group>& groups,
-                                        Diagnostics& diagnostics) {
-  std::size_t count = 1;
-  for (const Group& group : groups) {
-    count *= axes[group[0]].values.size();
-    if (count <= kMostTrials) continue;
-    // Reported before the product can overflow.
+void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduct& product,
+             Diagnostics& diagnostics) {
+  const std::optional<std::size_t> count = product.size(kMostTrials);
+  if (!count) {
     diagnostics.error({sweep.path.string(), 0, 0}, "axes",
                       fmt::format("expected at most {} trials, got more", kMostTrials));
-    return std::nullopt;
   }
-  return count;
-}
-
-/// The axes' values in trial `number`; the last group changes fastest.
-std::vector<Setting> settings_of(std::size_t number, const std::vector<SweepAxis>& axes,
-                                 const std::vector<Group>& groups) {
-  std::vector<Setting> settings(axes.size());
-  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-    const std::size_t length = axes[group->front()].values.size();
-    for (const std::size_t axis : *group)
-      settings[axis] = {axes[axis].key, axes[axis].values[number % length].text};
-    number /= length;
-  }
-  return settings;
-}
-
-void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const std::vector<SweepAxis>& axes,
-             const std::vector<Group>& groups, Diagnostics& diagnostics) {
-  const std::size_t count = count_trials(sweep, axes, groups, diagnostics).value_or(0);
   std::set<std::string> ids;
-  for (std::size_t number = 0; number < count; ++number) {
+  for (std::size_t number = 0; number < count.value_or(0); ++number) {
     Trial trial{.id = {},
                 .recipe = sweep.recipe,
-                .settings = settings_of(number, axes, groups),
+                .settings = product.settings(number),
                 .folder = sweep.folder / "runs"};
     // The name shows the settings that differ; the hash covers all settings.
     const std::string prefix = trial_id(trial.settings);
@@ -302,7 +211,7 @@ void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
       sweep.early_stop.metric == "train_loss")
     return;
-  Diagnostics of_recipe;  // the recipe's own, which trains tell
+  Diagnostics of_recipe;  // the trials report the recipe's own mistakes
   const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
   for (const Trial& trial : sweep.trials) {
     if (log_level_of(trial, recipe) != "0") continue;
@@ -403,7 +312,7 @@ void add_trials(Sweep& sweep, const Keys& keys, const std::vector<Override>& ove
   add_overrides(overrides, sweep, fixed);
   std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
   add_seeds(keys.seeds, axes, diagnostics);
-  const std::vector<Group> groups = group_axes(ZipReader(axes, diagnostics).read(keys.zip));
+  const AxisProduct product(axes, keys.zip, diagnostics);
   sweep.axes = axes;
   for (const SweepAxis& axis : axes) {
     if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
@@ -411,7 +320,7 @@ void add_trials(Sweep& sweep, const Keys& keys, const std::vector<Override>& ove
   sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
   check_keys(sweep.axes, diagnostics);
   diagnostics.throw_if_errors();
-  lay_out(sweep, fixed, axes, groups, diagnostics);
+  lay_out(sweep, fixed, product, diagnostics);
 }
 
 }  // namespace
