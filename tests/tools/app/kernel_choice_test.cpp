@@ -13,7 +13,8 @@ using nlohmann::ordered_json;
 using test::Names;
 using ::testing::IsEmpty;
 
-const models::NormKernels kNorms{.fused = 49, .reference = {{"stochastic_depth", 4}}};
+const models::NormKernels kNorms{
+    .fused = 49, .reference = {{"stochastic_depth", 4}}, .blurs = 6, .max_pools = 1};
 
 class KernelChoiceTest : public ::testing::Test {
  protected:
@@ -33,10 +34,12 @@ class KernelChoiceTest : public ::testing::Test {
 TEST_F(KernelChoiceTest, CountsFusedNormsAndTheReasonsForTheOthers) {
   if (!models::detail::has_fused_kernels()) GTEST_SKIP() << "a build without CUDA";
   const ordered_json found = described("fused", at::kCUDA);
-  EXPECT_EQ(found,
-            (ordered_json{
-                {"setting", "fused"}, {"fused", 49}, {"reference", {{"stochastic_depth", 4}}}}));
-  EXPECT_THAT(kernels_text(found), Names(49, 53, 4, "stochastic_depth"));
+  EXPECT_EQ(found, (ordered_json{{"setting", "fused"},
+                                 {"fused", 49},
+                                 {"reference", {{"stochastic_depth", 4}}},
+                                 {"blurs", 6},
+                                 {"max_pools", 1}}));
+  EXPECT_THAT(kernels_text(found), Names(49, 53, 4, "stochastic_depth", "1 max pool", "6 blurs"));
   EXPECT_THAT(kernels_warning(found), IsEmpty());
 }
 
