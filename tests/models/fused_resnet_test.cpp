@@ -211,9 +211,9 @@ class FusedNetworkTest : public ::testing::Test {
                                       .max_pool_backward = steps,
                                       .forks = layers.forks * steps});
   }
-  /// Rounding may move an activation across the kink of a ReLU, which changes a gradient by per
-  /// cents. Such a batch is replaced: chance is unlikely to repeat, while an error affects every
-  /// batch.
+  /// Rounding may move an activation across the kink of a ReLU, which changes a gradient by
+  /// several per cent. Such a batch is replaced: chance is unlikely to repeat, an error affects all
+  /// batches.
   static void expect_alike(Training training, const std::optional<FusedCalls>& calls) {
     Distance between{};
     for (int batches = 0; batches < kMostBatches; ++batches) {
