@@ -18,7 +18,8 @@ constexpr std::uint32_t kMaxExitCode = 255;
 template <typename Message>
 Message head_of(std::span<const std::byte> bytes) {
   Message message;
-  std::memcpy(&message, bytes.data(), std::min(bytes.size(), sizeof message));
+  // memcpy() must not get the null pointer of an empty span.
+  if (!bytes.empty()) std::memcpy(&message, bytes.data(), std::min(bytes.size(), sizeof message));
   if (bytes.size() < kVersionEnd || message.magic != kRingMagic)
     throw RingError(fmt::format("ring: expected a message of data/ring/RING.md, got {} other bytes",
                                 bytes.size()));

@@ -100,8 +100,8 @@ Outcome of_rank(const Normalize& normalize, const Halves& halves, const Problem&
           .running_var = norm.running_var};
 }
 
-/// Rounding to the type, relative to the largest value.
-double rounding(at::ScalarType type) {
+/// For sums of values of the type, relative to the largest value.
+double tolerance_of(at::ScalarType type) {
   return type == at::kHalf ? 1e-3 : type == at::kBFloat16 ? 8e-3 : 1e-5;
 }
 
@@ -132,8 +132,8 @@ void expect_one_batch(const Normalize& normalize, const Halves& halves) {
   const auto both = [&](at::Tensor Outcome::*part) {
     return at::cat({found[0].*part, found[1].*part});
   };
-  const double loose = rounding(halves.type);
-  const double tight = rounding(at::kFloat);
+  const double loose = tolerance_of(halves.type);
+  const double tight = tolerance_of(at::kFloat);
   expect_near(both(&Outcome::y), expected.y, loose, "output");
   expect_near(both(&Outcome::x_gradient), expected.x_gradient, loose, "gradient of the input");
   expect_near(found[0].weight_gradient + found[1].weight_gradient, expected.weight_gradient, tight,
