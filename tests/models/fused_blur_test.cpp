@@ -23,8 +23,8 @@ namespace {
 using models::detail::BlurConv2d;
 using models::detail::Blurred;
 
-const std::vector<std::int64_t> kShapes[] = {{2, 1, 1, 1},  {1, 3, 5, 7},   {2, 8, 1, 4},
-                                             {3, 13, 4, 3}, {1, 24, 9, 10}, {4, 64, 2, 2}};
+const std::vector<std::int64_t> kBlurShapes[] = {{2, 1, 1, 1},  {1, 3, 5, 7},   {2, 8, 1, 4},
+                                                 {3, 13, 4, 3}, {1, 24, 9, 10}, {4, 64, 2, 2}};
 
 at::Tensor filtered(const at::Tensor& x, std::int64_t stride) {
   const at::Tensor filter = at::tensor({1., 2., 1., 2., 4., 2., 1., 2., 1.}, at::kDouble) / 16.;
@@ -57,7 +57,7 @@ class FusedBlurTest : public ::testing::TestWithParam<at::ScalarType> {
 };
 
 TEST_P(FusedBlurTest, IsTheDepthwiseConvolutionInDoublePrecision) {
-  for (const std::vector<std::int64_t>& shape : kShapes) {
+  for (const std::vector<std::int64_t>& shape : kBlurShapes) {
     SCOPED_TRACE(testing::PrintToString(shape));
     const at::Tensor x = noise(1, shape).requires_grad_();
     const at::Tensor exact = x.detach().to(at::kCPU, at::kDouble).requires_grad_();

@@ -32,8 +32,8 @@ using models::detail::FusedNorm;
 constexpr double kMomentum = 0.1, kEps = 1e-5;
 
 /// One value per row and channel, single images, channels that do and do not fill packs of 4 and 8.
-const std::vector<std::int64_t> kShapes[] = {{2, 1, 1, 1},  {1, 3, 5, 7},  {2, 8, 1, 1},
-                                             {3, 13, 4, 3}, {1, 24, 9, 5}, {4, 64, 2, 2}};
+const std::vector<std::int64_t> kNormShapes[] = {{2, 1, 1, 1},  {1, 3, 5, 7},  {2, 8, 1, 1},
+                                                 {3, 13, 4, 3}, {1, 24, 9, 5}, {4, 64, 2, 2}};
 
 /// The inputs of one call; the same for each call with the same arguments.
 struct Inputs {
@@ -102,7 +102,7 @@ class FusedNormTest : public ::testing::TestWithParam<std::tuple<at::ScalarType,
 };
 
 TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
-  for (const std::vector<std::int64_t>& shape : kShapes) {
+  for (const std::vector<std::int64_t>& shape : kNormShapes) {
     SCOPED_TRACE(testing::PrintToString(shape));
     Inputs in(shape, type_, adds_), reference = in;
     reference.to_double();
@@ -129,8 +129,8 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
     expect_near("d_x", in.x.grad(), reference.x.grad(), ulp, 4e-5 * scale);
     if (adds_) expect_near("d_residual", in.residual.grad(), reference.residual.grad(), ulp, 0);
   }
-  EXPECT_EQ(CountedKernels::calls().norm_forward, std::ssize(kShapes));
-  EXPECT_EQ(CountedKernels::calls().norm_backward, std::ssize(kShapes));
+  EXPECT_EQ(CountedKernels::calls().norm_forward, std::ssize(kNormShapes));
+  EXPECT_EQ(CountedKernels::calls().norm_backward, std::ssize(kNormShapes));
 }
 
 /// A gradient from a mean or a sum has strides of 0; a residual may have any layout.
