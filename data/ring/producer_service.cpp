@@ -15,7 +15,7 @@ namespace precast::data {
 namespace {
 
 /// Consumers, and connections that have not joined yet.
-constexpr std::size_t kMaxConnections = 2 * kMaxRingConsumers;
+constexpr std::size_t kMaxConnections = std::size_t{2} * kMaxRingConsumers;
 /// If there are no descriptors left for another connection.
 constexpr int kAcceptAgainMs = 100;
 
