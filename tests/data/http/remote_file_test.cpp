@@ -43,6 +43,10 @@ using test::RangeServer;
 constexpr std::uint64_t kSamples = 1000;
 constexpr std::uint64_t kImageBytes = 40 * 40 * 3;
 
+/// Far below the limits of the tests that use it (300 s and more), far above what a busy machine
+/// needs.
+constexpr std::chrono::seconds kInTime{60};
+
 class RemoteFileTest : public ::testing::Test {
  protected:
   RemoteFileTest() : file_(folder_ / "x.beton") {
@@ -165,26 +169,32 @@ TEST_F(RemoteFileTest, AServerThatIsKilledDuringPreloadIsAnErrorInTime) {
 }
 
 TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
-  const BetonReader remote = open(3);
-  const BetonReader patient = open(300);
+  const BetonReader remote = open(5);
   const auto start = steady_clock::now();
-  server_->set_faults(R"({"delay_s": 60})");
+  server_->set_faults(R"({"delay_s": 600})");
   EXPECT_THAT([&] { (void)remote.blob(7, 0); },
               ::testing::ThrowsMessage<IoError>(
                   Names("127.0.0.1", "/data/a.beton",
                         std::to_string(remote.blob_offset(7, 0)) + "-" +
                             std::to_string(remote.blob_offset(7, 0) + kImageBytes - 1))));
-  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
-  // A loader that waits for it can be destroyed.
+  EXPECT_LT(steady_clock::now() - start, kInTime);
+}
+
+TEST_F(RemoteFileTest, ALoaderThatWaitsForAServerCanBeDestroyed) {
+  const BetonReader patient = open(600);
+  server_->set_faults(R"({"delay_s": 600})");
   std::optional<Loader> loader;
   loader.emplace(patient, standard_train_pipeline(), loader_options(patient));
   loader->begin_epoch({.epoch = 1, .image_size_px = 16});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto stop = steady_clock::now();
   loader.reset();
-  EXPECT_LT(steady_clock::now() - stop, std::chrono::seconds(5));
+  EXPECT_LT(steady_clock::now() - stop, kInTime);
+}
+
+TEST_F(RemoteFileTest, AServerThatDoesNotExistIsAnError) {
   server_->kill();
-  EXPECT_THROW(pass(open(1)), IoError);
+  EXPECT_THROW(open(1), IoError);
 }
 
 TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
@@ -201,7 +211,7 @@ TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto stop = steady_clock::now();
   loader.reset();
-  EXPECT_LT(steady_clock::now() - stop, std::chrono::seconds(5));
+  EXPECT_LT(steady_clock::now() - stop, kInTime);
   ::close(fd);
   EXPECT_EQ(pass(remote), pass(BetonReader(file_)));
 }
