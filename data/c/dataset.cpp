@@ -166,7 +166,10 @@ std::unique_ptr<precast_data_dataset> open(std::span<const char* const> given,
   beton.remote.cache = options.cache_dir;
   beton.remote.http.retry_s = options.http_retry_s;
   auto dataset = std::make_unique<precast_data_dataset>();
-  dataset->reader = std::make_shared<const BetonReader>(paths, options.access(), beton);
+  dataset->open_again = [paths, access = options.access(), beton] {
+    return std::make_shared<const BetonReader>(paths, access, beton);
+  };
+  dataset->reader = dataset->open_again();
   if (options.in_memory == 2) preload(*dataset->reader);
   dataset->info = describe(*dataset->reader);
   return dataset;

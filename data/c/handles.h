@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +14,8 @@
 struct precast_data_dataset : precast::data::c::OfProcess {
   /// Loaders keep it open.
   std::shared_ptr<const precast::data::BetonReader> reader;
+  /// Opens the same files again.
+  std::function<std::shared_ptr<const precast::data::BetonReader>()> open_again;
   std::string info;
 };
 

@@ -22,6 +22,8 @@ using nlohmann::ordered_json;
 
 constexpr double kMostThreads = 4096;
 constexpr std::int64_t kLargestImagePx = 8192;
+/// 34 years.
+constexpr std::int64_t kLongestWaitMs = std::int64_t{1} << 40;
 constexpr double kMostRanks = 1 << 20;
 /// jpeg_index_mb -1: the share of the memory limit that the index may take, as in training.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
@@ -143,7 +145,7 @@ LoaderOptions loader_options(const BetonReader& reader, Options& options) {
   return made;
 }
 
-std::unique_ptr<precast_data_loader> open(const std::shared_ptr<const BetonReader>& reader,
+std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
                                           const char* options_text) {
   Options options;
   Schema schema;
@@ -161,13 +163,15 @@ std::unique_ptr<precast_data_loader> open(const std::shared_ptr<const BetonReade
   }
   diagnostics.throw_if_errors();
   auto loader = std::make_unique<precast_data_loader>();
-  loader->reader = reader;
-  loader->loader = std::make_unique<Loader>(*reader, pipeline, loader_options(*reader, options));
+  // The end of a pass interrupts what its reader fetches from a server, so each loader has its own.
+  loader->reader = dataset.reader->remotes().empty() ? dataset.reader : dataset.open_again();
+  const BetonReader& reader = *loader->reader;
+  loader->loader = std::make_unique<Loader>(reader, pipeline, loader_options(reader, options));
   loader->image_size_px = options.image_size;
   loader->rank = static_cast<int>(options.rank);
   loader->world = static_cast<int>(options.world);
   ordered_json outputs = ordered_json::array();
-  for (const Output& output : resolve_outputs(*reader, pipeline, options.normalize))
+  for (const Output& output : resolve_outputs(reader, pipeline, options.normalize))
     outputs.push_back(output.name);
   loader->info = ordered_json{{"outputs", outputs}, {"options", schema.values()}}.dump(
       -1, ' ', false, ordered_json::error_handler_t::replace);
@@ -199,7 +203,7 @@ precast_data_status precast_data_loader_open(const precast_data_dataset* dataset
                                              const char* options, precast_data_loader** loader) {
   return c::guarded([&] {
     c::check_argument(loader, "loader");
-    *loader = c::open(c::usable(dataset, "dataset").reader, options).release();
+    *loader = c::open(c::usable(dataset, "dataset"), options).release();
     return PRECAST_DATA_OK;
   });
 }
@@ -248,8 +252,9 @@ precast_data_status precast_data_loader_next(precast_data_loader* handle, int64_
     precast_data_loader& loader = c::usable(handle, "loader");
     auto made = std::make_unique<precast_data_batch>();
     const std::scoped_lock lock(loader.mutex);
-    if (timeout_ms >= 0 && !loader.loader->wait_for(std::chrono::milliseconds(timeout_ms)))
-      return PRECAST_DATA_TIMEOUT;
+    // Beyond the longest, a point in time would overflow.
+    const std::chrono::milliseconds limit(std::min(timeout_ms, c::kLongestWaitMs));
+    if (timeout_ms >= 0 && !loader.loader->wait_for(limit)) return PRECAST_DATA_TIMEOUT;
     std::optional<HostBatch> next = loader.loader->next();
     if (!next) return PRECAST_DATA_END;
     made->batch = *std::move(next);

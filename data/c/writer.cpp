@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -21,12 +22,16 @@ struct precast_data_writer : precast::data::c::OfProcess {
   std::vector<precast::data::EncodedValue> encoded;
   std::optional<precast::data::BetonWriter> file;
   std::uint64_t samples = 0;
+  /// The number of samples for which the file was opened.
+  std::uint64_t limit = 0;
   /// Held during a call.
   std::mutex mutex;
 };
 
 namespace precast::data::c {
 namespace {
+
+constexpr double kLargestSide = 0x1p40;
 
 struct WriterOptions {
   std::int64_t page_size = static_cast<std::int64_t>(kDefaultPageBytes);
@@ -103,8 +108,12 @@ class FieldMaker {
     spec.options = {};
     if (fixed) {
       inputs.array.dtype = array.dtype;
-      for (const double side : array.shape)
+      for (const double side : array.shape) {
+        if (!(side >= 0 && side <= kLargestSide) || side != std::floor(side))
+          throw ConfigError(fmt::format("{}.shape: expected whole numbers from 0 to 2^40, got {}",
+                                        spec.key, side));
         inputs.array.shape.push_back(static_cast<std::uint64_t>(side));
+      }
     } else {
       inputs.tag = {.kind = pixels ? FieldTag::Kind::pixels : FieldTag::Kind::ragged,
                     .dtype = array.dtype,
@@ -140,7 +149,8 @@ std::unique_ptr<precast_data_writer> open(const char* path, const char* fields,
     columns.push_back({entry.key, field.type(), field.arguments()});
   }
   writer->encoded.resize(columns.size());
-  writer->file.emplace(path, std::move(columns), static_cast<std::uint64_t>(samples), layout);
+  writer->limit = static_cast<std::uint64_t>(samples);
+  writer->file.emplace(path, std::move(columns), writer->limit, layout);
   return writer;
 }
 
@@ -213,6 +223,9 @@ Value value_of(const precast_data_value& value, const Field& field) {
 
 void add(precast_data_writer& writer, std::span<const precast_data_value> values) {
   if (!writer.file) throw ConfigError(writer.path + ": the writer has finished");
+  if (writer.samples == writer.limit)
+    throw ConfigError(fmt::format("{}: expected {} samples, as given when it was opened, got more",
+                                  writer.path, writer.limit));
   if (values.size() != writer.fields.size())
     throw ConfigError(fmt::format("{}: sample {}: expected {} values, one per field, got {}",
                                   writer.path, writer.samples, writer.fields.size(),
@@ -229,7 +242,11 @@ void add(precast_data_writer& writer, std::span<const precast_data_value> values
       throw Error(place() + error.what(), error.exit_code());
     }
   }
-  writer.file->add(writer.encoded);
+  try {
+    writer.file->add(writer.encoded);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: sample {}: {}", writer.path, writer.samples, error.what()));
+  }
   ++writer.samples;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -69,6 +70,20 @@ std::optional<std::uint64_t> total_of(std::string_view content_range) {
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), total);
   if (failure != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return total;
+}
+
+/// The user's file of trusted certificates, under the names that curl and Python read; libcurl
+/// itself reads neither. Null: the system's.
+const char* trusted_certificates() {
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    const char* const path = std::getenv(name);
+    if (path != nullptr && *path != '\0') return path;
+  }
+  return nullptr;
+}
+
+bool is_about_certificates(CURLcode code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
 }  // namespace
@@ -165,6 +180,8 @@ class HttpClient::Connection {
     // A redirect must not replace https, which the user requested, with http.
     const char* const next = client.url_.starts_with("https://") ? "https" : "http,https";
     curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, next);
+    if (const char* const path = trusted_certificates())
+      curl_easy_setopt(curl, CURLOPT_CAINFO, path);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "precast");
@@ -269,8 +286,12 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
     return fmt::format("{} of {} bytes ({})", answer.received, to.size(),
                        code == CURLE_OK ? "the body ended" : curl_easy_strerror(code));
   }
-  throw IoError(fmt::format("{}: expected the bytes of a .beton file, got: {}",
-                            place(offset, to.size()), curl_easy_strerror(code)));
+  throw IoError(fmt::format("{}: expected the bytes of a .beton file, got: {}{}",
+                            place(offset, to.size()), curl_easy_strerror(code),
+                            is_about_certificates(code)
+                                ? ". Give the file with the certificate of the server's authority "
+                                  "in SSL_CERT_FILE"
+                                : ""));
 }
 
 std::string HttpClient::check(const Answer& answer, std::uint64_t offset, std::uint64_t size) {

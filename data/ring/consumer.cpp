@@ -30,7 +30,9 @@ struct Welcome {
 };
 
 [[noreturn]] void fail_with(const RingReply& end) {
-  throw RingError(fmt::format("ring: the producer ended: {}", end.text), end.exit_code);
+  // A foreign producer may say `done` where it must not.
+  throw RingError(fmt::format("ring: the producer ended: {}", end.text),
+                  end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 
 /// @param process the producer's.

@@ -88,11 +88,14 @@ struct RingProducer::Memory {
   std::vector<std::byte*> free;
 };
 
-RingProducer::RingProducer(const RingOptions& options)
-    : memory_(std::make_shared<Memory>(options)),
-      service_(std::make_unique<Service>(
-          memory_->writer, memory_->segment.descriptor(),
-          options.name.empty() ? OwnedDescriptor() : listen_for_consumers(options.name))) {}
+RingProducer::RingProducer(const RingOptions& options) {
+  // A name that is taken is an error before the memory is allocated.
+  OwnedDescriptor listening =
+      options.name.empty() ? OwnedDescriptor() : listen_for_consumers(options.name);
+  memory_ = std::make_shared<Memory>(options);
+  service_ = std::make_unique<Service>(memory_->writer, memory_->segment.descriptor(),
+                                       std::move(listening));
+}
 
 RingProducer::~RingProducer() {
   service_.reset();

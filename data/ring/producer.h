@@ -70,7 +70,7 @@ class PRECAST_API RingProducer {
   /// Whether all consumers have released all items.
   [[nodiscard]] bool all_released();
   /// Samples of the batches that consumers have released so far, without those before the position
-  /// at which each joined: a batch that two consumers have read counts twice.
+  /// that each asked for: a batch that two consumers have read counts twice.
   [[nodiscard]] std::uint64_t samples_delivered();
   /// A connection for a consumer: this process passes it to a child, or to RingConsumer in another
   /// thread, and closes it. @throws IoError

@@ -90,7 +90,11 @@ void RingProducer::Service::take_orders() {
   added_.clear();
   if (!end_ || told_end_) return;
   const std::vector<std::byte> message = ring_message(*end_);
-  for (const Connection& connection : connections_) send_message(connection.socket.get(), message);
+  // A connection that has not joined yet gets the end of a complete ring after its welcome, because
+  // it can still read the published items.
+  for (const Connection& connection : connections_)
+    if (connection.cell || end_->exit_code != ExitCode::done)
+      send_message(connection.socket.get(), message);
   told_end_ = true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxRingName = 64;
 constexpr int kWaitingConsumers = 128;
+/// For a producer that hangs and whose queue of connections is full.
+constexpr timeval kConnectTimeout{.tv_sec = 30, .tv_usec = 0};
 
 struct Address {
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
@@ -71,6 +74,7 @@ OwnedDescriptor listen_for_consumers(const std::string& name) {
 OwnedDescriptor connect_to_producer(const std::string& name) {
   const Address at = address_of(name);
   OwnedDescriptor made = new_socket();
+  ::setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTimeout, sizeof kConnectTimeout);
   if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     if (errno == ECONNREFUSED)
       throw IoError(

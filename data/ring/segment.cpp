@@ -34,7 +34,10 @@ RingSegment::RingSegment(std::uint64_t bytes, const std::string& name)
                             MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   const int fd = memfd_.get();
   if (fd < 0) throw IoError("ring: memfd_create", kSegmentName, errno);
-  const int failed = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  int failed = 0;
+  do {
+    failed = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  } while (failed == EINTR);
   if (failed != 0)
     throw IoError(fmt::format("ring: allocate {} bytes of shared memory", bytes), kSegmentName,
                   failed);

@@ -15,6 +15,8 @@ namespace {
 
 /// Pause between two attempts to join a ring that has passed the position, or has ended.
 constexpr std::chrono::milliseconds kTryAgain{100};
+/// A failed attempt that took longer is the last one of a pass: the producer does not respond.
+constexpr std::chrono::seconds kSlowFailure{5};
 
 void add(SourceTimes& sum, const SourceTimes& times) {
   sum.processing += times.processing;
@@ -191,6 +193,7 @@ bool SharedLoader::join() {
   }
   ring_seconds_ += seconds_since(start);
   next_try_ = Clock::now() + kTryAgain;
+  if (!on_ring_ && Clock::now() - start > kSlowFailure) private_epoch_ = position_.epoch;
   if (!on_ring_) return false;
   drop_private_loader();
   of_consumer_ = position_;

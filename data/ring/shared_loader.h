@@ -24,8 +24,8 @@ struct SharedRing {
   std::string description = {};
   /// Also called while the loader waits for the ring; true: it loads privately from then on.
   RingConsumerOptions options = {};
-  /// The longest wait for a batch; the loader then loads the rest of the pass privately. Shorter
-  /// than a watchdog's.
+  /// The longest wait for a batch; the loader then loads the rest of the pass privately. Must be
+  /// shorter than a watchdog's limit.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
 };
 
@@ -97,7 +97,7 @@ class PRECAST_API SharedLoader {
   bool unfit_ = false;
   bool warned_ = false;
   bool told_passed_ = false;
-  /// The epoch in which it waited too long.
+  /// The epoch in which it waited too long or the producer did not respond.
   std::int64_t private_epoch_ = -1;
   Clock::time_point waiting_since_;
   Clock::time_point next_try_;

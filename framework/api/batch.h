@@ -14,7 +14,9 @@
 namespace precast {
 
 /// The samples of one step, read by models, losses, metrics and methods. The tensors are
-/// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives.
+/// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives. Do
+/// not write to a source's tensors (`mul_`): those of a ring are read-only memory, and writing to
+/// them ends the process. A method that changes a batch replaces its tensors.
 struct PRECAST_API Batch {
   /// One tensor per field, in the order of the file's fields, on the device of the run, with one
   /// row per sample. Images are [N, C, H, W] float, channels_last, normalised; integers are [N]

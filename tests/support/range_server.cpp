@@ -9,7 +9,9 @@
 
 namespace precast::test {
 
-RangeServer::RangeServer(const std::filesystem::path& file) : file_(file) {
+RangeServer::RangeServer(const std::filesystem::path& file,
+                         const std::filesystem::path& certificate)
+    : file_(file), certificate_(certificate) {
   // A proxy does not reach this host.
   ::setenv("no_proxy", "127.0.0.1", 1);
   start();
@@ -22,8 +24,8 @@ RangeServer::~RangeServer() {
 void RangeServer::start() {
   std::vector<std::string> arguments = {
       "/usr/bin/python3", std::string(PRECAST_SOURCE_DIR) + "/tests/support/range_server.py",
-      file_.string(), (folder_ / "control").string()};
-  if (!port_.empty()) arguments.push_back(port_);
+      file_.string(), (folder_ / "control").string(), port_};
+  if (!certificate_.empty()) arguments.push_back(certificate_.string());
   program_ = std::make_unique<Program>(std::move(arguments));
   if (!program_->printed("port ")) throw std::runtime_error("range_server.py did not start");
   std::istringstream line(program_->written());
@@ -32,7 +34,7 @@ void RangeServer::start() {
 }
 
 std::string RangeServer::url(const std::string& name) const {
-  return "http://127.0.0.1:" + port_ + "/data/" + name;
+  return (certificate_.empty() ? "http" : "https") + ("://127.0.0.1:" + port_ + "/data/" + name);
 }
 
 void RangeServer::set_faults(const std::string& json) {

@@ -14,7 +14,10 @@ namespace precast::test {
 /// range_server.py: a server of one file on this host that misbehaves on demand.
 class RangeServer {
  public:
-  explicit RangeServer(const std::filesystem::path& file);
+  /// @param certificate a PEM file with a certificate for 127.0.0.1 and its key: HTTPS; empty:
+  /// HTTP.
+  explicit RangeServer(const std::filesystem::path& file,
+                       const std::filesystem::path& certificate = {});
   RangeServer(const RangeServer&) = delete;
   RangeServer& operator=(const RangeServer&) = delete;
   /// Kills it.
@@ -44,8 +47,9 @@ class RangeServer {
   void start();
 
   const std::filesystem::path file_;
+  const std::filesystem::path certificate_;
   TemporaryFolder folder_;
-  std::string port_;
+  std::string port_ = "0";
   std::unique_ptr<Program> program_;
 };
 

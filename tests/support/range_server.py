@@ -1,6 +1,8 @@
 """Serves one file over HTTP with range requests, and misbehaves on demand.
 
-usage: range_server.py FILE CONTROL [PORT]
+usage: range_server.py FILE CONTROL [PORT [CERTIFICATE]]
+
+With CERTIFICATE, a PEM file with a certificate and its key, it serves HTTPS.
 
 Prints "port N" when it listens, then a line for each request: its range, the status, the bytes of
 the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
@@ -18,6 +20,7 @@ the body. CONTROL is a JSON file that is read at each request; without it, the s
 import hashlib
 import json
 import os
+import ssl
 import sys
 import threading
 import time
@@ -121,5 +124,10 @@ class Server(ThreadingHTTPServer):
 
 PORT = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 server = Server(("127.0.0.1", PORT), Handler)
+if len(sys.argv) > 4:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[4])
+    # The handshake is part of the first read of a connection's thread, so that it does not delay others.
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 print("port", server.server_address[1], flush=True)
 server.serve_forever()

@@ -73,7 +73,9 @@ std::string kernels_text(const ordered_json& kernels) {
 }
 
 std::string kernels_warning(const ordered_json& kernels) {
-  if (kernels.at("setting") != "fused" || kernels.at("fused") != 0) return {};
+  if (kernels.at("setting") != "fused" || kernels.at("fused") != 0 || kernels.at("blurs") != 0 ||
+      kernels.at("max_pools") != 0)
+    return {};
   const std::string reasons = reasons_text(kernels);
   return fmt::format(
       "model.kernels: fused has no effect ({}). All ops run as with model.kernels: reference",

@@ -132,11 +132,12 @@ class LoaderServer {
     const data::RingPosition start = ring_.start();
     const auto epochs = static_cast<std::int64_t>(data_.image_size_px.size());
     for (std::int64_t epoch = start.epoch; epoch < epochs; ++epoch) {
+      // There is no such batch: only the consumer that asked for it fails.
+      if (epoch == start.epoch && start.batch > batches_of_pass_) continue;
       epoch_ = epoch;
       const EpochRequest request{
           .epoch = epoch,
-          .first_batch =
-              epoch == start.epoch ? std::min(start.batch, batches_of_pass_) : std::int64_t{0},
+          .first_batch = epoch == start.epoch ? start.batch : std::int64_t{0},
           .image_size_px = data_.image_size_px[static_cast<std::size_t>(epoch)]};
       loader_->begin_epoch(request);
       batch_ = request.first_batch;

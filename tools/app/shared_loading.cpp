@@ -153,6 +153,10 @@ data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& d
       run.recipe.ring.name.empty() ? of_option(here, run) : of_recipe(here, run);
   // A run that is asked to stop does not wait for other processes.
   ring.options.stopped = [] { return StopSignals::requested().load(); };
+  // Before the watchdog ends this run because another one makes no progress.
+  const std::chrono::milliseconds stall =
+      std::chrono::seconds(run.config().training.stall_timeout_s);
+  ring.patience = std::min(ring.patience, stall / 2);
   return ring;
 }
 

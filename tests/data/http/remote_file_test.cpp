@@ -192,11 +192,6 @@ TEST_F(RemoteFileTest, ALoaderThatWaitsForAServerCanBeDestroyed) {
   EXPECT_LT(steady_clock::now() - stop, kInTime);
 }
 
-TEST_F(RemoteFileTest, AServerThatDoesNotExistIsAnError) {
-  server_->kill();
-  EXPECT_THROW(open(1), IoError);
-}
-
 TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   const BetonReader remote = open();
   // As another process that fetches: two open files exclude each other.

@@ -47,7 +47,7 @@ using test::MadeRing;
 using test::NumberedBatches;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kMostRecovery{5};
+constexpr std::chrono::seconds kMostRecovery{60};
 
 /// Moments at which a process is killed; PRECAST_RING_KILLS=200 is the long run.
 int kills() {
@@ -327,6 +327,11 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
     }
     Child producer([&] { return produce(name, gate, shared->stop); });
     gate.only_wait();
+    // Every second time, at any moment after the first batches; otherwise, while the ring starts.
+    const std::int64_t enough = shared->count + 2;
+    const auto begin = Clock::now();
+    while (k % 2 != 0 && shared->count < enough && Clock::now() - begin < kMostRecovery)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
     producer.kill();
     const auto since = Clock::now();
@@ -346,6 +351,22 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
   EXPECT_GT(shared->count.load(), 0);
   std::printf("%d kills, %d consumers ended with the cause, all after at most %.1f ms\n", kills(),
               ended, std::chrono::duration<double, std::milli>(slowest).count());
+}
+
+TEST(RingProcessTest, AConsumerThatJoinsAfterTheEndReadsWhatIsPublished) {
+  RingProducer ring(NumberedBatches::options(""));
+  const NumberedBatches batches(ring);
+  const int connection = ring.connect();
+  ASSERT_TRUE(ring.publish(0, 0, batches.make(0, 0)));
+  ASSERT_TRUE(ring.end_pass(0, 1));
+  ring.finish();
+  // Its service has told all connections of the end by now, or does so while this one joins.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  RingConsumer consumer(connection, {.mode = RingJoin::Mode::position, .position = {0, 0}});
+  ASSERT_TRUE(consumer.begin_pass());
+  EXPECT_TRUE(consumer.next());
+  EXPECT_FALSE(consumer.next());
+  EXPECT_FALSE(consumer.begin_pass());
 }
 
 TEST(RingProcessTest, ANameBelongsToOneProducerUntilItEnds) {

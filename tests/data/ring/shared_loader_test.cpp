@@ -304,12 +304,13 @@ TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForARingThatDoesNotGoOn) {
 
 TEST_F(SharedLoaderTest, ARingThatTakesTooLongIsNotUsedInTheRestOfThePass) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0), request(1)}, 2);
+  Served served(*reader_, options_, name, 0, {request(0), request(1)}, 2);
+  served.wait_until_published(2);
   SharedLoader loader(*reader_, standard_train_pipeline(), options_,
                       {.name = name,
                        .description = kDescription,
                        .options = {},
-                       .patience = std::chrono::milliseconds(150)});
+                       .patience = std::chrono::seconds(3)});
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_FALSE(loader.on_ring());
   EXPECT_EQ(loader.samples_shared(), 2 * options_.batch_size);

@@ -49,6 +49,10 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
   EXPECT_THAT(kernels_warning(described("fused", at::kCPU, true, {})),
               Names("model.kernels", "BatchNorm2d"));
   if (!models::detail::has_fused_kernels()) return;
+  // Blurs and max pools are fused whatever the norms do.
+  EXPECT_THAT(
+      kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}, .blurs = 6})),
+      IsEmpty());
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, /*channels_last=*/false)),
               Names("model.kernels", 53, "training.channels_last"));
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}})),

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "data/ring/consumer.h"
+#include "data/ring/layout.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
@@ -149,7 +150,8 @@ std::optional<std::vector<std::string>> SharedLoaders::prepare(const NextStart& 
   }
   const auto waiting = static_cast<std::size_t>(std::ranges::count_if(
       next.waiting, [&](const Trial* trial) { return loading_of(*trial) == loading; }));
-  const std::size_t size = 1 + std::min(waiting, next.free_slots + ending());
+  const std::size_t size = std::min<std::size_t>(data::kMaxRingConsumers,
+                                                 1 + std::min(waiting, next.free_slots + ending()));
   if (size > 1) {
     start(next, loading, size);
     return std::nullopt;
@@ -205,6 +207,8 @@ void SharedLoaders::ended(const Trial& trial) {
 void SharedLoaders::look() {
   for (auto cohort = cohorts_.begin(); cohort != cohorts_.end();) {
     const std::optional<ProcessEnd> end = cohort->process->poll();
+    // prepare() may not look at it again before it is erased.
+    if (end && !cohort->ready) unloadable_.insert(cohort->loading);
     if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
       log_warning("a loader process ended with exit code {}: {}. Its trials load privately",
                   end->exit_code, first_error(cohort->output));

@@ -43,6 +43,8 @@ class SharedLoaders {
   /// @}
   /// Call several times a second.
   void look();
+  /// Number of loaders that run or whose trials do.
+  [[nodiscard]] std::size_t cohorts() const { return cohorts_.size(); }
 
  private:
   struct Cohort {

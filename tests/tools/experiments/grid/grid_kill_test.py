@@ -58,10 +58,10 @@ def trials_of(folder):
             for run in (folder / "runs").iterdir()}
 
 
-def left_behind():
-    """The rings that have a producer."""
-    sockets = Path("/proc/net/unix").read_text().splitlines()
-    return [line for line in sockets if "precast-ring" in line and "grid-" in line]
+def left_behind(loaders):
+    """Those of the rings of a folder of loaders that have a producer."""
+    sockets = Path("/proc/net/unix").read_text()
+    return [ring.name for ring in loaders.iterdir() if f"/{ring.name}\n" in sockets]
 
 
 def in_progress(folder):
@@ -126,7 +126,8 @@ validation: {{resolution: 64}}
         print(f"shared loaders: {loaders}")
         # At least one cohort of two trials with 2 epochs of 24 images ran whole; killed loaders record less.
         assert loaders["decodes_saved"] >= 48, loaders
-        assert (shared / "loaders").is_dir() and not left_behind(), "loader processes that are left"
+        assert (shared / "loaders").is_dir()
+        assert not left_behind(shared / "loaders"), "loader processes that are left"
 
 
 if __name__ == "__main__":

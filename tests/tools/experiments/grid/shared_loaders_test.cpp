@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "framework/core/file.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/experiments/grid/ranking.h"
 
@@ -47,6 +51,54 @@ TEST(InCohortsTest, TrialsThatLoadTheSameFollowOneAnother) {
   for (const Trial& one : in_cohorts(sweep)) ids.push_back(one.id);
   EXPECT_THAT(ids, ElementsAre("lr1_seed0", "lr2_seed0", "lr3_seed0", "lr1_seed1", "lr2_seed1",
                                "lr3_seed1"));
+}
+
+/// A program that counts its starts in `starts` and runs `then`.
+std::filesystem::path make_program(const test::TemporaryFolder& folder, const std::string& then) {
+  const std::filesystem::path program = folder / "program";
+  std::ofstream(program) << "#!/bin/sh\necho \"$@\" >>" << (folder / "starts").string() << '\n'
+                         << then << '\n';
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  return program;
+}
+
+std::string starts_in(const test::TemporaryFolder& folder) {
+  std::ostringstream text;
+  text << std::ifstream(folder / "starts").rdbuf();
+  return text.str();
+}
+
+TEST(SharedLoadersTest, ALoaderThatDiesBeforeATrialAsksIsNotStartedAgain) {
+  const test::TemporaryFolder folder;
+  Sweep sweep;
+  sweep.folder = folder.path();
+  const std::vector<Slot> slots(2, Slot{.name = "cpu", .gpu = "", .cores = allowed_cores()});
+  SharedLoaders loaders(sweep, make_program(folder, "exit 5"), slots);
+  const Trial first = trial("a", {});
+  const Trial second = trial("b", {});
+  const NextStart next{.trial = first, .slot = slots[0], .free_slots = 1, .waiting = {&second}};
+  EXPECT_EQ(loaders.prepare(next), std::nullopt);
+  // The pool looks whenever a process ends, and that can be before it asks for the trial again.
+  ASSERT_TRUE(test::eventually([&] {
+    loaders.look();
+    return loaders.cohorts() == 0;
+  }));
+  EXPECT_EQ(loaders.prepare(next), std::vector<std::string>{});
+  EXPECT_EQ(test::occurrences(starts_in(folder), "serve"), 1);
+}
+
+TEST(SharedLoadersTest, ACohortIsAtMostAsLargeAsARing) {
+  const test::TemporaryFolder folder;
+  Sweep sweep;
+  sweep.folder = folder.path();
+  const Slot slot{.name = "cpu", .gpu = "", .cores = allowed_cores()};
+  SharedLoaders loaders(sweep, make_program(folder, "exit 5"), {slot});
+  const std::vector<Trial> trials(100, trial("a", {}));
+  NextStart next{.trial = trials[0], .slot = slot, .free_slots = 99, .waiting = {}};
+  for (std::size_t i = 1; i < trials.size(); ++i) next.waiting.push_back(&trials[i]);
+  EXPECT_EQ(loaders.prepare(next), std::nullopt);
+  EXPECT_TRUE(test::eventually(
+      [&] { return starts_in(folder).find("--consumers 64") != std::string::npos; }));
 }
 
 TEST(SharedDecodesTest, AreTheSumsOfTheLastRecordOfEachLoader) {
