@@ -29,8 +29,9 @@ struct Options {
   std::int64_t patch = 4;
 
   void options(precast::Schema& schema) {
-    schema.add("width", &width, "channels of the first stage; doubled at each other").min(1);
-    schema.add("depth", &depth, "blocks of a stage; three times as many in the third").min(1);
+    schema.add("width", &width, "channels of the first stage; doubled at each following stage")
+        .min(1);
+    schema.add("depth", &depth, "blocks per stage; the third stage has three times as many").min(1);
     schema.add("patch", &patch, "side of the patches of the stem, px").min(1);
   }
 };

@@ -227,8 +227,8 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
     found.run = run_around(path);
     if (found.run.empty()) {
       throw ConfigError(
-          fmt::format("{}: expected weights of a run, with {} in its folder, got others. Give a "
-                      "recipe, and the weights as --model.weights={}",
+          fmt::format("{}: expected weights in a run folder with {}, got weights elsewhere. Give "
+                      "a recipe, and the weights as --model.weights={}",
                       argument, kParams, argument));
     }
   } else {

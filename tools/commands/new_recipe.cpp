@@ -287,7 +287,7 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   }
   const std::int64_t classes = count_classes(val, label);
   if (classes > train.classes) {
-    throw DataError(fmt::format("{}: expected labels below the {} of the training set, got {}",
+    throw DataError(fmt::format("{}: expected labels below {}, as in the training set, got {}",
                                 val.path().string(), train.classes, classes - 1));
   }
 }
