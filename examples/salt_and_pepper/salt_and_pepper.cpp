@@ -1,4 +1,4 @@
-// A transform of one's own: some pixels become black or white.
+// A user-defined transform: some pixels become black or white.
 //
 //   pipeline:
 //     train: [random_resized_crop, horizontal_flip, salt_and_pepper: {share: 0.02}]

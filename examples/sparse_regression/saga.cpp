@@ -123,8 +123,8 @@ class Saga {
     return squares(table_) / (2 * n_) + penalty(lambda);
   }
 
-  /// The dual objective of the table, which is valid for any residuals: that of the table itself or
-  /// of the multiple of it that has no penalty.
+  /// The dual objective, a lower bound that any residuals give: the larger of its values at the
+  /// table itself and at the best multiple of the table whose gradient stays within the L1 bound.
   [[nodiscard]] double dual(double lambda) const {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);

@@ -13,8 +13,8 @@
 
 namespace precast::models::detail {
 
-/// In builds with CUDA: the functions of models/cuda for one kind of device. The tensor is one of
-/// the call, and determines the device and its stream.
+/// In builds with CUDA: the functions of models/cuda for one kind of device. `on` is any tensor of
+/// the call; it determines the device and its stream.
 struct FusedKernels {
   template <typename Shape, typename Call>
   using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);

@@ -30,7 +30,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// The run that would be started. The plan for a GPU can be printed on a machine without one.
+/// The run that would be started. The plan for a GPU can be printed on a machine without a GPU.
 ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});

@@ -151,7 +151,8 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
   return std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; });
 }
 
-/// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 without one.
+/// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 if it is not
+/// measured.
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {
   ordered_json all = {{"jpegs", jpegs.all().size()},

@@ -66,9 +66,9 @@ class Arguments {
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:
-  /// Reads them into `values_`. @throws boost::program_options::error
+  /// Parses `args` into `values_`. @throws boost::program_options::error
   void store(const std::vector<std::string>& args);
-  /// @throws ConfigError if one is missing
+  /// @throws ConfigError if a positional argument is missing
   void check_positionals() const;
   /// A hint for an unknown option.
   [[nodiscard]] std::string hint(const std::string& option) const;

@@ -25,8 +25,8 @@ function(precast_library name)
 endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
-# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): a static library of the programs, precast_NAME;
-# a folder of tools/ each. UNITY n: see precast_unity().
+# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): a static library precast_NAME, which only
+# the programs use: one for each folder of tools/. UNITY n: see precast_unity().
 function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   add_library(precast_${name} STATIC ${ARG_SOURCES})
