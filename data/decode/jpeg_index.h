@@ -60,7 +60,7 @@ class PRECAST_API JpegIndex {
 
   /// MCUs between checkpoints; of several files, those of the first.
   [[nodiscard]] std::size_t interval() const { return interval_; }
-  /// The same for the file of a sample.
+  /// MCUs between checkpoints in the file that contains `sample`.
   [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t samples() const;
   /// Memory in use, allocated by this process or mapped.

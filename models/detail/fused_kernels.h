@@ -43,7 +43,8 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 [[nodiscard]] ActivationType activation_type(at::ScalarType type);
 /// `tensor` with this dtype, channels-last and aligned as kernels read it.
 [[nodiscard]] at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type);
-/// The same, and nullptr for an undefined tensor. `holder` keeps the memory.
+/// The data of as_kernels_read(tensor, type), which `holder` keeps; nullptr for an undefined
+/// tensor.
 [[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
                                         at::Tensor& holder);
 

@@ -33,7 +33,7 @@ struct Difference {
 /// systems, sources.
 [[nodiscard]] std::string table_markdown(const ResultTable& table,
                                          const std::vector<RowResult>& results);
-/// The same facts and each seed's figures, as JSON.
+/// The facts of table_markdown() and each seed's figures, as JSON.
 [[nodiscard]] nlohmann::ordered_json table_json(const ResultTable& table,
                                                 const std::vector<RowResult>& results);
 
