@@ -25,7 +25,7 @@ constexpr std::uint64_t kAnyMagicMask = 0x0000FFFFFFFFFFFF;
 /// little-endian.
 struct SidecarHeader {
   std::uint64_t magic = kMagic;
-  /// Of the numbers below, followed by the table.
+  /// Hash of the numbers below, followed by the table.
   std::uint64_t hash = 0;
   std::uint64_t fingerprint = 0;
   std::uint64_t interval = 0;

@@ -45,7 +45,7 @@ constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 struct EncodedSample {
   std::uint64_t index = 0;
   std::vector<EncodedValue> values;
-  /// Of the indexed field.
+  /// The checkpoints of the indexed field.
   std::vector<std::uint64_t> checkpoints;
   /// Set for a damaged sample that is left out.
   std::optional<SkippedSample> skipped;

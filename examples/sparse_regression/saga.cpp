@@ -118,7 +118,7 @@ class Saga {
     gradient_ = gradient;
   }
 
-  /// Of the current coefficients, after exact_pass().
+  /// The objective of the current coefficients, after exact_pass().
   [[nodiscard]] double objective(double lambda) const {
     return squares(table_) / (2 * n_) + penalty(lambda);
   }
@@ -228,7 +228,7 @@ class Saga {
     return largest;
   }
 
-  /// Of Z'Z / n, by power iteration.
+  /// The largest eigenvalue of Z'Z / n, by power iteration.
   double largest_eigenvalue() {
     at::Tensor v = gradient_ / std::sqrt(squares(gradient_));
     double eigenvalue = 0;

@@ -30,10 +30,10 @@ struct FusedKernels {
   Launch<MaxPoolShape, MaxPoolBackward> max_pool_backward;
 };
 
-/// Those for GPUs.
+/// The kernels for GPUs.
 [[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
 
-/// Those that the fused ops call; gpu_kernels() unless a test has replaced them.
+/// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
 /// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);

@@ -38,7 +38,7 @@ struct DataFacts {
   bool label_is_first = true;
   std::int64_t classes = 0;
   std::vector<std::string> names;
-  /// Of the shorter sides of the images, px.
+  /// Least and median of the shorter sides of the images, px.
   int least_px = 0;
   int median_px = 0;
   bool one_size = false;
