@@ -161,7 +161,7 @@ ArrayInput array_of(const precast_data_value& value) {
     array.format.shape.push_back(static_cast<std::uint64_t>(value.shape[i]));
     if (value.shape[i] < 0 || __builtin_mul_overflow(bytes, array.format.shape.back(), &bytes))
       throw DataError(
-          fmt::format("expected an array with a shape >= 0 that fits into memory, got {}",
+          fmt::format("expected an array with dimensions >= 0 that fits into memory, got {}",
                       describe(array.format)));
   }
   if (bytes != value.bytes)

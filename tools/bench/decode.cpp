@@ -56,7 +56,7 @@ ordered_json summarise(const DecodeMode& mode, const std::vector<ordered_json>& 
 void print_rows(const std::vector<ordered_json>& rows) {
   std::vector<std::vector<std::string>> table = {{"decoder", "region", "decode us", "least - most",
                                                   "img/CPU-s", "MB/CPU-s", "Mpx/CPU-s", "resize us",
-                                                  "both img/CPU-s", "img/s", "to first"}};
+                                                  "both img/CPU-s", "img/s", "vs first"}};
   const auto value = [](const ordered_json& row, const char* key) {
     return row.at(key).get<double>();
   };

@@ -169,7 +169,7 @@ def measure(args, data, limits):
 
 def report(args, data, points):
     size = data.stat().st_size
-    rows = [["memory", "of the file", *(f"{way}, img/s" for way in WAYS)]]
+    rows = [["memory", "memory / file", *(f"{way}, img/s" for way in WAYS)]]
     for limit in dict.fromkeys(p["limit_bytes"] for p in points):
         rates = [p["images_per_second"] for p in points if p["limit_bytes"] == limit]
         rows.append([f"{limit / 1e6:.0f} MB", f"{limit / size:.2f}",

@@ -2,8 +2,8 @@ include(GNUInstallDirs)
 
 # precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...] [CALLS_TORCH])
 # A shared library precast_NAME with alias precast::NAME. HEADERS are installed and each is checked to
-# compile on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: the work is done in
-# libtorch's kernels. Such code is compiled with -O1, a sixth faster than with -O2, and takes steps as fast.
+# compile on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: libtorch's kernels
+# do the work. Such code is compiled with -O1: this is a sixth faster than with -O2, and training steps are as fast.
 function(precast_library name)
   cmake_parse_arguments(ARG "CALLS_TORCH" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   set(target precast_${name})

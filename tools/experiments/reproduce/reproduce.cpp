@@ -45,7 +45,7 @@ Arguments make_arguments() {
       "seeds", po::value<std::int64_t>()->default_value(1),
       "number of training runs of each row; with training.seed 0, 1 ...")(
       "folder", po::value<std::string>()->value_name("FOLDER"),
-      "folder of the runs and the table; default: runs/ and the name of the table's folder")(
+      "folder of the runs and the table; default: runs/<name of the table's folder>")(
       "at-once", po::value<std::int64_t>()->default_value(1),
       "number of training runs at the same time; each gets its share of the GPUs and cores")(
       "project", po::value<std::string>()->value_name("CARD"),
