@@ -78,7 +78,7 @@ struct ConvNext : nn::Module {
     body->push_back(ChannelNorm(channels));
     for (int stage = 0; stage < 4; ++stage) {
       if (stage > 0) {
-        // Odd sides lose no row; an image of one pixel stays one.
+        // Odd sides lose no row or column; an image of one pixel keeps its size.
         body->push_back(ChannelNorm(channels));
         body->push_back(
             nn::Conv2d(nn::Conv2dOptions(channels, 2 * channels, 3).stride(2).padding(1)));

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Reads the ring to its end. Time counts from the first batch on.
+/// Reads the ring to its end. The time is measured from the first batch.
 ordered_json read_all(const std::string& name) {
   data::RingConsumer ring(name, {.mode = data::RingJoin::Mode::position, .position = {}});
   std::uint64_t batches = 0, samples = 0;

@@ -31,7 +31,7 @@ function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   add_library(precast_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(precast_${name} PUBLIC precast_options ${ARG_LINK} PRIVATE precast_warnings ${ARG_PRIVATE_LINK})
-  # Optimized for a sanitizer they would compile twice as long, and their tests are as fast.
+  # With optimisation, sanitizer builds would take twice as long to compile, and the tests would not be faster.
   target_compile_options(precast_${name} PRIVATE $<$<BOOL:${PRECAST_SANITIZE}>:-O0>)
   precast_unity(precast_${name} SOURCES ${ARG_UNITY} ALONE ${ARG_ALONE})
 endfunction()
