@@ -126,7 +126,7 @@ Json verify_file(const std::string& file, const Job& job) {
 
 /// Reports on one file, with the errors that prevent reading it. Raises `code` if something is
 /// wrong.
-/// @return nothing if a signal came
+/// @return nothing if a signal arrived
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {
     if (StopSignals::requested()) return {};
