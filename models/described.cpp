@@ -283,7 +283,7 @@ class Builder {
     need_image(entry);
     std::int64_t scale = 2;
     Schema schema;
-    schema.add("scale", &scale, "factor of the side").min(1);
+    schema.add("scale", &scale, "factor by which height and width are multiplied").min(1);
     read(entry, schema);
     step(entry, [scale](const Tensor& x) {
       return at::upsample_nearest2d(x, {x.size(2) * scale, x.size(3) * scale});
@@ -300,7 +300,7 @@ class Builder {
   void add_dropout(const Entry& entry) {
     double p = 0.5;
     Schema schema;
-    schema.add("p", &p, "share of values that are set to 0").min(0).below(1);
+    schema.add("p", &p, "fraction of values that are set to 0").min(0).below(1);
     read(entry, schema);
     module_step(entry, torch::nn::Dropout(p));
   }
@@ -356,7 +356,9 @@ std::span<const Builder::Known> Builder::known_layers() {
 void DescribedOptions::options(Schema& schema) {
   schema.add("layers", &layers, "list of layers").required();
   schema.add("image_size", &image_size, "side of the images, px; 0: any").min(0);
-  schema.add("features", &features, "values of an input that is an array; 0: it is an image")
+  schema
+      .add("features", &features,
+           "number of values per sample if the input is an array; 0: it is an image")
       .min(0);
 }
 

@@ -289,7 +289,7 @@ void ResNetOptions::options(Schema& schema) {
       "biases of the last layer start at -log(classes), for losses of one decision per class");
   schema
       .add("squeeze_excite.latent_channels", &squeeze_excite.latent_channels,
-           "channels of the hidden layer; below 1: as a share of the convolution's channels; "
+           "channels of the hidden layer; below 1: as a fraction of the convolution's channels; "
            "0: no squeeze-excite")
       .min(0);
   schema

@@ -32,16 +32,17 @@ struct Limits {
                          const std::string& place) {
   const std::string here = fmt::format("{}: allocation table entry {}", place, index);
   if (entry.sample >= limits.num_samples) {
-    throw DataError(fmt::format("{}: expected a sample below {}, got {}", here, limits.num_samples,
-                                entry.sample));
+    throw DataError(fmt::format("{}: expected a sample id below {}, got {}", here,
+                                limits.num_samples, entry.sample));
   }
   if (entry.pointer < limits.begin || entry.pointer > limits.end ||
       entry.size > limits.end - entry.pointer) {
     throw DataError(fmt::format("{}: expected bytes inside [{}, {}), got {} bytes at {}", here,
                                 limits.begin, limits.end, entry.size, entry.pointer));
   }
-  throw DataError(fmt::format("{}: expected bytes inside one page of {}, got {} bytes at {}", here,
-                              std::uint64_t{1} << limits.page_shift, entry.size, entry.pointer));
+  throw DataError(fmt::format("{}: expected bytes inside one page of {} bytes, got {} bytes at {}",
+                              here, std::uint64_t{1} << limits.page_shift, entry.size,
+                              entry.pointer));
 }
 
 void check_no_overlap(std::span<const Allocation> sorted, const std::string& place) {

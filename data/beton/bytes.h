@@ -21,7 +21,7 @@ enum class BlobAccess {
   /// Metadata is read into memory (40 to 60 bytes per sample); callers read blobs through disk().
   /// Nothing is mapped, so that a file that shrinks during use causes an error and not a SIGBUS.
   on_disk,
-  /// The same, bypassing the page cache (O_DIRECT).
+  /// As `on_disk`, bypassing the page cache (O_DIRECT).
   on_disk_direct,
 };
 

@@ -31,8 +31,8 @@ struct FileInfo {
 
 /// The names of classes that several files have in common.
 struct CommonNames {
-  /// Those of the file with most, if each file has names and the first ones are the same; else
-  /// empty.
+  /// The names of the file with the most names, if all files have names and these begin with the
+  /// same ones; else empty.
   std::vector<std::string> names;
   /// A file without names, if another one has names.
   std::optional<std::size_t> nameless;

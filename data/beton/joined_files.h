@@ -50,7 +50,7 @@ class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
  public:
   using JoinedFiles::JoinedFiles;
 
-  /// Of the first file, for messages.
+  /// The path of the first file, for messages.
   [[nodiscard]] const std::filesystem::path& path() const { return parts()[0].file->path(); }
   /// As DiskFile::alignment(). All files must have the same alignment and begin at multiples of it.
   [[nodiscard]] std::uint64_t alignment() const { return parts()[0].file->alignment(); }

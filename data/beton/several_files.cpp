@@ -14,8 +14,8 @@
 namespace precast::data {
 namespace {
 
-/// The arguments that are compared, with the layout of a custom field, which one of the two files
-/// may lack.
+/// The arguments that are compared, with the layout of a custom field (one of the two files may not
+/// contain it).
 std::vector<std::byte> compared_arguments(const BetonReader& file, std::size_t field) {
   std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];

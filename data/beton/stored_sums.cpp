@@ -27,9 +27,10 @@ FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
   } catch (const DataError& error) {
     if (inside) throw;
     const bool custom = std::ranges::count(fields, FieldType::custom, &FieldInfo::type) > 0;
-    throw DataError(fmt::format("{}. If {} was written again after {}{}, remove the latter",
-                                error.what(), file.place(), where,
-                                custom ? ", or the latter with a different --field-layout" : ""));
+    throw DataError(fmt::format(
+        "{0}. If {1} was written again after {2}{3}, remove {2}", error.what(), file.place(), where,
+        custom ? fmt::format(", or {} was written with a different --field-layout", where)
+               : std::string()));
   }
 }
 
@@ -75,7 +76,7 @@ std::span<const std::byte> StoredSums::find_inside(const BetonBytes& file,
   memory_.clear();
   if (size == 0 && !announces_sums(file.known().subspan(kHeaderBytes))) return {};
   throw DataError(fmt::format(
-      "{}: checksums: expected them before the allocation table at {}, got other bytes. The file "
+      "{}: expected checksums before the allocation table at {}, got other bytes. The file "
       "is damaged",
       file.place(), end));
 }
@@ -87,7 +88,7 @@ std::span<const std::byte> StoredSums::find_beside(const BetonBytes& file) {
   if (in_memory || !std::filesystem::exists(sidecar, unknown)) return {};
   memory_ = read_file(sidecar);
   if (!memory_.empty()) return memory_;
-  throw DataError(fmt::format("{}: checksums: expected those of {}, got an empty file. Remove it",
+  throw DataError(fmt::format("{}: expected the checksums of {}, got an empty file. Remove it",
                               sidecar.string(), file.place()));
 }
 

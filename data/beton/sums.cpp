@@ -88,8 +88,8 @@ void check_sums_sidecar(const std::filesystem::path& file) {
   std::error_code unknown;
   if (!std::filesystem::exists(sidecar, unknown) || ends_as_sums(sidecar)) return;
   throw ConfigError(
-      fmt::format("{}: expected no file there, or checksums of {}, got a different file. "
-                  "Give it another name",
+      fmt::format("{}: expected no file, or the checksums of {}, got a different file. "
+                  "Rename that file",
                   sidecar.string(), file.string()));
 }
 
@@ -120,15 +120,15 @@ FileSums::FileSums(std::span<const std::byte> block, std::uint64_t samples,
                      sums_bytes_of(block.last(kSumsTrailerBytes)) == block.size();
   if (!whole)
     throw DataError(fmt::format(
-        "{}: checksums: they are truncated, damaged, or belong to a different file", place));
+        "{}: the checksums are truncated or damaged, or belong to a different file", place));
   const std::size_t at = block.size() - kSumsTrailerBytes;
   trailer_ = load<SumsTrailer>(block.data() + at);
   if (load<std::uint64_t>(block.data() + at + kOwnAt) != hash_of(block.first(at + kOwnAt)))
-    throw DataError(fmt::format("{}: checksums: they are themselves damaged", place));
+    throw DataError(fmt::format("{}: the checksums themselves are damaged", place));
   if (trailer_.samples != samples || trailer_.value_fields != value_fields) {
     throw DataError(
-        fmt::format("{}: checksums: expected those of {} samples with {} large values each, got {} "
-                    "with {}",
+        fmt::format("{}: expected checksums of {} samples with {} large values each, got checksums "
+                    "of {} samples with {}",
                     place, samples, value_fields, trailer_.samples, trailer_.value_fields));
   }
 }

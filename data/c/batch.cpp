@@ -48,8 +48,8 @@ static_assert(PRECAST_DATA_U64 == static_cast<int>(ElementType::u64));
 
 const HostTensor& tensor_of(const precast_data_batch& batch, std::size_t index) {
   if (index >= batch.batch.fields.size())
-    throw ConfigError(
-        fmt::format("batch: expected a tensor below {}, got {}", batch.batch.fields.size(), index));
+    throw ConfigError(fmt::format("batch: expected a tensor index below {}, got {}",
+                                  batch.batch.fields.size(), index));
   return batch.batch.fields[index];
 }
 

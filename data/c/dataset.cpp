@@ -212,8 +212,8 @@ precast_data_status precast_data_dataset_read(const precast_data_dataset* datase
     const BetonReader& reader = *c::usable(dataset, "dataset").reader;
     if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size() ||
         field >= reader.fields().size()) {
-      throw precast::ConfigError(reader.path().string() + ": expected a sample below " +
-                                 std::to_string(reader.size()) + " and a field below " +
+      throw precast::ConfigError(reader.path().string() + ": expected a sample id below " +
+                                 std::to_string(reader.size()) + " and a field index below " +
                                  std::to_string(reader.fields().size()) + ", got " +
                                  std::to_string(sample) + " and " + std::to_string(field));
     }

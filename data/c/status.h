@@ -43,7 +43,8 @@ template <typename T>
 void check_argument(const T* pointer, const char* name) {
   if (pointer == nullptr) missing_argument(name);
 }
-/// The same, and for a handle of another process. @throws DeviceError
+/// Checks a handle as check_argument() does. @throws DeviceError, too, if it belongs to another
+/// process.
 template <typename Handle>
 Handle& usable(Handle* handle, const char* name) {
   check_argument(handle, name);

@@ -170,8 +170,9 @@ ArrayInput array_of(const precast_data_value& value) {
   for (int i = 0; i < value.ndim; ++i) {
     array.format.shape.push_back(static_cast<std::uint64_t>(value.shape[i]));
     if (value.shape[i] < 0 || __builtin_mul_overflow(bytes, array.format.shape.back(), &bytes))
-      throw DataError(fmt::format("expected sides >= 0 of an array that fits into memory, got {}",
-                                  describe(array.format)));
+      throw DataError(
+          fmt::format("expected an array with dimensions >= 0 that fits into memory, got {}",
+                      describe(array.format)));
   }
   if (bytes != value.bytes)
     throw DataError(fmt::format("expected {} bytes for an array {}, got {}", bytes,
@@ -217,7 +218,7 @@ Value value_of(const precast_data_value& value, const Field& field) {
       return input;
     }
     default:
-      throw ConfigError(fmt::format("expected a kind of precast_data_kind, got {}", value.kind));
+      throw ConfigError(fmt::format("expected a value of precast_data_kind, got {}", value.kind));
   }
 }
 

@@ -41,7 +41,7 @@ class PRECAST_API BaselineDecoder {
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
-  /// The same pixels as planes; those of a grey image are one plane.
+  /// The pixels of decode() as planes; a grey image has one plane.
   std::optional<PlanarView> decode_planes(std::span<const std::byte> jpeg,
                                           const BaselineHeader& header, const Rect& region,
                                           JpegDct dct, JpegCheckpoints checkpoints,

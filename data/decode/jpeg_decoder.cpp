@@ -18,7 +18,7 @@ struct JpegDecoder::State {
   BaselineDecoder baseline;
   LibjpegDecoder libjpeg;
 
-  /// Of the common kind and that size.
+  /// The header of a JPEG of the common kind and that size; else nothing.
   static std::optional<BaselineHeader> header_of(std::span<const std::byte> jpeg, int height,
                                                  int width) {
     const auto header = parse_baseline_header(jpeg);

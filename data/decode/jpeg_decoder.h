@@ -50,7 +50,7 @@ class PRECAST_API JpegDecoder {
   /// region is not checked. After an exception, the decoder can still be used.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
-  /// The same, and also finds the checkpoints, one every `interval` MCUs.
+  /// Decodes as above, and also finds the checkpoints, one every `interval` MCUs.
   /// @param found overwritten; empty for an image that libjpeg has to decode or that is damaged
   /// below the region.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
@@ -61,7 +61,7 @@ class PRECAST_API JpegDecoder {
   /// saves.
   DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, const JpegCheckpoints& checkpoints = {});
-  /// The same, and also finds the checkpoints (decode()).
+  /// decode_planes() that also finds the checkpoints, as decode() does.
   DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, std::size_t interval,
                               std::vector<std::uint64_t>& found);

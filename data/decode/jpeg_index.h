@@ -28,7 +28,7 @@ class PRECAST_API JpegIndex {
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
   /// The index of a dataset of several files. @param files their indexes in order, not null.
   explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
-  /// Maps a sidecar file, which does not grow. @throws as JpegSidecar.
+  /// Maps a sidecar file; this index does not grow. @throws as JpegSidecar.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
                                                        const std::string& fingerprint,
                                                        std::uint64_t samples);
@@ -60,7 +60,7 @@ class PRECAST_API JpegIndex {
 
   /// MCUs between checkpoints; of several files, those of the first.
   [[nodiscard]] std::size_t interval() const { return interval_; }
-  /// The same for the file of a sample.
+  /// MCUs between checkpoints in the file that contains `sample`.
   [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t samples() const;
   /// Memory in use, allocated by this process or mapped.

@@ -25,7 +25,7 @@ constexpr std::uint64_t kAnyMagicMask = 0x0000FFFFFFFFFFFF;
 /// little-endian.
 struct SidecarHeader {
   std::uint64_t magic = kMagic;
-  /// Of the numbers below, followed by the table.
+  /// Hash of the numbers below, followed by the table.
   std::uint64_t hash = 0;
   std::uint64_t fingerprint = 0;
   std::uint64_t interval = 0;
@@ -156,7 +156,7 @@ void JpegSidecar::open(const std::string& fingerprint) {
   if (!is_index(header.magic)) refuse("an index of JPEGs", "another kind of file");
   if (header.magic != kMagic) refuse("version 02 of an index of JPEGs", version_of(header.magic));
   if (header.fingerprint != number_of(fingerprint) || header.samples != samples_)
-    refuse("the index of this dataset", "that of another one");
+    refuse("the index of this dataset", "the index of another dataset");
   const std::uint64_t table_bytes = blocks_.size() * kTableEntryBytes;
   if (header.table_at > bytes_.size() || bytes_.size() - header.table_at != table_bytes ||
       header.table_at % sizeof(std::uint64_t) != 0)

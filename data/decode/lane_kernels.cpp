@@ -1,6 +1,6 @@
 #include "data/decode/lane_kernels.h"
 
-// Scalar code: AVX2 brings the shifts that it needs (BMI2), and wider vectors nothing.
+// Scalar code: the AVX2 target has the shifts that it needs (BMI2); wider vectors would not help.
 #define HWY_DISABLED_TARGETS (HWY_AVX3 | HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/lane_kernels.cpp"

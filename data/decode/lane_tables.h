@@ -17,7 +17,7 @@ struct LaneShape {
 
   /// 0: one segment after the other, with the loop for scans without checkpoints.
   std::size_t lanes = 0;
-  /// Of a lookup: 10, 11 or 12.
+  /// Bits of a lookup: 10, 11 or 12.
   int bits = 12;
 };
 

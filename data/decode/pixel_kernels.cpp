@@ -138,7 +138,7 @@ HWY_INLINE Rgb<D> convert(D d, const std::uint8_t* y, const std::uint8_t* cb,
 /// The sources of the bytes of 64 interleaved pixels, in vectors of one colour that contain,
 /// alternately, 128 bits of the first 32 and of the last 32 pixels.
 struct InterleavedBytes {
-  /// Of red, and of green as the second vector; of blue.
+  /// The sources of red and, as the second vector, of green; then those of blue.
   alignas(64) std::uint8_t red_green[3][64] = {};
   alignas(64) std::uint8_t blue[3][64] = {};
   std::uint64_t is_blue[3] = {};

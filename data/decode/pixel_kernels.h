@@ -36,7 +36,7 @@ struct RgbRows {
   std::uint8_t* b = nullptr;
 };
 
-/// The same values, [count] each.
+/// The values of ycc_to_rgb() as one row per colour, [count] each.
 PRECAST_API void ycc_to_planes(const std::uint8_t* y, const std::uint8_t* cb,
                                const std::uint8_t* cr, std::size_t count, const RgbRows& out);
 /// [count] grey -> [count, 3] RGB.

@@ -242,12 +242,13 @@ bool SegmentDecoder::run() {
 }
 
 bool SegmentDecoder::finish(const Segment& segment, const Lane& lane) {
-  // Within a row, the next segments begin with what was decoded too much.
+  // Entries decoded past the segment's end belong to the next segment of the row, except those past
+  // the end of the row: these are cleared.
   for (std::size_t b = segment.row_end; b * kBlockPlaces <= lane.place; ++b) clear(blocks_[b]);
   return segment.ends_exactly ? lane.end_bit == segment.end_bit : lane.end_bit <= segment.end_bit;
 }
 
-/// From differences to DC coefficients. @return false if a checkpoint has others.
+/// Turns differences into DC coefficients. @return false if they differ from those of a checkpoint.
 bool SegmentDecoder::add_up_dc(std::size_t row) {
   LaneBlock* block = row_blocks(row);
   std::array<int, 3> dc = point(row, first_segment_).dc;

@@ -31,7 +31,7 @@ class PRECAST_API SharedCheckpoints {
   SharedCheckpoints& operator=(const SharedCheckpoints&) = delete;
   ~SharedCheckpoints();
 
-  /// For open(), one word, valid as long as this object exists.
+  /// The address to pass to open(): one word, valid as long as this object exists.
   [[nodiscard]] std::string address() const;
   /// See JpegIndex.
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;

@@ -170,8 +170,8 @@ HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
   }
 }
 
-/// Skips blocks of both until the first stream has reached the guess's start, or the guess its
-/// limit. @return false if the first one is damaged.
+/// Skips blocks of both streams until the first stream has reached the start of the guess, or the
+/// guess has reached its limit. @return false if the first stream is damaged.
 bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& first, Guess& guess) {
   if (!begin_next(state, first)) return false;
   bool first_goes_on = true, guess_goes_on = begin_guess(state, guess);

@@ -84,7 +84,7 @@ std::exception_ptr RemoteFile::fetch(std::span<const RemoteValue> values) {
   try {
     fetch_now(values);
   } catch (const DataError&) {
-    // Of one value: need() tries again, and reports it.
+    // The error of one value: need() tries again, and reports it.
   } catch (...) {
     return std::current_exception();
   }
@@ -113,7 +113,7 @@ void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
       fetch_missing(own);
     }
   } catch (const DataError&) {
-    // Of one value: those who wait for another one fetch it themselves.
+    // The error of one value: threads that wait for another value fetch that value themselves.
     failure = std::current_exception();
   } catch (...) {
     failure = flight->failure = std::current_exception();

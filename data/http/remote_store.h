@@ -82,7 +82,7 @@ class RemoteStore {
   std::unique_ptr<MappedFile> file_;
   std::unique_ptr<Mapping> state_;
   std::uint64_t values_ = 0;
-  /// Of the table of ranges: its RangeLock excludes other processes only.
+  /// Locks the table of ranges against other threads; its RangeLock excludes only other processes.
   mutable std::mutex table_mutex_;
 };
 

@@ -35,8 +35,8 @@ struct PixelFormat {
 /// Results are equal on every CPU. Thread-safe.
 PRECAST_API void write_pixels(const ImageView& image, const PixelFormat& format, std::byte* out);
 
-/// The same for some rows, [first_row, first_row + rows.height) of an image of `height` rows at
-/// `out`.
+/// Writes some rows as write_pixels() does: [first_row, first_row + rows.height) of an image of
+/// `height` rows at `out`.
 PRECAST_API void write_rows(const ImageView& rows, int first_row, int height,
                             const PixelFormat& format, std::byte* out);
 

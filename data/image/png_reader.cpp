@@ -17,7 +17,7 @@ constexpr std::size_t kSignatureBytes = 8;
 /// Length, type and checksum around a chunk's data.
 constexpr std::size_t kChunkFrameBytes = 12;
 
-/// Names, each with a zero, of chunks that are skipped unread: they do not affect the pixels that
+/// NUL-terminated names of chunks that are skipped unread: they do not affect the pixels that
 /// Pillow returns, and the compressed ones may expand to a thousand times their size. (An
 /// orientation that ImageMagick wrote as text is ignored.)
 constexpr std::size_t kNameBytes = 5;

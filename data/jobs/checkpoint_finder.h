@@ -19,8 +19,8 @@ class CheckpointFinder {
   /// @param points overwritten; empty for pixels, for JPEGs that libjpeg has to decode, and for
   /// damaged ones. @throws DataError for a damaged JPEG.
   void find(const ImageRecord& image, std::vector<std::uint64_t>& points);
-  /// The same for an image that is not in a file yet. Does not throw for a damaged JPEG; the code
-  /// that decodes it reports the error.
+  /// Finds the checkpoints of an image that is not in a file yet. Does not throw for a damaged
+  /// JPEG; the code that decodes it reports the error.
   void find(const EncodedValue& image, std::vector<std::uint64_t>& points);
 
   [[nodiscard]] std::uint64_t jpegs() const { return jpegs_; }

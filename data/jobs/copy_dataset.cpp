@@ -14,8 +14,8 @@
 namespace precast::data {
 namespace {
 
-/// The arguments of a field's descriptor for the copy, which may have no checksums: with the layout
-/// of a custom field.
+/// The arguments of a field's descriptor in the copy: without the mark of a file that has
+/// checksums, which the copy may lack; for a custom field, with a tag that contains its layout.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
   std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];

@@ -45,7 +45,7 @@ constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 struct EncodedSample {
   std::uint64_t index = 0;
   std::vector<EncodedValue> values;
-  /// Of the indexed field.
+  /// The checkpoints of the indexed field.
   std::vector<std::uint64_t> checkpoints;
   /// Set for a damaged sample that is left out.
   std::optional<SkippedSample> skipped;
@@ -341,7 +341,7 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
   if (summary.skipped.size() == num_samples) {
     const SkippedSample& first = summary.skipped.front();
     throw DataError(fmt::format(
-        "dataset: expected a sample that is not damaged, got {} damaged ones. The first "
+        "dataset: expected at least one intact sample, got {} damaged samples. The first "
         "is {}: {}",
         num_samples, first.name, first.error));
   }

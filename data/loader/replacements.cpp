@@ -68,8 +68,8 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
     next = (next + 1) % reader_.size();
   }
   if (next == sample) {
-    // An earlier search may have found `sample` intact although it cannot be used now; for other
-    // samples that result stays valid.
+    // False if the search ended here because an earlier one had found `sample` intact: it cannot be
+    // used now, but may still replace other samples.
     none_is_sound_ = passed.size() == reader_.size();
     return sample;
   }

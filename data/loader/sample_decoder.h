@@ -31,7 +31,8 @@ class PRECAST_API SampleDecoder {
   /// @throws DataError if the image is damaged.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);
-  /// The same, converted; the pipeline sets the number of channels, not `format`. @{
+  /// Decodes as above and converts to `format`, except that the pipeline sets the number of
+  /// channels. @{
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               const PixelFormat& format, std::byte* out);
   void decode(const StoredPixels& image, const SamplePlace& place, int image_size_px,

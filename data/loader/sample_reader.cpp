@@ -222,11 +222,10 @@ void SampleReader::read_as(const ShapedOutput& shaped, const Item& item) {
     fits = fits && (exact ? extents_[i] == side : extents_[i] <= side);
   }
   if (fits) return pad(elements, extents_, shaped.shape, element_bytes, item.out);
-  throw ConfigError(
-      fmt::format("expected {} [{}], got [{}]. {}",
-                  exact ? "images of the size of the first one," : "at most what pad_to says,",
-                  fmt::join(shaped.shape, ", "), fmt::join(extents_, ", "),
-                  exact ? "Say pad_to: [height, width]" : "Raise pad_to"));
+  throw ConfigError(fmt::format("expected {} [{}], got [{}]. {}",
+                                exact ? "images of the same size as the first," : "at most pad_to,",
+                                fmt::join(shaped.shape, ", "), fmt::join(extents_, ", "),
+                                exact ? "Set pad_to: [height, width]" : "Raise pad_to"));
 }
 
 void SampleReader::read_as(const LengthOutput& /*length*/, const Item& item) const {

@@ -68,7 +68,7 @@ class SampleReader {
   [[nodiscard]] const FieldTag& tag_of(const Item& item) const;
   /// The value's bytes in the file.
   [[nodiscard]] std::span<const std::byte> unchecked_value(const Item& item) const;
-  /// The same, checked against their checksum if requested. @{
+  /// The value's bytes, verified with their checksum if requested. @{
   [[nodiscard]] std::span<const std::byte> stored_value(const Item& item) const;
   [[nodiscard]] ImageRecord stored_image(const Item& item) const;
   /// @}

@@ -45,8 +45,8 @@ std::vector<std::int64_t> labels_of_class(std::string_view component, std::strin
   std::string hint = suggest(name, names);
   if (names.size() > kMostSuggested && hint.starts_with("Known"))
     hint = fmt::format("precast inspect {} shows its {} classes", place, names.size());
-  throw ConfigError(
-      fmt::format("{}: expected a class of {}, got '{}'. {}", component, place, name, hint));
+  throw ConfigError(fmt::format("{}: expected the name of a class of {}, got '{}'. {}", component,
+                                place, name, hint));
 }
 
 std::string class_text(std::int64_t label, const std::vector<std::string>& names) {

@@ -70,7 +70,7 @@ PRECAST_API void register_orders(OrderRegistry& registry);
 /// left; messages begin with the option's name.
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const OrderRegistry& registry, const BetonReader& reader, const OrderOptions& options);
-/// The same with the orders that come with precast.
+/// make_order() with the orders that come with precast.
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const BetonReader& reader, const OrderOptions& options);
 

@@ -52,13 +52,13 @@ std::vector<Range> parse_ranges(std::string_view text, const std::string& file, 
     if (line.empty()) continue;
     const std::optional<Range> range = parse_line(line, number);
     if (!range) {
-      throw ConfigError(
-          fmt::format("subset: {}:{}: expected the number of a sample, or a range A:B, got '{}'",
-                      file, number, line.substr(0, 40)));
+      throw ConfigError(fmt::format("subset: {}:{}: expected a sample id, or a range A:B, got '{}'",
+                                    file, number, line.substr(0, 40)));
     }
     if (range->end > size) {
-      throw ConfigError(fmt::format("subset: {}:{}: expected samples below the {} of {}, got {}",
-                                    file, number, size, place, line));
+      throw ConfigError(
+          fmt::format("subset: {}:{}: expected sample ids below {}, the size of {}, got {}", file,
+                      number, size, place, line));
     }
     ranges.push_back(*range);
   }
@@ -86,8 +86,8 @@ Members parse_sample_list(std::string_view text, const std::string& file, std::u
     if (i > 0 && range.first < ranges[i - 1].end) {
       const auto [earlier, later] = std::minmax(ranges[i - 1].line, range.line);
       throw ConfigError(
-          fmt::format("subset: {}:{}: expected each sample once, got {} again, which line {} has",
-                      file, later, range.first, earlier));
+          fmt::format("subset: {}:{}: expected each sample once, got {} again (see line {})", file,
+                      later, range.first, earlier));
     }
     for (std::uint64_t id = range.first; id < range.end; ++id) ids.push_back(id);
   }

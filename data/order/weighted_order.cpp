@@ -75,8 +75,8 @@ double class_weight(const BetonReader& reader, std::uint64_t sample, std::int64_
                     const std::vector<double>& weights) {
   if (label < 0 || static_cast<std::uint64_t>(label) >= weights.size()) {
     throw ConfigError(
-        fmt::format("weights: expected one for every class, got {}, but sample {} of {} has "
-                    "label {}",
+        fmt::format("weights: expected one weight per class, got {} weights, but sample {} of {} "
+                    "has label {}",
                     weights.size(), sample, reader.path().string(), label));
   }
   return weights[static_cast<std::size_t>(label)];

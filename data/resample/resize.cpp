@@ -80,7 +80,7 @@ struct Resizer::Scratch {
 
   RowSink::Memory finished;
 
-  /// Of pixels in planes: three rows of sums, and of outputs.
+  /// For pixels in planes: three rows of sums, and three of outputs.
   PlaneWeights plane_weights;
   std::vector<std::uint8_t> plane_rows;
   std::vector<std::uint8_t> interleaved;

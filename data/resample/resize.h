@@ -21,8 +21,9 @@ enum class ResizeFilter {
   /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
   /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.
   bilinear,
-  /// The same if an axis grows. If it shrinks, a triangle of twice the scale's width, as in
-  /// Pillow's BILINEAR and with antialias=True in torch and torchvision. Within 1 level of them.
+  /// As `bilinear` along an axis that grows. Along an axis that shrinks, a triangle of twice the
+  /// scale's width, as in Pillow's BILINEAR and with antialias=True in torch and torchvision.
+  /// Within 1 level of them.
   antialias,
 };
 
@@ -44,8 +45,8 @@ class PRECAST_API Resizer {
   void resize(const ImageView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
 
-  /// The same from planes, byte for byte. @param in must not overlap `out`; nothing outside its
-  /// rows is read.
+  /// Resizes planes, with the same result byte for byte. @param in must not overlap `out`; nothing
+  /// outside its rows is read.
   void resize(const PlanarView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
   void resize(const DecodedPixels& in, int out_height, int out_width, bool flip,

@@ -119,7 +119,7 @@ class Arranger {
     for (ClassFile& file : result_.files) {
       const auto label = labels.find(class_of(file));
       if (label == labels.end()) {
-        throw DataError(fmt::format("{}: expected the {} classes of --class-names, got '{}' too",
+        throw DataError(fmt::format("{}: expected only the {} classes of --class-names, got '{}'",
                                     place_, names.size(), class_of(file)));
       }
       file.label = label->second;

@@ -99,7 +99,7 @@ SourceField field_of(const std::string& name, const ArrayFormat& format, bool al
   return field;
 }
 
-/// @param bytes at most 8: view_npy() lets no other integers in.
+/// @param bytes at most 8: view_npy() accepts no larger integers.
 std::int64_t integer_of(std::span<const std::byte> bytes, bool is_signed) {
   std::uint64_t number = 0;
   std::memcpy(&number, bytes.data(), bytes.size());

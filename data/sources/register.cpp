@@ -98,7 +98,7 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
     list += fmt::format("\n  {:<10} {}", known.name, known.help);
   throw DataError(
       fmt::format("{}: expected a dataset of one of these kinds, got something else:{}\nIf it is "
-                  "one, name its kind with --source-kind",
+                  "such a dataset, give its kind with --source-kind",
                   path.string(), list));
 }
 

@@ -65,7 +65,7 @@ PRECAST_API void register_sources(SourceRegistry& sources);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                                               const std::filesystem::path& path,
                                                               const PartSpec& spec);
-/// The same with the kinds that come with precast. @throws also what kind_of_source() throws.
+/// open_source() with the kinds that come with precast. @throws also what kind_of_source() throws.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const std::filesystem::path& path,
                                                               const std::string& kind = "auto",
                                                               const ConfigNode& options = {});

@@ -355,9 +355,9 @@ class JsonTable final : public TableSource {
                                   names_.size(), got, name));
     };
     for (const std::string& name : names_)
-      if (!object.contains(name)) refuse("none called", name);
+      if (!object.contains(name)) refuse("no key", name);
     for (const auto& [name, value] : object.items())
-      if (std::ranges::find(names_, name) == names_.end()) refuse("another one,", name);
+      if (std::ranges::find(names_, name) == names_.end()) refuse("an additional key", name);
   }
 
   std::vector<std::string> names_;

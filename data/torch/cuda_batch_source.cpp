@@ -36,8 +36,8 @@ BufferAllocator pinned_allocator() {
           [](std::byte* memory) { cudaFreeHost(memory); }};
 }
 
-/// Page-locks a ring's memory, which this process maps read-only. A device that cannot do this
-/// copies from it all the same, without asynchrony.
+/// Page-locks a ring's memory, which this process maps read-only. If the device cannot do this,
+/// copies from that memory are synchronous.
 std::shared_ptr<void> page_lock(std::span<const std::byte> memory) {
   void* const at = const_cast<std::byte*>(memory.data());
   const cudaError_t status =

@@ -125,8 +125,8 @@ class OutputsReader {
       for (const PipelineItem& item : items) {
         if (item.name == "convert") continue;
         diagnostics_.error(item.origin, item.key,
-                           fmt::format("'{}' is not for a mask, which follows '{}': expected "
-                                       "convert or nothing",
+                           fmt::format("'{}' is not allowed for a mask, which gets the "
+                                       "transforms of '{}': expected convert or nothing",
                                        item.name, spec.geometry_of));
         return;
       }

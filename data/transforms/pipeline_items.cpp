@@ -87,7 +87,7 @@ class ItemReader {
     if (spec_.content == OutputSpec::Content::any) spec_.content = content;
     if (spec_.content == content) return true;
     diagnostics_.error(item.origin, item.key,
-                       fmt::format("'{}' is for {}, the items before it are not", item.name,
+                       fmt::format("'{}' is for {}, but the items before it are not", item.name,
                                    content == OutputSpec::Content::image ? "images" : "integers"));
     return false;
   }

@@ -69,8 +69,8 @@ bool ConvertStage::fits_images() const {
 
 void NormalizeStage::options(Schema& schema) {
   schema.add("mean", &values.mean,
-             "one number per channel, pixels being 0..255; without: ImageNet's");
-  schema.add("std", &values.std, "one number above 0 per channel, pixels being 0..255");
+             "one number per channel, for pixels in 0..255; default: ImageNet's");
+  schema.add("std", &values.std, "one number above 0 per channel, for pixels in 0..255");
 }
 
 std::string NormalizeStage::problem() {

@@ -32,8 +32,8 @@ void check(const ImageFieldOptions& options) {
   }
   if (options.mode == ImageWriteMode::smart && options.smart_threshold_bytes == 0) {
     throw ConfigError(
-        "image.smart_threshold: expected bytes (height x width x 3) above which mode smart stores "
-        "a JPEG, got none");
+        "image.smart_threshold: expected a number of bytes (height x width x 3) above which mode "
+        "smart stores a JPEG, got none");
   }
 }
 

@@ -38,8 +38,8 @@ std::unique_ptr<Field> make_image(const FieldInputs& inputs, const ImageFieldOpt
 std::unique_ptr<Field> make_custom(const FieldInputs& inputs) {
   if (inputs.tag.kind != FieldTag::Kind::custom)
     throw ConfigError(
-        "custom field: expected a source with a custom field, a .beton file, got another kind of "
-        "source");
+        "custom field: expected a .beton file with a custom field as the source, got another kind "
+        "of source");
   return std::make_unique<CustomField>(inputs.tag.layout, inputs.arguments);
 }
 

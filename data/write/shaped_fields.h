@@ -33,7 +33,7 @@ class PRECAST_API PixelsField final : public ShapedField {
  public:
   /// @param tag of kind pixels. @throws ConfigError for an impossible tag.
   explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
-  /// The tag for values like this one. @throws DataError for one that is not an image.
+  /// The tag for values like this one. @throws DataError if the value is not an image.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an image of another type or with other channels, or a value that is not
   /// an image.
@@ -45,7 +45,7 @@ class PRECAST_API RaggedField final : public ShapedField {
  public:
   /// @param tag of kind ragged. @throws ConfigError for an impossible tag.
   explicit RaggedField(const FieldTag& tag) : ShapedField(tag) {}
-  /// The tag for values like this one. @throws DataError for one that is not an array.
+  /// The tag for values like this one. @throws DataError if the value is not an array.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an array of another type or number of dimensions.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;

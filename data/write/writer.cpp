@@ -206,7 +206,8 @@ void BetonWriter::make_room(std::uint64_t bytes) {
   if (bytes > page_.size()) {
     const std::uint64_t needed = bytes <= kMaxPageBytes ? std::bit_ceil(bytes) : 0;
     throw DataError(fmt::format(
-        "expected a sample of at most one page of {} bytes, got {}. {}", page_.size(), bytes,
+        "expected a sample that fits in one page of {} bytes, got {} bytes. {}", page_.size(),
+        bytes,
         needed > 0 ? fmt::format("Use --page-size {} or a smaller --image.max_resolution", needed)
                    : std::string("No page is large enough; use a smaller --image.max_resolution")));
   }

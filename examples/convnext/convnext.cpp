@@ -29,8 +29,9 @@ struct Options {
   std::int64_t patch = 4;
 
   void options(precast::Schema& schema) {
-    schema.add("width", &width, "channels of the first stage; doubled at each other").min(1);
-    schema.add("depth", &depth, "blocks of a stage; three times as many in the third").min(1);
+    schema.add("width", &width, "channels of the first stage; doubled at each following stage")
+        .min(1);
+    schema.add("depth", &depth, "blocks per stage; the third stage has three times as many").min(1);
     schema.add("patch", &patch, "side of the patches of the stem, px").min(1);
   }
 };
@@ -77,7 +78,7 @@ struct ConvNext : nn::Module {
     body->push_back(ChannelNorm(channels));
     for (int stage = 0; stage < 4; ++stage) {
       if (stage > 0) {
-        // Odd sides lose no row; an image of one pixel stays one.
+        // Odd sides lose no row or column; an image of one pixel keeps its size.
         body->push_back(ChannelNorm(channels));
         body->push_back(
             nn::Conv2d(nn::Conv2dOptions(channels, 2 * channels, 3).stride(2).padding(1)));

@@ -1,4 +1,4 @@
-// A method of one's own: annealed Gaussian noise on gradients (Neelakantan et al., "Adding gradient
+// A user-defined method: annealed Gaussian noise on gradients (Neelakantan et al., "Adding gradient
 // noise improves learning for very deep networks", 2015): variance eta / (1 + step)^gamma.
 //
 //   methods: [gradient_noise: {eta: 0.01}]

@@ -56,7 +56,8 @@ def work(cores):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--trials", type=int, default=12)
-parser.add_argument("--slots", type=int, default=1, help="trials at once; each gets an equal share of the cores")
+parser.add_argument("--slots", type=int, default=1,
+                    help="number of trials that run at the same time; each gets an equal share of the cores")
 parser.add_argument("--folder", type=Path, default=Path("runs/optuna"))
 parser.add_argument("--precast", default="precast")
 options, recipe = parser.parse_known_args()

@@ -1,4 +1,4 @@
-// A transform of one's own: some pixels become black or white.
+// A user-defined transform: some pixels become black or white.
 //
 //   pipeline:
 //     train: [random_resized_crop, horizontal_flip, salt_and_pepper: {share: 0.02}]
@@ -13,7 +13,7 @@ using precast::data::Pixels;
 class SaltAndPepper final : public precast::data::Transform {
  public:
   void options(precast::Schema& schema) override {
-    schema.add("share", &share_, "of pixels that become black or white").min(0).max(1);
+    schema.add("share", &share_, "fraction of the pixels that become black or white").min(0).max(1);
   }
 
   /// Random numbers come from the context alone: the same sample and epoch give the same pixels,

@@ -89,7 +89,7 @@ class Model {
   std::vector<float> means_;
   std::vector<float> deviations_;
   Truth truth_;
-  /// Of the normal distribution, float32 [65536].
+  /// Quantiles of the normal distribution, float32 [65536].
   at::Tensor quantiles_;
 };
 

@@ -11,7 +11,7 @@ struct GenerateOptions {
   std::int64_t features = 2000;
   /// Features with a coefficient.
   std::int64_t nonzeros = 50;
-  /// Standard deviation of what the features do not explain.
+  /// Standard deviation of the noise in y.
   double noise = 1;
   std::uint64_t seed = 0;
   bool float32 = false;

@@ -105,8 +105,9 @@ int worker_count(const Command& command, const std::string& name) {
 void run_make(const std::vector<std::string>& args) {
   Command command("make OUT.beton [options]");
   command.options().add_options()("samples", integer(10000), "rows")(
-      "features", integer(2000), "columns")("nonzeros", integer(50), "features with a coefficient")(
-      "noise", value(1.0), "standard deviation of what features do not explain")(
+      "features", integer(2000), "columns")("nonzeros", integer(50),
+                                            "number of features with a nonzero coefficient")(
+      "noise", value(1.0), "standard deviation of the noise that is added to the target")(
       "seed", integer(0), "seed of all random choices")("dtype", value<std::string>("float16"),
                                                         "type of the features: float16 or float32")(
       "workers", integer(0), "number of threads; 0: one per core")(
@@ -193,11 +194,12 @@ void print_table(const PathResult& result, const SampleStream& stream) {
 void add_solve_options(po::options_description& options) {
   options.add_options()("field", value<std::string>("x"), "field with the features")(
       "target", value<std::string>("y"), "field with the target, a number")(
-      "lambdas", integer(10), "points of the path")("lambda-ratio", value(0.01),
-                                                    "the last lambda as a share of the first")(
-      "l1-ratio", value(0.99), "share of the L1 norm in the penalty; 1: lasso")(
-      "tolerance", value(1e-5), "largest duality gap, as a share of the objective")(
-      "max-epochs", integer(100), "passes for one lambda, at most")(
+      "lambdas", integer(10), "number of lambdas of the path")(
+      "lambda-ratio", value(0.01), "the last lambda divided by the first")(
+      "l1-ratio", value(0.99), "fraction of the L1 norm in the penalty; 1: lasso")(
+      "tolerance", value(1e-5),
+      "duality gap at which a lambda is done, as a fraction of the objective")(
+      "max-epochs", integer(100), "maximum number of passes for one lambda")(
       "step-scale", value(0.5), "step size, in units of 1 / smoothness of a batch")(
       "batch-size", integer(512), "samples per step")("order", value<std::string>("quasi_random"),
                                                       "sequential, random or quasi_random")(
@@ -205,11 +207,11 @@ void add_solve_options(po::options_description& options) {
                                                         "memory of the process in MiB")(
       "direct-io", "bypass the page cache")("workers", integer(1),
                                             "number of threads that read; 0: one per core")(
-      "threads", integer(0), "number of threads that compute, up to 8 are used; 0: one per core")(
+      "threads", integer(0), "number of threads that compute, at most 8; 0: one per core")(
       "device", value<std::string>("cpu"), "cpu or cuda")(
       "coefficients", po::value<std::string>(),
-      "write them as .npy, float64 [lambdas, features + 1]; the last one is the intercept")(
-      "json", "print the result as JSON");
+      "write the coefficients as .npy, float64 [lambdas, features + 1]; the last column is the "
+      "intercept")("json", "print the result as JSON");
 }
 
 sparse_regression::StreamOptions stream_options(const Command& command) {
@@ -277,8 +279,8 @@ int run(const std::vector<std::string>& args) {
     run_solve(rest);
   } else {
     throw ConfigError(fmt::format(
-        "sparse_regression: expected the command make or solve, got '{}'. --help after it lists "
-        "its options",
+        "sparse_regression: expected the command make or solve, got '{}'. `sparse_regression "
+        "solve --help` lists the options of solve",
         name));
   }
   return 0;

@@ -13,11 +13,11 @@
 namespace sparse_regression {
 namespace {
 
-/// Into how many parts the rows of a batch are divided. Independent of the number of threads, so
-/// that sums are, too.
+/// The number of parts into which the rows of a batch are divided. It does not depend on the number
+/// of threads, so sums do not depend on it either.
 constexpr std::int64_t kParts = 8;
-/// Values of a block: 512 KiB of float32, half of a core's second cache. On a GPU a block is a part
-/// of its memory, 256 MiB.
+/// Number of values in a block: 512 KiB of float32, half of a core's L2 cache. On a GPU, a block
+/// takes 256 MiB of its memory.
 constexpr std::int64_t kCpuBlock = std::int64_t{1} << 17;
 constexpr std::int64_t kGpuBlock = std::int64_t{1} << 26;
 /// Below the size from which ATen divides a sum among threads.
@@ -65,8 +65,8 @@ at::Tensor BatchProducts::sum_blocks(const at::Tensor& rows, std::int64_t count,
     }
   };
   {
-    // A batch is milliseconds of work; a thread starts in some dozen microseconds. Those of OpenMP
-    // spin at the end of each product, which costs much more where cores are shared.
+    // A batch is milliseconds of work, and a thread starts in a few dozen microseconds. OpenMP's
+    // threads would spin at the end of each product, which costs much more where cores are shared.
     std::vector<std::future<void>> others;
     for (int i = 1; i < std::min<std::int64_t>(threads_, parts); ++i)
       others.push_back(std::async(std::launch::async, work));

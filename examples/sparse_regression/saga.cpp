@@ -118,13 +118,13 @@ class Saga {
     gradient_ = gradient;
   }
 
-  /// Of the current coefficients, after exact_pass().
+  /// The objective of the current coefficients, after exact_pass().
   [[nodiscard]] double objective(double lambda) const {
     return squares(table_) / (2 * n_) + penalty(lambda);
   }
 
-  /// The dual objective of the table, which is valid for any residuals: that of the table itself or
-  /// of the multiple of it that has no penalty.
+  /// The dual objective, a lower bound that any residuals give: the larger of its values at the
+  /// table itself and at the best multiple of the table whose gradient stays within the L1 bound.
   [[nodiscard]] double dual(double lambda) const {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);
@@ -228,7 +228,7 @@ class Saga {
     return largest;
   }
 
-  /// Of Z'Z / n, by power iteration.
+  /// The largest eigenvalue of Z'Z / n, by power iteration.
   double largest_eigenvalue() {
     at::Tensor v = gradient_ / std::sqrt(squares(gradient_));
     double eigenvalue = 0;

@@ -15,25 +15,25 @@ namespace sparse_regression {
 /// where Z are the features minus their means, divided by their deviations. The same as
 /// scikit-learn's enet_path() of the standardised features and the centred target.
 struct PathOptions {
-  /// Their number, from the smallest lambda for which all coefficients are 0 down to `lambda_ratio`
-  /// times that, at equal ratios.
+  /// Number of lambdas: from the smallest one for which all coefficients are 0 down to
+  /// `lambda_ratio` times this value, with equal ratios.
   int lambdas = 10;
   double lambda_ratio = 0.01;
   double l1_ratio = 0.99;
-  /// A lambda is done when the duality gap is at most this share of the objective.
+  /// A lambda is done when the duality gap is at most this fraction of the objective.
   double tolerance = 1e-5;
-  /// Passes over the data for one lambda, at most.
+  /// Maximum number of passes over the data for one lambda.
   int max_epochs = 100;
   /// The step size is this divided by the smoothness of a batch's loss.
   double step_scale = 0.5;
-  /// That compute.
+  /// Threads that compute.
   int threads = 1;
 };
 
 struct PathPoint {
   double lambda = 0;
   double objective = 0;
-  /// Of the objective above the dual objective, both exact.
+  /// Objective minus dual objective, both computed exactly.
   double gap = 0;
   double r2 = 0;
   std::int64_t nonzeros = 0;
@@ -42,7 +42,7 @@ struct PathPoint {
   int exact_passes = 0;
   double seconds = 0;
   bool converged = false;
-  /// Of the features as they are stored, float64 [features], on the CPU.
+  /// Coefficients of the features as they are stored, float64 [features], on the CPU.
   at::Tensor coefficients;
   double intercept = 0;
 };
@@ -75,9 +75,9 @@ using OnPass = std::function<void(const Progress&)>;
 
 /// SAGA (Defazio et al. 2014) with batches, as in glm_saga (Wong et al. 2021): the table has one
 /// number per sample, its residual when it was last used. The coefficients, the table and its
-/// gradient go on from one lambda to the next. The gap is estimated from the residuals of an epoch;
-/// where the estimate is small enough, a pass without steps computes it exactly and refreshes the
-/// table. Results depend on seed and options, not on threads or workers.
+/// gradient are kept from one lambda to the next. The gap is estimated from the residuals of an
+/// epoch; where the estimate is small enough, a pass without steps computes it exactly and
+/// refreshes the table. Results depend on seed and options, not on threads or workers.
 /// @throws precast::DataError for features that are not finite; precast::Error with
 /// ExitCode::diverged; and what the stream throws.
 [[nodiscard]] PathResult solve_path(SampleStream& stream, const PathOptions& options,

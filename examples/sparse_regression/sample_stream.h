@@ -25,9 +25,10 @@ struct StreamOptions {
   std::uint64_t seed = 0;
   /// Whether reads bypass the kernel's page cache.
   bool direct_io = false;
-  /// What the process may use in all, in bytes.
+  /// Memory that the process may use in total, in bytes.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  /// Part of it that the caller uses itself, in bytes, beyond what the process uses already.
+  /// Bytes of `memory_bytes` that the caller will use itself, in addition to the memory that the
+  /// process uses already.
   std::function<std::uint64_t(std::int64_t samples, std::int64_t features)> reserved = {};
   at::Device device = at::kCPU;
 };

@@ -258,13 +258,13 @@ def parse_options():
     parser.add_argument("--step-scale", type=float, default=0.5)
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--order", choices=("sequential", "random", "quasi_random"), default="quasi_random",
-                        help="the DataLoader knows no quasi-random order: it takes a random one")
+                        help="with the DataLoader, quasi_random is replaced by random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's own choice")
+    parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
     parser.add_argument("--os-cache", type=int, default=0, help="FFCV: 1 if the file fits into memory")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--coefficients", help="write them as .npy, [lambdas, features + 1]")
+    parser.add_argument("--coefficients", help="write the coefficients as .npy, [lambdas, features + 1]")
     return parser.parse_args()
 
 

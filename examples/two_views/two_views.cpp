@@ -96,9 +96,9 @@ struct LossOptions {
   }
 };
 
-/// NT-Xent, "normalized temperature-scaled cross entropy" (equation 1 of the paper): of all other
-/// views of the batch, each view has to find the other one of its own image. The other images are
-/// those of the same micro-batch and rank. Outputs [N, 2, D] of length 1.
+/// NT-Xent, "normalized temperature-scaled cross entropy" (equation 1 of the paper): for each view,
+/// the other view of the same image must be found among all other views of the batch. The other
+/// images are those of the same micro-batch and rank. Outputs [N, 2, D] of length 1.
 class NtXent final : public precast::Loss {
  public:
   explicit NtXent(double temperature) : temperature_(temperature) {}
@@ -128,7 +128,7 @@ std::unique_ptr<precast::Loss> make_loss(const LossOptions& options) {
   return std::make_unique<NtXent>(options.temperature);
 }
 
-/// The share of samples whose first view is closer to their own second view than to that of any
+/// The fraction of samples whose first view is closer to their own second view than to that of any
 /// other sample of the dataset. Outputs [N, 2, D] of length 1.
 class ViewTop1 final : public precast::Metric {
  public:

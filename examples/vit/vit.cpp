@@ -37,9 +37,9 @@ struct Options {
 
   void options(precast::Schema& schema) {
     schema.add("patch", &patch, "side of a patch, px").min(1);
-    schema.add("width", &width, "of a token; a multiple of 4 and of heads").min(4);
-    schema.add("depth", &depth, "blocks").min(1);
-    schema.add("heads", &heads, "of attention").min(1);
+    schema.add("width", &width, "channels of a token; a multiple of 4 and of heads").min(4);
+    schema.add("depth", &depth, "number of blocks").min(1);
+    schema.add("heads", &heads, "number of attention heads").min(1);
   }
 };
 

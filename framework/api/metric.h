@@ -24,8 +24,8 @@ class Metric {
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whether it can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Whether it needs one row per sample instead of sums. Figures do that depend on the order of
-  /// all scores, or on sums of values that are not integers. Each rank stores all rows.
+  /// Whether it needs one row per sample instead of sums. This is so for figures that depend on the
+  /// order of all scores, or on sums of values that are not integers. Each rank stores all rows.
   [[nodiscard]] virtual bool needs_rows() const { return false; }
   /// The number of sums that it needs. 0: the number that count() returns, which must be the same
   /// for every batch.

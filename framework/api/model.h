@@ -44,7 +44,8 @@ class ImageModel : public Model {
   [[nodiscard]] at::Tensor forward(const Batch& batch) final { return classify(batch.images()); }
 };
 
-/// Floating-point state that is not a parameter (batch statistics), sharing the model's memory.
+/// Floating-point state that is not a parameter (running statistics of batch norms), sharing the
+/// model's memory.
 [[nodiscard]] PRECAST_API std::vector<at::Tensor> statistics_of(const Model& model);
 
 /// Weights are drawn from libtorch's default CPU generator in torchvision's order: after

@@ -20,7 +20,7 @@ class StepPasses {
   /// ranks. Set in exactly one call per step, the last one.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
-  /// Returns the outputs of the model in training mode, without gradients; batch statistics do
+  /// Returns the outputs of the model in training mode, without gradients; running statistics do
   /// change.
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   [[nodiscard]] virtual Model& model() = 0;

@@ -16,7 +16,7 @@ enum class VariableUpdate {
   /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
   replicated,
-  /// The same, but all gradients are sent at once after the backward pass: the baseline for
+  /// As `replicated`, but all gradients are sent at once after the backward pass: the baseline for
   /// measuring the overlap.
   allreduce_after_backward,
   /// Only rank 0 receives the summed gradients and updates the parameters, which it then sends to

@@ -183,13 +183,13 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool ser
     const std::string place = fmt::format("{}:{}", options.host, options.port);
     if (serve) {
       throw DeviceError(
-          fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Is another "
-                      "run there? Give each its own port",
+          fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another "
+                      "run use this port? Give each run its own dist.port",
                       place, what_happened(error)));
     }
     throw DeviceError(
         fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
-                    "0, and check whether this host can connect to its host",
+                    "0, and check whether this host can connect to that of rank 0",
                     place, timeout.count() / 1000, what_happened(error)));
   }
 }
@@ -212,9 +212,9 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
     throw;
   } catch (const std::exception& error) {
     throw DeviceError(fmt::format(
-        "ranks: expected {} ranks that meet at {}:{} to connect to each other, got: {}. A rank may "
-        "have ended; on hosts with several networks, set GLOO_SOCKET_IFNAME to the interface to "
-        "use",
+        "ranks: expected {} ranks to connect to each other (through the store at {}:{}), got: {}. "
+        "A rank may have ended; on hosts with several networks, set GLOO_SOCKET_IFNAME to the "
+        "interface to use",
         options.world, options.host, options.port, what_happened(error)));
   }
 }

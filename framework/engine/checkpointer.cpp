@@ -179,7 +179,7 @@ class Checkpointer::Impl {
       state = position;
       if (!sinks_.empty()) rewind_sinks(saved.at("sinks"));
     } catch (const ordered_json::exception& error) {
-      throw CheckpointError(fmt::format("{}: expected what precast writes, got: {}",
+      throw CheckpointError(fmt::format("{}: expected the state of a checkpoint, got: {}",
                                         (folder / kStateFile).string(), error.what()));
     }
     return true;

@@ -56,7 +56,7 @@ struct CheckpointParts {
 using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 
 /// Saves everything that a run needs to continue as if it had not stopped, and restores it:
-/// parameters, batch statistics, optimiser, methods, gradient scaler, random generators of all
+/// parameters, running statistics, optimiser, methods, gradient scaler, random generators of all
 /// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes: one
 /// of its threads writes a copy of the tensors while training continues.
 ///

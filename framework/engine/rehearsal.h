@@ -36,9 +36,10 @@ struct RehearsalOptions {
 /// other size. A run that does not fit in memory thus fails at once instead of in its last epochs,
 /// and cuDNN's search for the fastest kernels ends before any time is measured.
 ///
-/// Leaves parameters, batch statistics, the default random generators and gradients (none) as they
-/// were, and the model in evaluation mode. Needs no other rank. The temporary memory of optimisers
-/// and the memory that methods keep are not rehearsed. If it throws, the model is no longer usable.
+/// Does not change parameters, running statistics, the default random generators or gradients
+/// (there are none); leaves the model in evaluation mode. Needs no other rank. The temporary memory
+/// of optimisers and the memory that methods keep are not rehearsed. If it throws, the model is no
+/// longer usable.
 /// @throws Error with ExitCode::out_of_memory naming phase, image size, batch, the epoch in which
 /// it would have happened, and what to lower.
 PRECAST_API void rehearse(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,

@@ -47,8 +47,8 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
   lock_ = FileLock::acquire(path_ / kLockFile);
   if (!lock_) {
     throw IoError(
-        fmt::format("run folder: expected a folder that no training uses, got {}, in which {} "
-                    "trains. Give another logging.run_id, or wait until that training ends",
+        fmt::format("run folder: expected a folder that no other run uses, got {}, in which {} "
+                    "trains. Give another logging.run_id, or wait until that run ends",
                     path_.string(), lock_holder(path_ / kLockFile)));
   }
   if (!go_on && has_results(path_)) {

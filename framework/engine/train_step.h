@@ -36,7 +36,7 @@ struct StepParts {
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite whether a step whose gradients are not all finite is discarded, so that
-  /// it changes neither parameters nor batch statistics; in fp16 the gradient scaler protects the
+  /// it changes neither parameters nor running statistics; in fp16 the gradient scaler protects the
   /// parameters in any case.
   /// @param graph made for the same model; null: every pass is launched kernel by kernel.
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
@@ -46,7 +46,7 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
   /// Runs the passes of a step without an update and without the other ranks, to find out whether
-  /// memory suffices and to tune kernels. Afterwards there are no gradients, but batch statistics
+  /// memory suffices and to tune kernels. Afterwards there are no gradients, but running statistics
   /// have changed.
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
@@ -71,7 +71,7 @@ class PRECAST_API TrainStep : private StepPasses {
   bool skip_nonfinite_;
   std::optional<GradScaler> scaler_;
   std::vector<at::Tensor> trainable_;
-  /// The strategy of the one method that has one, or null.
+  /// The step strategy, which at most one method has; else null.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
   /// Null if no step is recorded.

@@ -264,7 +264,7 @@ void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (const NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
-  // In training each rank has its own batch statistics; those of rank 0 become the model's.
+  // In training each rank has its own running statistics; those of rank 0 become the model's.
   parts_.ranks.broadcast(statistics_of(parts_.model), /*root=*/0);
   action();
   // Guards are destroyed in reverse order, like nested scopes.

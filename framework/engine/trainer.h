@@ -91,7 +91,7 @@ class PRECAST_API Trainer {
   /// averages. @return nothing if asked to stop
   [[nodiscard]] std::optional<EvalResult> evaluate();
   /// Runs `action` while the model has the weights that are evaluated (such as those of EMA, and
-  /// the batch statistics of rank 0). Weights that `action` exports are thus those with the
+  /// the running statistics of rank 0). Weights that `action` exports are thus those with the
   /// reported accuracy.
   void in_eval_scope(const std::function<void()>& action);
 

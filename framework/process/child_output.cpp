@@ -47,7 +47,7 @@ void Output::write_some() {
   const std::size_t size = std::min<std::size_t>(piece.text.size() - piece.written, PIPE_BUF);
   const ssize_t written = write(piece.fd, piece.text.data() + piece.written, size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  // The reader is gone (EPIPE, EIO): the children continue without one.
+  // The reader is gone (EPIPE, EIO): the children continue without it.
   piece.written =
       written < 0 ? piece.text.size() : piece.written + static_cast<std::size_t>(written);
   if (piece.written < piece.text.size()) return;

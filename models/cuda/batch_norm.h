@@ -50,7 +50,7 @@ struct BatchNormForward {
   const float* weight = nullptr;
   const float* bias = nullptr;
   float eps = 1e-5F;
-  /// Share of the batch's statistics in the running ones.
+  /// Weight of the batch's statistics in the new running statistics.
   float momentum = 0.1F;
   bool relu = true;
   /// Updated; the variance is the unbiased one, as in torch.nn.BatchNorm2d. nullptr: none.

@@ -39,8 +39,8 @@ struct GradientReader {
 };
 
 /// Sums of the gradient, and of the gradient times the normalised x, over the chunk's rows. Writes
-/// the residual's gradient, which is that before the ReLU, so that gradient_kernel() reads it in
-/// place of what it was made from.
+/// the gradient before the ReLU, which is also the residual's gradient, so that gradient_kernel()
+/// reads it instead of the tensors from which it was computed.
 template <typename T, int V>
 __global__ void gradient_sums_kernel(Tiling tiling, BatchNormBackward call,
                                      float2* __restrict__ partial) {

@@ -11,12 +11,12 @@ constexpr int kStripRows = 8;
 /// How threads share the images: blockIdx.x is an image's strip of rows, blockIdx.y a part of the
 /// strip; the threads of a block are side by side along channels and columns.
 struct Strips {
-  /// Of the images.
+  /// Size of the images.
   int height;
   int width;
   /// Packs per pixel.
   int groups;
-  /// Of the results.
+  /// Size of the results.
   int rows;
   int columns;
   /// Strips per image.

@@ -11,7 +11,7 @@ struct Windows {
   int width;
   /// Packs per pixel.
   int groups;
-  /// Of the result.
+  /// Size of the result.
   int rows;
   int columns;
 };

@@ -31,7 +31,7 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
   at::Tensor forward_relu(const at::Tensor& input, const at::Tensor& residual = {}) {
     return forward_relu_fork(input, residual).y;
   }
-  /// The same for two consumers, as two tensors that may be the same.
+  /// forward_relu() for two consumers: two tensors, which may be one and the same.
   Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& residual = {});
 
   /// Lets forward_relu() use the fused kernels. Has no effect with ranks or ghost batches.

@@ -61,7 +61,7 @@ bool BlurConv2dImpl::blurs_also_for(const BlurConv2dImpl& other, const at::Tenso
 
 at::Tensor BlurConv2dImpl::blurred(const at::Tensor& input) {
   if (blurs_by_kernels(input)) return pointwise_ ? fused_blur_even(input) : fused_blur(input);
-  // Only a 1x1 kernel can let the blur take its stride.
+  // Only before a 1x1 kernel can the blur apply the stride.
   const Sides stride = pointwise_ ? Sides(*options.stride()) : Sides(kOnes);
   return at::conv2d(input, filter_for(input), /*bias=*/{}, stride, /*padding=*/kOnes,
                     /*dilation=*/kOnes, /*groups=*/options.in_channels());

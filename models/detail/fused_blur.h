@@ -18,7 +18,7 @@ struct Blurred {
 /// @pre can_fuse(x), see fused_norm.h
 [[nodiscard]] PRECAST_API at::Tensor fused_blur(const at::Tensor& x);
 [[nodiscard]] PRECAST_API at::Tensor fused_blur_even(const at::Tensor& x);
-/// Both as one op, whose backward pass adds the two gradients.
+/// fused_blur() and fused_blur_even() as one op, whose backward pass adds the two gradients.
 [[nodiscard]] PRECAST_API Blurred fused_blur_both(const at::Tensor& x);
 
 }  // namespace precast::models::detail

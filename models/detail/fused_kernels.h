@@ -13,8 +13,8 @@
 
 namespace precast::models::detail {
 
-/// In builds with CUDA: the functions of models/cuda for one kind of device. The tensor is one of
-/// the call, and determines the device and its stream.
+/// In builds with CUDA: the functions of models/cuda for one kind of device. `on` is any tensor of
+/// the call; it determines the device and its stream.
 struct FusedKernels {
   template <typename Shape, typename Call>
   using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
@@ -30,10 +30,10 @@ struct FusedKernels {
   Launch<MaxPoolShape, MaxPoolBackward> max_pool_backward;
 };
 
-/// Those for GPUs.
+/// The kernels for GPUs.
 [[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
 
-/// Those that the fused ops call; gpu_kernels() unless a test has replaced them.
+/// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
 /// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
@@ -43,7 +43,8 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 [[nodiscard]] ActivationType activation_type(at::ScalarType type);
 /// `tensor` with this dtype, channels-last and aligned as kernels read it.
 [[nodiscard]] at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type);
-/// The same, and nullptr for an undefined tensor. `holder` keeps the memory.
+/// The data of as_kernels_read(tensor, type), which `holder` keeps; nullptr for an undefined
+/// tensor.
 [[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
                                         at::Tensor& holder);
 

@@ -29,10 +29,10 @@ struct RankBatchNorm {
 [[nodiscard]] PRECAST_API at::Tensor rank_batch_norm(const at::Tensor& x,
                                                      const RankBatchNorm& norm);
 
-/// The same with libtorch's kernels for GPUs (those of torch.nn.SyncBatchNorm). Computes the
-/// statistics in float32 by Welford's method and reads x without converting it (half stays half).
-/// Does not wait for the device, so a CUDA graph can record it. Every rank must have at least one
-/// sample.
+/// rank_batch_norm() with libtorch's kernels for GPUs (those of torch.nn.SyncBatchNorm). Computes
+/// the statistics in float32 by Welford's method and reads x without converting it (half stays
+/// half). Does not wait for the device, so a CUDA graph can record it. Every rank must have at
+/// least one sample.
 [[nodiscard]] PRECAST_API at::Tensor rank_batch_norm_cuda(const at::Tensor& x,
                                                           const RankBatchNorm& norm);
 

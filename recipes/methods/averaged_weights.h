@@ -12,7 +12,7 @@
 namespace precast::recipes {
 
 /// A second set of a model's weights that is evaluated instead of the weights themselves. Used by
-/// ema and swa. Contains parameters and floating-point buffers (batch statistics), as
+/// ema and swa. Contains parameters and floating-point buffers (running statistics), as
 /// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
 /// Values are swapped, not tensors, so that code that refers to a weight by address (an optimiser,
 /// a captured graph) keeps working. Not thread-safe.

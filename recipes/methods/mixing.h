@@ -27,7 +27,7 @@ namespace precast::recipes {
 /// MixUp of a batch whose labels are probabilities: images and labels become share * own + (1 -
 /// share) * partner.
 PRECAST_API void mix_up(Batch& batch, double share);
-/// The same with shares drawn from Beta(alpha, alpha). @param same_lambda whether to draw one per
+/// mix_up() with shares drawn from Beta(alpha, alpha). @param same_lambda whether to draw one per
 /// batch instead of one per sample.
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
@@ -35,7 +35,7 @@ void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 /// partner's, with the share 1 - `share` of the area, around column `x` and row `y`, clipped at the
 /// border; labels follow the areas.
 PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
-/// The same with the share drawn from Beta(alpha, alpha) and a random centre.
+/// cut_mix() with a share drawn from Beta(alpha, alpha) and a random centre.
 void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
 

@@ -10,9 +10,9 @@ namespace precast::recipes {
 /// torch.optim.swa_utils.AveragedModel: from the fraction `start` of the run on, the weights at the
 /// end of every `interval`-th epoch are averaged with equal weights, and the mean is evaluated and
 /// exported. Composer puts the mean into the model at the fraction `swa_end` and continues
-/// training, which updates the batch statistics; here, training continues as it would without SWA,
-/// and batch statistics are averaged too (AveragedModel's use_buffers), as in `ema`. Before the
-/// first update, the current weights are evaluated.
+/// training, which updates the running statistics; here, training continues as it would without
+/// SWA, and running statistics are averaged too (AveragedModel's use_buffers), as in `ema`. Before
+/// the first update, the current weights are evaluated.
 /// State: `<state name>.swa` and the count of updates.
 /// Options: start, in [0, 1], default 0.7; interval, epochs, default 1.
 /// Cost: one float for each weight; one read and write of them per epoch.

@@ -33,10 +33,11 @@ bool decays(const NamedTensor& parameter, bool legacy) {
 }  // namespace
 
 void DecayOptions::options(Schema& schema) {
-  schema.add("weight_decay", &weight_decay, "factor of the weight decay").min(0);
+  schema.add("weight_decay", &weight_decay, "weight decay coefficient").min(0);
   schema
       .add("decay_groups", &decay_groups,
-           "which weights decay: all but those named bn, or only matrices")
+           "parameters with weight decay; legacy: all without bn in their names; clean: those with "
+           "two or more dimensions")
       .choices({"legacy", "clean"});
 }
 

@@ -22,8 +22,10 @@ namespace precast::tools {
                                                       const nlohmann::ordered_json& written,
                                                       bool train);
 
-/// Prints both in human-readable form, one line each.
+/// Print the results of dataset_summary() and pipeline_summary() in human-readable form, one line
+/// each. @{
 void print_dataset(const std::string& name, const nlohmann::ordered_json& dataset);
 void print_pipeline(const std::string& name, const nlohmann::ordered_json& pipeline);
+/// @}
 
 }  // namespace precast::tools

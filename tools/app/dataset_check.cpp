@@ -85,8 +85,8 @@ void check_same_classes(const data::BetonReader& train, std::size_t train_field,
   if (conflict.empty()) return;
   const std::string file = val.path().string();
   throw ConfigError(fmt::format(
-      "data.val_dataset: expected the classes of data.train_dataset, got others: {} ({}). Write it "
-      "with the same classes: precast write SOURCE {} --class-names {}",
+      "data.val_dataset: expected the classes of data.train_dataset, got other classes: {} ({}). "
+      "Write it with the same classes: precast write SOURCE {} --class-names {}",
       conflict, file, file, train.path().string()));
 }
 

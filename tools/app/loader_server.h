@@ -16,14 +16,15 @@ struct ServedData {
   const data::BetonReader& reader;
   const data::Pipeline& pipeline;
   data::LoaderOptions loader;
-  /// Of each epoch.
+  /// Image size of each epoch.
   std::vector<std::int64_t> image_size_px;
   std::string description;
 };
 
 struct ServeOptions {
   std::string name;
-  /// How many to wait for, and how long after the first has come; 0: no limit.
+  /// Number of consumers to wait for, and how long to wait for the others after the first has
+  /// connected; 0: no limit.
   int consumers = 1;
   std::chrono::seconds patience{0};
   int slots = 4;

@@ -213,7 +213,8 @@ PhotoFields photo_fields(const Recipe& recipe) {
   PhotoFields fields;
   if (recipe.val_pipeline.outputs.empty()) {
     if (keys.inputs.size() > 1)
-      throw ConfigError("data.inputs: expected one image to predict photos, got several");
+      throw ConfigError(
+          "data.inputs: expected only one image, because photos are predicted, got several");
     if (!keys.inputs.empty()) fields.image = keys.inputs[0];
     if (!keys.targets.empty()) fields.numbers = keys.targets;
     return fields;
@@ -229,7 +230,8 @@ PhotoFields photo_fields(const Recipe& recipe) {
       fields.image = output.field;
     } else {
       throw ConfigError(
-          fmt::format("pipeline.val: expected one image field to predict photos, got '{}' and '{}'",
+          fmt::format("pipeline.val: expected only one image field, because photos are predicted, "
+                      "got '{}' and '{}'",
                       fields.image, output.field));
     }
   }

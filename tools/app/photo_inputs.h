@@ -24,7 +24,7 @@ struct PhotoList {
 /// Lists images without classes. For a folder: all files with the extension of an image, at any
 /// depth, sorted by path (byte by byte); links are followed. A file that is given directly counts
 /// as an image, whatever its name.
-/// @throws IoError if one does not exist or a folder cannot be listed; DataError for a folder
+/// @throws IoError if a path does not exist or a folder cannot be listed; DataError for a folder
 /// without images.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
 

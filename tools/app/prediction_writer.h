@@ -23,7 +23,7 @@ struct PredictFormat {
   bool logits = false;
   /// Name of the first column of a CSV of logits.
   std::string first_column = "sample";
-  /// Name of its other columns, without their number.
+  /// Name of the other columns of that CSV, without the number: `logit_0`, `logit_1` ...
   std::string output_name = "logit";
   /// Number of classes to write per sample.
   std::int64_t top = 1;

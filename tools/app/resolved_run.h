@@ -36,7 +36,7 @@ struct ResolvedRun {
 };
 
 /// The run that the recipe requests: its ranks, all on this host, and a GPU only if it names one.
-/// Accesses no device, so the plan for a GPU can be printed on a machine without one.
+/// Accesses no device, so the plan for a GPU can be printed on a machine without a GPU.
 [[nodiscard]] ResolvedRun as_requested(const Recipe& recipe);
 
 /// For one of the ranks: prepares its device (prepare_device()).

@@ -52,8 +52,8 @@ RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origi
   if (named == files.end()) return {};
   const std::string place = fmt::format("{}: data.train_dataset", origin.text());
   if (files.size() > 1)
-    throw ConfigError(
-        fmt::format("{}: expected files, or one ring alone, got {} and others", place, *named));
+    throw ConfigError(fmt::format("{}: expected files, or a single ring, got {} and other datasets",
+                                  place, *named));
   RingDataset ring{.name = named->substr(kRingScheme.size()), .description = {}, .files = {}};
   try {
     ring.description = description_of(ring.name);
@@ -65,8 +65,8 @@ RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origi
   ring.files = files_of(ring.description);
   if (ring.files.empty())
     throw ConfigError(
-        fmt::format("{}: expected a ring of `precast serve`, which says what it "
-                    "loads, got {}, which does not",
+        fmt::format("{}: expected a ring of `precast serve`, whose description "
+                    "names its dataset, got {}, whose description does not",
                     place, *named));
   return ring;
 }

@@ -117,7 +117,8 @@ fs::path run_around(const fs::path& path) {
 }
 
 /// The folders in which the run may have been started: the one in run.json, and, since runs are
-/// `<start folder>/<logging.folder>/<run>` unless logging.folder is absolute, the one above.
+/// `<start folder>/<logging.folder>/<run>` unless logging.folder is absolute, the folder to which
+/// this form leads.
 std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& params) {
   std::vector<fs::path> folders;
   const std::string recorded = text_at(read_object(run / "run.json"), "started_in");
@@ -227,8 +228,8 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
     found.run = run_around(path);
     if (found.run.empty()) {
       throw ConfigError(
-          fmt::format("{}: expected weights of a run, with {} in its folder, got others. Give a "
-                      "recipe, and the weights as --model.weights={}",
+          fmt::format("{}: expected weights in a run folder with {}, got weights elsewhere. Give "
+                      "a recipe, and the weights as --model.weights={}",
                       argument, kParams, argument));
     }
   } else {

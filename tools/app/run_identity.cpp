@@ -56,7 +56,7 @@ constexpr std::string_view kMayChange[] = {
     "validation.batch_size",
     "validation.metrics",
     "validation.best_metric",
-    // Their product with the number of ranks is compared: global_batch_size below.
+    // Not compared by themselves, because global_batch_size below is compared.
     "training.batch_size",
     "training.global_batch_size",
     "training.distributed",

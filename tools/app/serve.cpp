@@ -35,8 +35,8 @@ RecipeArguments serve_command() {
   arguments.options().add_options()("as", po::value<std::string>()->value_name("NAME")->required(),
                                     "name of the ring; 1 to 64 characters of A-Z a-z 0-9 . _ -")(
       "consumers", number(1),
-      "number of training runs to wait for before the first batch; it is then the earliest that "
-      "one of them needs")(
+      "number of training runs to wait for before the first batch; the first batch is the earliest "
+      "that any of them needs")(
       "wait-s", number(0),
       "seconds to wait for the other training runs after the first; 0: no limit")(
       "slots", number(4), "number of batches by which one training run can be ahead of another")(
@@ -88,9 +88,10 @@ int run_serve(const std::vector<std::string>& args) {
   const TrainPlan plan = make_plan(run, registries, static_cast<std::int64_t>(data.order->size()),
                                    std::max<std::int64_t>(1, recipe.config.model.num_classes));
   if (plan.steps_per_epoch == 0 || plan.epochs == 0)
-    recipe.refuse("training.batch_size",
-                  fmt::format("expected a batch of at most {} samples, an epoch, got {}",
-                              data.order->size(), plan.global_batch_size));
+    recipe.refuse(
+        "training.batch_size",
+        fmt::format("expected a batch of at most {} samples, the length of an epoch, got {}",
+                    data.order->size(), plan.global_batch_size));
   if (recipe.config.data.in_memory == 2) data::preload(*reader);
   data::LoaderOptions loader = train_loader_options(*reader, data, run);
   loader.normalize = run.device.is_cpu();

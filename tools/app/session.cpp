@@ -185,7 +185,7 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
   if (ranks.world() == 1) return;
   data::JpegIndex* const index = data.index.get();
   const bool makes = index != nullptr && run.local_rank == 0 && run.local_world > 1;
-  // Of several hosts, each has its own.
+  // On several hosts, each host has its own index.
   const std::vector<std::string> addresses = ranks.all_gather(makes ? index->share() : "");
   if (index == nullptr) return;
   if (!makes) {

@@ -27,7 +27,8 @@ struct LoadingDifference {
   /// `expected 8, got 16`.
   std::string text;
 };
-/// @param there that of a ring. Paths are not compared: the datasets' contents are.
+/// @param there the description of a ring. Paths are not compared, but the contents of the datasets
+/// are.
 [[nodiscard]] std::vector<LoadingDifference> compare_loading(const nlohmann::ordered_json& there,
                                                              const nlohmann::ordered_json& here);
 

@@ -30,7 +30,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// The run that would be started. The plan for a GPU can be printed on a machine without one.
+/// The run that would be started. The plan for a GPU can be printed on a machine without a GPU.
 ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
@@ -231,8 +231,8 @@ RecipeArguments train_command() {
       "train-samples", po::value<std::int64_t>()->default_value(0),
       "assumed number of training samples if the dataset is missing; with --dry-run")(
       "ring", po::value<std::string>()->value_name("NAME"),
-      "ring of `precast serve` from which training batches are taken; where it does not have them, "
-      "this process loads them itself, with equal results")(
+      "ring of `precast serve` from which training batches are taken; batches that the ring does "
+      "not have are loaded by this process, with equal results")(
       "per-step", "show the learning rate of every step; with --dry-run --json")(
       "warn-unread", "warn about keys that have no effect; without this option they are errors")(
       "json", kJsonHelp)(

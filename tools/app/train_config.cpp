@@ -178,7 +178,7 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
   schema.add("training.channels_last", &training.channels_last,
              "store images and weights channels last");
   schema.add_dead("training.bn_wd",
-                  "has no effect, as in the published script: see optimizer.decay_groups");
+                  "has no effect, as in ffcv-imagenet's script: see optimizer.decay_groups");
   schema.add("methods", &config.methods, "speed-up methods, in order");
 }
 

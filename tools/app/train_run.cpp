@@ -99,8 +99,8 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
       make_plan(run_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(fmt::format(
-        "training.batch_size: expected a global batch of at most {} samples, an epoch of {}, got "
-        "{}",
+        "training.batch_size: expected a global batch of at most {} samples, the length of an "
+        "epoch of {}, got {}",
         train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
   }
   return plan;
@@ -150,10 +150,10 @@ void TrainRun::check_identity(const ordered_json& saved) const {
                   text);
     return;
   }
-  throw CheckpointError(
-      fmt::format("{}: expected checkpoints of this run; they (there) differ from it (here):{}\n"
-                  "Give the same values, another logging.run_id, or --checkpoint.resume=force",
-                  (folder_ / "checkpoints").string(), text));
+  throw CheckpointError(fmt::format(
+      "{}: expected checkpoints of this run, but the checkpoints (there) differ from the run "
+      "(here):{}\nGive the same values, another logging.run_id, or --checkpoint.resume=force",
+      (folder_ / "checkpoints").string(), text));
 }
 
 int TrainRun::run(bool json) {

@@ -212,11 +212,11 @@ void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUs
     data.clear();
   }
   if (!refused.empty() && strict) {
-    throw CheckpointError(
-        fmt::format("{}: expected weights for the network and data of the recipe, got others:\n  "
-                    "{}\nGive the recipe that they were trained with; model.weights_check: off "
-                    "loads them anyway",
-                    file.path().string(), fmt::join(refused, "\n  ")));
+    throw CheckpointError(fmt::format(
+        "{}: expected weights for the network and data of the recipe, got other "
+        "weights:\n  {}\nGive the recipe that they were trained with; model.weights_check: off "
+        "loads them anyway",
+        file.path().string(), fmt::join(refused, "\n  ")));
   }
   refused.insert(refused.end(), data.begin(), data.end());
   if (!refused.empty()) {

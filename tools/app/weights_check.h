@@ -19,8 +19,8 @@ namespace precast::tools {
 
 /// The purpose for which the weights of a file are loaded.
 enum class WeightsUse {
-  /// Training starts from them: classes and normalisation may differ, with a warning; a last layer
-  /// for another number of classes is replaced.
+  /// Training starts from the weights: classes and normalisation may differ, with a warning; a last
+  /// layer for another number of classes is replaced.
   train,
   /// Eval and predict: the outputs must have the same meaning.
   evaluate,

@@ -109,7 +109,7 @@ def main():
             for count in counts:
                 measured[count].append(train_together(args, recipe, count))
     points = [figures_of(count, rounds) for count, rounds in measured.items()]
-    head = ["models", "seconds", "img/s each", "img/s all", "to first", "memory"]
+    head = ["models", "seconds", "img/s each", "img/s all", "vs first", "memory"]
     first = points[0]["images_per_second_all"]
     rows = [[p["models"], f"{p['seconds']:.1f}", f"{p['images_per_second_each']:.0f}",
              f"{p['images_per_second_all']:.0f}", f"{p['images_per_second_all'] / first:.2f}",

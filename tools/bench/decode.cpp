@@ -56,7 +56,7 @@ ordered_json summarise(const DecodeMode& mode, const std::vector<ordered_json>& 
 void print_rows(const std::vector<ordered_json>& rows) {
   std::vector<std::vector<std::string>> table = {{"decoder", "region", "decode us", "least - most",
                                                   "img/CPU-s", "MB/CPU-s", "Mpx/CPU-s", "resize us",
-                                                  "both img/CPU-s", "img/s", "to first"}};
+                                                  "both img/CPU-s", "img/s", "vs first"}};
   const auto value = [](const ordered_json& row, const char* key) {
     return row.at(key).get<double>();
   };
@@ -151,7 +151,8 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
   return std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; });
 }
 
-/// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 without one.
+/// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 if it is not
+/// measured.
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {
   ordered_json all = {{"jpegs", jpegs.all().size()},

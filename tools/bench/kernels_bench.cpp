@@ -38,7 +38,7 @@ double thread_cpu_us() {
 struct CropMix {
   std::string_view name;
   std::vector<Image> images;
-  /// Their planes, one after the other.
+  /// The planes of each image, one after the other.
   std::vector<std::vector<std::uint8_t>> planes;
   std::vector<Rect> crops;
 };

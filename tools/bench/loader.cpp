@@ -66,8 +66,8 @@ ordered_json as_json(const LoaderPoint& point, const LoaderPoint& first) {
 std::vector<std::string> head_of(const std::vector<LoaderPoint>& points) {
   std::vector<std::string> head;
   for (const auto& [name, value] : changing(points[0], points)) head.push_back(name);
-  head.insert(head.end(), {"img/s", "least - most", "img/CPU-s", "least - most", "to first",
-                           "to first/CPU-s", "cores busy", "own MB", "peak MB"});
+  head.insert(head.end(), {"img/s", "least - most", "img/CPU-s", "least - most", "vs first",
+                           "vs first/CPU-s", "cores busy", "own MB", "peak MB"});
   if (points[0].effort.cold) head.emplace_back("cached");
   return head;
 }

@@ -46,7 +46,7 @@ void print_replaced(const std::vector<LoaderPoint>& points);
 
 /// CPU seconds per second, with an asterisk if the point has more threads than cores.
 [[nodiscard]] std::string cores_busy_text(const LoaderPoint& point);
-/// Explains the asterisk, if any point has one.
+/// Explains the asterisk, if any point has an asterisk.
 void print_threads_note(const std::vector<LoaderPoint>& points);
 
 }  // namespace precast::tools

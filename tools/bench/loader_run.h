@@ -35,7 +35,7 @@ struct LoaderEffort {
   /// Null: the file and the setting of a LoaderPoint. If given, on_corrupt, verify, layouts and
   /// `pipeline` have no effect.
   std::shared_ptr<const RecipeLoading> recipe = {};
-  /// Of custom fields.
+  /// Layouts of custom fields.
   data::BetonOptions layouts = {};
 };
 
@@ -46,7 +46,7 @@ struct LoaderEffort {
 /// processes' rates), images_per_cpu_second, seconds_waited for workers, the
 /// workers' seconds (SourceTimes), and in bytes disk_bytes read past a mapping, planned_bytes
 /// (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes (sums), and
-/// replaced: the samples that others took the place of, [sample, by, error]. If cold also
+/// replaced: the damaged samples that were replaced by others, [sample, by, error]. If cold also
 /// cached_before, the share of the file that stayed in the page cache, 0 to 1.
 /// @throws Error as the loader does.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,

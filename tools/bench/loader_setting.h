@@ -37,7 +37,8 @@ struct LoaderSetting {
   [[nodiscard]] data::LoaderOptions loader_options(const data::BetonReader& reader) const;
   /// The pipeline in the setting's format and layout. @param val centre crops.
   [[nodiscard]] data::Pipeline pipeline(bool val) const;
-  /// The same for a recipe's pipeline: where that sets no type, the setting's format and layout.
+  /// A recipe's pipeline; outputs for which the recipe sets no type get the setting's format and
+  /// layout.
   [[nodiscard]] data::Pipeline formatted(data::Pipeline recipe) const;
   /// Option names and values, as {"workers", "2"}, in one order for all settings.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values() const;

@@ -203,14 +203,15 @@ void check_table_options(const Arguments& arguments) {
   if (!arguments.has("table")) {
     for (const char* option : kOnlyOfTables)
       if (arguments.given(option))
-        throw ConfigError(fmt::format("--{}: expected --table as well, got none", option));
+        throw ConfigError(
+            fmt::format("--{}: expected --table too, to which the option applies", option));
     return;
   }
   (void)find_name("table", {"seeds"}, arguments.text("table"));
   for (const char* option : kSetByTable)
     if (arguments.given(option))
       throw ConfigError(
-          fmt::format("--table: expected no --{}, which the table sets, got it", option));
+          fmt::format("--table: expected no --{}, because the table sets it", option));
 }
 
 int run_loader_table(const Arguments& arguments, const LoaderEffort& effort, int rounds) {

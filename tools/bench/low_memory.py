@@ -50,7 +50,7 @@ def arguments():
     parser.add_argument("--dataset", type=pathlib.Path)
     parser.add_argument("--recipe", type=pathlib.Path)
     parser.add_argument("--read-limit", type=float, metavar="MB/s", help="limit on reads from the disk")
-    parser.add_argument("--samples", type=int, default=2048, help="samples of the file of noise")
+    parser.add_argument("--samples", type=int, default=2048, help="number of samples in the generated file of noise")
     parser.add_argument("--px", type=int, default=224, help="side of the images of noise")
     parser.add_argument("--folder", type=pathlib.Path, help="folder for the file of noise; default: TMPDIR")
     parser.add_argument("more", nargs="*", help="after --: additional arguments of the precast command")
@@ -169,7 +169,7 @@ def measure(args, data, limits):
 
 def report(args, data, points):
     size = data.stat().st_size
-    rows = [["memory", "of the file", *(f"{way}, img/s" for way in WAYS)]]
+    rows = [["memory", "memory / file", *(f"{way}, img/s" for way in WAYS)]]
     for limit in dict.fromkeys(p["limit_bytes"] for p in points):
         rates = [p["images_per_second"] for p in points if p["limit_bytes"] == limit]
         rows.append([f"{limit / 1e6:.0f} MB", f"{limit / size:.2f}",

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Reads the ring to its end. Time counts from the first batch on.
+/// Reads the ring to its end. The time is measured from the first batch.
 ordered_json read_all(const std::string& name) {
   data::RingConsumer ring(name, {.mode = data::RingJoin::Mode::position, .position = {}});
   std::uint64_t batches = 0, samples = 0;
@@ -51,8 +51,8 @@ ordered_json read_all(const std::string& name) {
 int run_bench_ring(const std::vector<std::string>& args) {
   Arguments arguments(
       "bench ring NAME [options]",
-      "Reads all batches of a ring and discards them. The time counts from the first "
-      "batch on.");
+      "Reads all batches of a ring and discards them. The time is measured from the first "
+      "batch.");
   arguments.positional("NAME", "the ring, as in ring://NAME");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast bench ring data", "after `precast serve recipe.yaml --as data &`");

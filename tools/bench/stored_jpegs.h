@@ -21,8 +21,8 @@ struct StoredJpeg {
 /// JPEGs in memory: those of a .beton file, or separate files.
 class StoredJpegs {
  public:
-  /// @param paths one .beton file, or JPEG files. @throws IoError if one cannot be read, DataError
-  /// if one is not a JPEG or if the .beton file contains none.
+  /// @param paths one .beton file, or JPEG files. @throws IoError if a file cannot be read,
+  /// DataError if a file is not a JPEG or if the .beton file contains no JPEG.
   explicit StoredJpegs(const std::vector<std::string>& paths);
 
   [[nodiscard]] const std::vector<StoredJpeg>& all() const { return jpegs_; }

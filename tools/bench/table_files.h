@@ -17,7 +17,7 @@ struct TableFile {
   /// image.mode
   std::string_view mode;
   int max_resolution_px = 0;
-  /// Of its JPEGs; 0: it has none.
+  /// Quality of the JPEGs; 0: the file has no JPEGs.
   int quality = 0;
   /// Number of copies of each image in the file for the rows that read each image once, from disk.
   /// It is large enough that the time for filling the batch queue does not matter.

@@ -33,7 +33,7 @@ class Arguments {
   /// Adds the last positional argument, with one or more values, read with
   /// get<std::vector<std::string>>().
   void positional_list(const std::string& name, const std::string& help);
-  /// The same for a list that may be empty: has() is then false.
+  /// positional_list() for a list that may be empty: has() is then false.
   void optional_list(const std::string& name, const std::string& help);
   /// Adds an example to the help. @param command begins with `precast`, at most 76 characters.
   void example(std::string command, std::string about = "");
@@ -66,9 +66,9 @@ class Arguments {
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:
-  /// Reads them into `values_`. @throws boost::program_options::error
+  /// Parses `args` into `values_`. @throws boost::program_options::error
   void store(const std::vector<std::string>& args);
-  /// @throws ConfigError if one is missing
+  /// @throws ConfigError if a positional argument is missing
   void check_positionals() const;
   /// A hint for an unknown option.
   [[nodiscard]] std::string hint(const std::string& option) const;

@@ -18,7 +18,7 @@ namespace precast::tools {
 void add_field_options(boost::program_options::options_description& options,
                        const data::FieldRegistry& fields, const std::string& image_mode = "");
 
-/// The help of one of these options, such as `image.quality`.
+/// The help of an option of add_field_options(), such as `image.quality`.
 [[nodiscard]] std::string field_option_help(const data::FieldRegistry& fields,
                                             std::string_view name);
 

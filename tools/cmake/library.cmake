@@ -2,8 +2,8 @@ include(GNUInstallDirs)
 
 # precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...] [CALLS_TORCH])
 # A shared library precast_NAME with alias precast::NAME. HEADERS are installed and each is checked to
-# compile on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: the work is done in
-# libtorch's kernels. Such code is compiled with -O1, a sixth faster than with -O2, and takes steps as fast.
+# compile on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: libtorch's kernels
+# do the work. Such code is compiled with -O1: this is a sixth faster than with -O2, and training steps are as fast.
 function(precast_library name)
   cmake_parse_arguments(ARG "CALLS_TORCH" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   set(target precast_${name})
@@ -25,13 +25,13 @@ function(precast_library name)
 endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
-# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): a static library of the programs, precast_NAME;
-# a folder of tools/ each. UNITY n: see precast_unity().
+# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): a static library precast_NAME, which only
+# the programs use: one for each folder of tools/. UNITY n: see precast_unity().
 function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   add_library(precast_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(precast_${name} PUBLIC precast_options ${ARG_LINK} PRIVATE precast_warnings ${ARG_PRIVATE_LINK})
-  # Optimized for a sanitizer they would compile twice as long, and their tests are as fast.
+  # With optimisation, sanitizer builds would take twice as long to compile, and the tests would not be faster.
   target_compile_options(precast_${name} PRIVATE $<$<BOOL:${PRECAST_SANITIZE}>:-O0>)
   precast_unity(precast_${name} SOURCES ${ARG_UNITY} ALONE ${ARG_ALONE})
 endfunction()

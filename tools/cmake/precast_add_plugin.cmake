@@ -1,7 +1,7 @@
 # precast_add_plugin(NAME SOURCES ... [DATA] [LINK ...])
 # NAME.so: a train plug-in (models, methods, losses, optimisers, schedules), or with DATA a torch-free data plug-in
-# (transforms, orders, fields). One source says PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN. Everything but that is
-# hidden, and a symbol that no library has is an error at once.
+# (transforms, orders, fields). One source says PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN. All other symbols are
+# hidden, and an undefined symbol is a link error.
 function(precast_add_plugin name)
   cmake_parse_arguments(ARG "DATA" "" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_SOURCES OR ARG_UNPARSED_ARGUMENTS)

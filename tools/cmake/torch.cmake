@@ -37,7 +37,7 @@ message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 # std::filesystem, whose remove_all() crashes; the first library in the list is used.
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
-# Debian's libtorch-style headers are large; only the operators a file names are parsed.
+# The header of all operators is large; with AT_PER_OPERATOR_HEADERS, a source includes only those that it uses.
 # libtorch's include folder ships a newer fmt, which hides Debian's and has no library to link.
 target_compile_definitions(precast_torch INTERFACE AT_PER_OPERATOR_HEADERS FMT_HEADER_ONLY)
 if(PRECAST_WITH_CUDA)

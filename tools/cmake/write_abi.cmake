@@ -1,6 +1,7 @@
 # Writes the header that defines PRECAST_ABI, the version and a digest of all public headers: what a plug-in must have
 # been compiled against. Run for precast and again for each plug-in, over the headers that it finds.
-# cmake -DROOT=<folder> -DHEADERS=<file, a name below ROOT a line> -DVERSION=<x.y.z> -DOUT=<header> -P write_abi.cmake
+# cmake -DROOT=<folder> -DHEADERS=<file> -DVERSION=<x.y.z> -DOUT=<header> -P write_abi.cmake
+# HEADERS lists the headers: one path per line, relative to ROOT.
 file(STRINGS ${HEADERS} headers)
 set(digests "")
 foreach(header IN LISTS headers)

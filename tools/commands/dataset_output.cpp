@@ -108,7 +108,7 @@ JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
     data::check_sums_sidecar(file.target);
     if (std::ranges::find(files_, file.target, &File::target) != files_.end())
       throw ConfigError(
-          fmt::format("{}: expected different files to write, got this one twice", out));
+          fmt::format("{}: expected different files to write, got this file twice", out));
     if (outs.size() > 1) {
       std::error_code ignored;
       if (fs::exists(file.target, ignored) && !fs::is_regular_file(file.target, ignored))

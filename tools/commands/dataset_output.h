@@ -64,8 +64,8 @@ void check_output(const std::string& out, const std::vector<std::filesystem::pat
 /// have not been published are removed.
 class JointOutputs {
  public:
-  /// @throws IoError if one of several exists and is not a regular file; ConfigError if two are the
-  /// same.
+  /// @throws IoError if there are several outputs and one exists that is not a regular file;
+  /// ConfigError if two outputs are the same file.
   explicit JointOutputs(const std::vector<std::string>& outs);
   JointOutputs(const JointOutputs&) = delete;
   JointOutputs& operator=(const JointOutputs&) = delete;

@@ -38,7 +38,7 @@ struct DataFacts {
   bool label_is_first = true;
   std::int64_t classes = 0;
   std::vector<std::string> names;
-  /// Of the shorter sides of the images, px.
+  /// Least and median of the shorter sides of the images, px.
   int least_px = 0;
   int median_px = 0;
   bool one_size = false;
@@ -287,7 +287,7 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   }
   const std::int64_t classes = count_classes(val, label);
   if (classes > train.classes) {
-    throw DataError(fmt::format("{}: expected labels below the {} of the training set, got {}",
+    throw DataError(fmt::format("{}: expected labels below {}, as in the training set, got {}",
                                 val.path().string(), train.classes, classes - 1));
   }
 }

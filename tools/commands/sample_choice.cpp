@@ -99,10 +99,10 @@ Ids of_expression(const std::string& expression, const data::BetonReader& reader
 void add_choice_options(Arguments& arguments) {
   arguments.options().add_options()(
       "where", po::value<std::string>()->value_name("EXPRESSION"),
-      "only samples that match an expression; 'label in (1, 5) and width > 300 and mode == jpg': "
-      "number fields; width, height, mode and bytes of the first image, FIELD.width ... of "
-      "another; put names that are not plain words in double quotes, as in '\"class id\" == 1'; "
-      "give classes by name, as in 'label == \"dogs\"'")(
+      "only samples that match an expression; such as 'label in (1, 5) and width > 300 and mode == "
+      "jpg'. It may contain number fields, and width, height, mode and bytes of the first image "
+      "(FIELD.width ... of another image). Put names that are not plain words in double quotes, as "
+      "in '\"class id\" == 1'; give classes by name, as in 'label == \"dogs\"'")(
       "samples", po::value<std::string>()->value_name("RANGES"),
       "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N; @FILE "
       "takes those that a text file lists")(

@@ -19,7 +19,7 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> choose_samples(
     const Arguments& arguments, const data::BetonReader& reader);
 
-/// The same; all samples of the file if no option is given.
+/// choose_samples(), or all samples of the file if no option is given.
 [[nodiscard]] std::vector<std::uint64_t> chosen_samples(const Arguments& arguments,
                                                         const data::BetonReader& reader);
 

@@ -44,8 +44,8 @@ std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {
   return all;
 }
 
-/// The options on the command line, for a source of this kind. @throws ConfigError for one that
-/// only other kinds have
+/// The options on the command line, for a source of this kind. @throws ConfigError for an option
+/// that only other kinds of source have
 PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& sources,
                         const std::string& kind) {
   PartSpec spec{.name = kind, .key = "source"};

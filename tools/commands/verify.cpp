@@ -23,11 +23,12 @@ namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
 
 Arguments declare() {
-  Arguments arguments("verify FILE.beton... [options]",
-                      "Opens each file, which checks all its sizes and pointers and, if it has "
-                      "checksums, header, fields, metadata and table. With --deep it also reads "
-                      "every value, verifies its checksum, and decodes JPEGs. The exit code is 5 "
-                      "if a file cannot be read or written, otherwise 3 if a file is damaged.");
+  Arguments arguments(
+      "verify FILE.beton... [options]",
+      "Checks all sizes and pointers of each file and, if it has checksums, verifies those of "
+      "header, fields, metadata and allocation table. With --deep it also reads every value, "
+      "verifies its checksum, and decodes JPEGs. The exit code is 5 if a file cannot be read or "
+      "written, otherwise 3 if a file is damaged.");
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write-sums", po::bool_switch(),
@@ -125,7 +126,7 @@ Json verify_file(const std::string& file, const Job& job) {
 
 /// Reports on one file, with the errors that prevent reading it. Raises `code` if something is
 /// wrong.
-/// @return nothing if a signal came
+/// @return nothing if a signal arrived
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {
     if (StopSignals::requested()) return {};

@@ -316,7 +316,7 @@ std::size_t index_interval(const Arguments& arguments) {
   const auto interval = integer(arguments, "every", 1, data::kMaxCheckpointInterval);
   if (arguments.get<bool>("index")) return static_cast<std::size_t>(interval);
   if (arguments.given("every"))
-    throw ConfigError("--every: expected --index with it, got none: there is no index to write");
+    throw ConfigError("--every: expected --index too: without it no index is written");
   return 0;
 }
 

@@ -82,7 +82,7 @@ Arguments doctor_arguments() {
   Arguments arguments(
       "doctor [options]",
       "Shows versions, cores, memory and limits, and each problem with its fix. The "
-      "exit code is 6 if a training could not run.");
+      "exit code is 6 if training could not run.");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast doctor");
   arguments.exit_codes({6});

@@ -8,13 +8,13 @@ import sys
 from gpu_host import cases, datasets, host, scaling
 from gpu_host.step import Failure, Step, gtest, last_json
 
-# Together below 26 minutes; each ends before a host that allows ten minutes a command cuts it off.
+# In total below 26 minutes. Each stage ends within ten minutes, after which some hosts end a command.
 LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, "scaling": 500,
             "fused": 400}
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
-# Sides of one, batches that an ImageNet recipe takes, and passes that fill some seconds.
+# Recipe, side of all images in px, batch size of an ImageNet recipe, and repeats that make a pass take some seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
 
 

@@ -216,11 +216,11 @@ def cells(line):
             f"{line['anonymous_bytes'] / 1e6:.0f}", f"{line['proportional_bytes'] / 1e6:.0f}"]
 
 
-# Of the loader without index a second and a CPU-second, of the one with it a CPU-second.
+# Without the JPEG index: per second and per CPU-second; with the index: per CPU-second.
 RATIOS = ["precast_over_peer_per_second", "precast_over_peer_per_cpu_second",
           "precast_indexed_over_peer_per_cpu_second"]
 HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most",
-        "precast / it, img/s", "precast / it, img/CPU-s", "indexed / it, img/CPU-s", "own MB", "PSS MB"]
+        "precast / peer, img/s", "precast / peer, img/CPU-s", "indexed / peer, img/CPU-s", "own MB", "PSS MB"]
 
 
 def format_table(lines, markdown):

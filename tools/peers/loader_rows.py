@@ -69,7 +69,7 @@ def composer(cores):
             for workers in (each, 2 * each) for batch in (32, 64, 128, 256, 512)]
 
 
-# `seeds` is not one of them: its rows are those of precast's own command.
+# `seeds` is not in this list: its rows are those of `precast bench loader --table seeds`.
 TABLES = {"comparison": comparison, "composer": composer}
 
 

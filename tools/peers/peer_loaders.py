@@ -75,7 +75,7 @@ class Ffcv(Peer):
     """FFCV with order RANDOM from the page cache (os_cache), its default for training."""
 
     order, os_cache = "RANDOM", True
-    # Three ahead; it allocates five new ones in each pass, and touches them for the first time.
+    # Three batches ahead; in each pass FFCV allocates five new batches, whose memory it touches for the first time.
     ahead = 5
 
     def __init__(self, spec):

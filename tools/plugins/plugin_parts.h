@@ -91,7 +91,7 @@ template <typename Guards, typename Product, typename... Inputs>
   };
 }
 
-/// The same for parts with options.
+/// adopt() for parts with options.
 template <typename Guards, typename Product, typename... Inputs>
 void adopt(PartRegistry<Product, Inputs...>& into, const PartRegistry<Product, Inputs...>& from,
            const std::string& plugin) {

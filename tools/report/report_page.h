@@ -14,9 +14,9 @@ namespace precast::tools {
 [[nodiscard]] std::string report_page(const std::vector<RunRecord>& runs,
                                       const std::filesystem::path& page_folder);
 
-/// The same facts as JSON: {"runs": [{name, folder, finished, top_1, top_5, train_minutes,
-/// images_per_second, wait_share, epochs: [...], notes}], "differences": {key: [value of each
-/// run]}}.
+/// The facts of report_page() as JSON: {"runs": [{name, folder, finished, top_1, top_5,
+/// train_minutes, images_per_second, wait_share, epochs: [...], notes}], "differences": {key:
+/// [value of each run]}}.
 [[nodiscard]] nlohmann::ordered_json report_json(const std::vector<RunRecord>& runs);
 
 /// Reads a run folder and writes report.html into it. @throws IoError

@@ -86,7 +86,7 @@ class Dataset:
         """One stored value. @raises IndexError, KeyError, DataError"""
         number = field if isinstance(field, int) else self._number(field)
         if not 0 <= sample < len(self):
-            raise IndexError(f"expected a sample below {len(self)}, got {sample}")
+            raise IndexError(f"expected a sample id below {len(self)}, got {sample}")
         value = ValueStruct()
         check(function("dataset_read")(self._handle, sample, number, byref(value)))
         if value.kind == INTEGER:

@@ -40,7 +40,8 @@ PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 
-/// The same for any element type. @param descr NumPy's type string, such as `<u2`.
+/// Writes elements of any type, otherwise as write_npy() above. @param descr NumPy's type string,
+/// such as `<u2`.
 PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view descr,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());

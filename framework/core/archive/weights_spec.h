@@ -69,7 +69,7 @@ inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 /// The spec that the file carries; none in files of other programs and of older versions.
 /// @throws CheckpointError if it is damaged
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> spec_of(const WeightsFile& file);
-/// The same for a path. @throws also what load_weights() throws
+/// spec_of() for the file at a path. @throws also what load_weights() throws
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> read_weights_spec(
     const std::filesystem::path& path);
 

@@ -87,7 +87,7 @@ bool read_value(const ConfigNode& node, std::vector<double>* target) {
 }
 bool read_value(const ConfigNode& node, std::vector<std::string>* target) {
   if (node.kind != Kind::scalar) return read_list(node, target);
-  // A single name is a list of one; an empty scalar is an empty list.
+  // A single name is a list with one element; an empty scalar is an empty list.
   *target = node.scalar.empty() ? std::vector<std::string>{} : std::vector{node.scalar};
   return true;
 }

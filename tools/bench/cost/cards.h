@@ -34,8 +34,8 @@ struct Card {
 /// step. Calibrated on a single figure, of a card of an older generation than the projected cards:
 /// see cards.cpp.
 extern const double kReachedShare;
-/// The speed of a GPU among eight that train together on one host, compared with one GPU alone:
-/// all-reduce, reading of data and waiting for each other.
+/// The speed of each of eight GPUs that train together on one host, divided by the speed of one GPU
+/// alone. It is below 1 because of all-reduce, reading of data and waiting for other ranks.
 extern const double kNodeShare;
 /// The shortest duration of a kernel, in seconds.
 extern const double kKernelSeconds;

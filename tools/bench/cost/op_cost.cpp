@@ -29,7 +29,7 @@ double bytes_of(const TracedTensor& tensor, bool half) {
   return tensor.defined ? tensor.elements() * element_bytes(tensor, half) : 0;
 }
 
-/// All tensors in half precision if the op is one that autocast runs in it.
+/// All tensors in half precision if autocast runs this op in half precision.
 double all_bytes(std::initializer_list<const TracedTensor*> tensors, bool half) {
   double bytes = 0;
   for (const TracedTensor* tensor : tensors) bytes += bytes_of(*tensor, half);

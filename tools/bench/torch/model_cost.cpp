@@ -37,7 +37,7 @@ GpuStep take_gpu_step(TrainConfig& config) {
   GpuStep step{.precision = parse_cost_precision(config.training.precision),
                .ranks = static_cast<int>(requested_ranks(config))};
   step.batch_size = rank_batch_size(config, step.ranks);
-  // Autocast is applied by the model of time: on CPUs it casts different ops than on GPUs.
+  // Autocast is applied by the cost model: on CPUs it casts different ops than on GPUs.
   config.training.precision = "fp32";
   config.training.device = "cpu";
   config.training.cuda_graphs = "off";
@@ -163,7 +163,7 @@ void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards
 }
 
 void print(const ordered_json& report, const std::vector<const Card*>& cards) {
-  fmt::print("Projection by a model of time, not a measurement.\n");
+  fmt::print("Projection by a cost model, not a measurement.\n");
   for (const Card* card : cards) {
     if (!is_checked(*card)) fmt::print("No published figure checks it on {}.\n", card->title);
   }

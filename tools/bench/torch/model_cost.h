@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `bench step --model-cost`: the cost of a step of the recipe according to a model of time, for
+/// `bench step --model-cost`: the cost of a step of the recipe according to a cost model, for
 /// each image size of its plan. Runs the network on the CPU with very small batches; needs no GPU.
 /// @param recipe as for a GPU; its device, precision and batch are replaced.
 /// @param classes of the model. @param options --card, --json, --output

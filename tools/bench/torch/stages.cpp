@@ -249,7 +249,7 @@ int run_bench_stages(const std::vector<std::string>& args) {
   const Arguments& options = command.arguments();
   check_stage_options(options);
   const Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries);
-  // One rank: `bench step --ranks` measures several.
+  // Only one rank is measured here; `bench step --ranks` measures several.
   const ResolvedRun run = resolve_run(recipe, RankInfo{});
   RankSession ranks(recipe.config, RankInfo{}, run.device);
   Stages stages(run, registries, ranks, options);

@@ -58,7 +58,7 @@ void add_options(po::options_description& options) {
       "lists too")("profile", po::value<std::string>()->value_name("FILE"),
                    "write a trace of a few steps; for chrome://tracing or Perfetto")(
       "model-cost",
-      "print what a step costs by a model of time instead of measuring it; FLOPs, bytes and kernel "
+      "estimate a step with a cost model instead of measuring it; prints FLOPs, bytes and kernel "
       "launches of each op, and the time on --card; needs no GPU")(
       "card", po::value<std::string>()->default_value("all")->value_name("LIST"),
       "cards to compute times for; a100_40gb,a100_80gb,h100,h200,v100 or all")(

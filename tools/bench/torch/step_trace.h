@@ -13,7 +13,7 @@ namespace precast::tools {
 /// The ops of a training step, for a batch of any size.
 struct StepTrace {
   std::vector<TracedOp> ops;
-  /// Ops that the model of time does not know, and the number of calls per step. Their work is not
+  /// Ops that the cost model does not know, and the number of calls per step. Their work is not
   /// counted.
   std::map<std::string, int> uncounted;
 };

@@ -16,7 +16,7 @@ struct GridAxis {
   std::string label;
   /// Without duplicates; numbers by size, names in the sweep's order.
   std::vector<std::string> values;
-  /// The same as numbers; empty if any of them is not a number.
+  /// `values` as numbers; empty if any of them is not a number.
   std::vector<double> numbers;
 
   /// Index into `values`.

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Whether a start has no end and its process is alive. The lock is held only for a moment: a
-/// process that wants to train the trial at that moment retries.
+/// Whether the trial was started, has not ended, and its process is alive. The lock is held only
+/// for a moment: a process that wants to train the trial at that moment retries.
 bool is_running(const Trial& trial, const TrialState& state) {
   const std::filesystem::path lock = trial.run_folder() / "lock";
   if (state.open_since == 0 || !std::filesystem::exists(lock)) return false;

@@ -21,7 +21,7 @@ namespace precast::tools {
 /// ring.
 [[nodiscard]] std::string loading_of(const Trial& trial);
 
-/// The trials of a sweep in an order in which those that load the same follow one another.
+/// The trials of a sweep in an order in which trials that load the same batches follow one another.
 [[nodiscard]] std::vector<Trial> in_cohorts(const Sweep& sweep);
 
 /// Loader processes (`precast serve`) for the trials of a pool. Trials with the same loading_of()
@@ -71,7 +71,7 @@ class SharedLoaders {
   const std::filesystem::path program_;
   std::vector<int> cores_;
   std::list<Cohort> cohorts_;
-  /// Of loaders that could not start; their trials load privately.
+  /// loading_of() of loaders that could not start; their trials load their batches themselves.
   std::set<std::string> unloadable_;
   int started_ = 0;
 };
@@ -82,7 +82,7 @@ struct SharedDecodes {
   std::uint64_t decoded = 0;
   std::uint64_t delivered = 0;
 
-  /// What the trials would have decoded in addition.
+  /// Samples that the trials would have decoded in addition without shared loaders.
   [[nodiscard]] std::uint64_t saved() const {
     return delivered > decoded ? delivered - decoded : 0;
   }

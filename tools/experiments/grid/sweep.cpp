@@ -101,9 +101,12 @@ Schema make_schema(Keys& keys) {
              "validation.best_metric, else the usual one for its loss (top_1 for class labels)");
   schema
       .add("direction", &keys.direction,
-           "whether a larger metric is better; auto: as is known for precast's own metrics")
+           "whether a larger metric is better; auto: known for precast's own metrics, not for "
+           "those of plug-ins")
       .choices({"auto", "max", "min"});
-  schema.add("early_stop", &keys.early_stop, "none, or median or asha: {options}");
+  schema.add("early_stop", &keys.early_stop,
+             "rule that stops bad trials early: none, median or asha; with options, such as asha: "
+             "{reduction: 3}");
   add_grid_keys(schema, keys);
   return schema;
 }

@@ -32,7 +32,7 @@ std::string change_between(const ordered_json& before, const ordered_json& now) 
   keys.update(now);
   for (const auto& [key, value] : keys.items()) {
     if (text(before, key) == text(now, key)) continue;
-    if (key == kRecipe) return "its recipe was another one";
+    if (key == kRecipe) return "it had a different recipe";
     return fmt::format("{} was {}, is {}", key, text(before, key), text(now, key));
   }
   return {};

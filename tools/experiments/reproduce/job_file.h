@@ -16,7 +16,7 @@ namespace precast::tools {
 /// Not thread-safe.
 class JobFile {
  public:
-  /// @throws ConfigError if the existing file is not one of these.
+  /// @throws ConfigError if the existing file is not such a job file.
   explicit JobFile(const std::filesystem::path& folder);
 
   /// @throws ConfigError naming the trial and the difference if it was started with different keys.

@@ -94,7 +94,7 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
                                 const std::vector<ProjectedRow>& rows) {
   std::string out = fmt::format(
       "# Projection: {}\n\n"
-      "**Not measured.** Minutes of training steps on {}, by the model of time of `precast bench "
+      "**Not measured.** Minutes of training steps on {}, by the cost model of `precast bench "
       "step --model-cost`: without evaluation, and as if data were always ready. `fused`: with "
       "fused kernels, which have not been timed on a GPU yet. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"

@@ -38,7 +38,7 @@ struct ProjectedRow {
                                                      const std::filesystem::path& program,
                                                      const std::filesystem::path& folder);
 
-/// The projection as Markdown, labelled as one.
+/// The projection as Markdown; the text says that it is a projection.
 [[nodiscard]] std::string projection_markdown(const ResultTable& table, const std::string& card,
                                               const std::vector<ProjectedRow>& rows);
 [[nodiscard]] nlohmann::ordered_json projection_json(const ResultTable& table,

@@ -45,12 +45,12 @@ Arguments make_arguments() {
       "seeds", po::value<std::int64_t>()->default_value(1),
       "number of training runs of each row; with training.seed 0, 1 ...")(
       "folder", po::value<std::string>()->value_name("FOLDER"),
-      "folder of the runs and the table; default: runs/ and the name of the table's folder")(
+      "folder of the runs and the table; default: runs/<name of the table's folder>")(
       "at-once", po::value<std::int64_t>()->default_value(1),
       "number of training runs at the same time; each gets its share of the GPUs and cores")(
       "project", po::value<std::string>()->value_name("CARD"),
-      "write the minutes that a model of time gives for a card instead of training; a100_40gb, "
-      "a100_80gb, h100, h200 or v100; in projection.md and projection.json")(
+      "instead of training, estimate the minutes on a card with a cost model; a100_40gb, "
+      "a100_80gb, h100, h200 or v100; written to projection.md and projection.json")(
       "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
       "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
                                         kProgramHelp);

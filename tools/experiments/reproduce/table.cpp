@@ -34,7 +34,7 @@ class TableReader {
   FigureSource source(const ConfigNode& node, const std::string& where) {
     FigureSource source;
     Schema schema;
-    schema.add("id", &source.id, "the id by which rows refer to it").required();
+    schema.add("id", &source.id, "the id by which rows refer to this source").required();
     schema.add("title", &source.title, "").required();
     schema.add("date", &source.date, "");
     schema.add("url", &source.url, "");
@@ -56,7 +56,7 @@ class TableReader {
     schema.add("model", &row.model, "the model's name, as shown in tables").required();
     schema.add("recipe", &recipe, "a recipe; its path is relative to the table's folder")
         .required();
-    schema.add("settings", &settings, "keys to set in it: {training.epochs: 3}");
+    schema.add("settings", &settings, "keys to set in the recipe: {training.epochs: 3}");
     schema.add("published", &published,
                "published figures; the first ones are compared with the new figures");
     read(schema, node, where);

@@ -75,7 +75,7 @@ struct ResultTable {
   /// By TableRow::id; from a CSV file `row,epoch,minutes,top_1,...`.
   std::map<std::string, std::vector<CurvePoint>> curves;
 
-  /// The source with that name; every name in the table has one.
+  /// The source with that id; rows only name sources that exist.
   [[nodiscard]] const FigureSource& source(const std::string& id) const;
 };
 

@@ -11,7 +11,7 @@ namespace precast::tools {
 
 inline constexpr const char* kNoFigure = "-";
 
-/// `0.7376 ± 0.0012` over seeds, `0.7376` for one; `-` if there is none.
+/// `0.7376 ± 0.0012` over several seeds, `0.7376` for one seed; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<MeanInterval>& figure, int digits);
 /// `0.7376`, `-`.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
@@ -33,7 +33,7 @@ struct Difference {
 /// systems, sources.
 [[nodiscard]] std::string table_markdown(const ResultTable& table,
                                          const std::vector<RowResult>& results);
-/// The same facts and each seed's figures, as JSON.
+/// The facts of table_markdown() and each seed's figures, as JSON.
 [[nodiscard]] nlohmann::ordered_json table_json(const ResultTable& table,
                                                 const std::vector<RowResult>& results);
 

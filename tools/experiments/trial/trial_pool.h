@@ -88,10 +88,10 @@ class TrialPool {
   TrialPool(PoolOptions options, Journal& journal, std::map<std::string, TrialState>& states,
             PoolWatcher& watcher);
 
-  /// Runs those of `trials` that wait. @return done; failed if one has failed; usage if a trial
-  /// failed in a way that all would (the others are stopped); preempted after a signal. @throws
-  /// IoError if the journal cannot be written; running trials first save and end. Exceptions of a
-  /// watcher become warnings.
+  /// Runs the trials whose status is `waiting`. @return done; failed if one has failed; usage if a
+  /// trial failed in a way that all would (the others are stopped); preempted after a signal.
+  /// @throws IoError if the journal cannot be written; running trials first save and end.
+  /// Exceptions of a watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:
