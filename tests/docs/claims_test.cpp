@@ -8,13 +8,14 @@
 #include <regex>
 
 #include "tests/docs/markdown.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
 
 using testing::HasSubstr;
 
-const std::filesystem::path kSource = PRECAST_SOURCE_DIR;
+const std::filesystem::path kSource = test::source_dir();
 
 std::string read_text(const std::filesystem::path& file) {
   std::ifstream stream(file);

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tests/docs/markdown.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 using std::filesystem::path;
 
-const path kSource = PRECAST_SOURCE_DIR;
+const path kSource = test::source_dir();
 /// The sections of a recipe.
 const std::string kSections =
     "(model|resolution|data|lr|logging|validation|training|dist|pipeline|optimizer|checkpoint)";
@@ -55,7 +56,7 @@ class DocumentTest : public testing::TestWithParam<std::string> {
     const path file = sandbox_ / "script";
     std::ofstream(file) << "cd '" << (sandbox_ / "here").string() << "'\n" << script << '\n';
     Program program({"/bin/bash", file.string()},
-                    {"SOURCE_FOLDER=" PRECAST_SOURCE_DIR, "BUILD_FOLDER=" PRECAST_BUILD_DIR});
+                    {"SOURCE_FOLDER=" + test::source_dir(), "BUILD_FOLDER=" + test::build_dir()});
     const int code = program.wait();
     return {code, program.out + program.err};
   }
@@ -192,7 +193,7 @@ TEST_P(DocumentTest, WhatItQuotesRuns) {
 
 TEST(ReadmeTest, CountsMethodsAndTransforms) {
   for (const char* kind : {"methods", "transforms"}) {
-    Program list({PRECAST_BIN_DIR "/precast", "list", kind, "--json"});
+    Program list({test::bin_dir() + "/precast", "list", kind, "--json"});
     ASSERT_EQ(list.wait(), 0) << list.err;
     const auto count = nlohmann::json::parse(list.out).at(kind).size();
     EXPECT_THAT(read_text(kSource / "README.md"),

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -20,7 +21,7 @@ class ExamplesTest : public testing::Test {
   std::string shell(const std::string& line) {
     Program program({"/bin/sh", "-c",
                      fmt::format("cd {} && PATH={}:$PATH && {}", folder_.path().string(),
-                                 PRECAST_BIN_DIR, line)});
+                                 test::bin_dir(), line)});
     const int code = program.wait();
     EXPECT_EQ(code, 0) << line << "\n" << program.out << program.err;
     return program.out + program.err;
@@ -29,7 +30,7 @@ class ExamplesTest : public testing::Test {
   /// @return the folder of what was built.
   std::string build(const std::string& example) {
     shell(fmt::format("'{}' -S {}/examples/{} -B {} -Dprecast_DIR={} && '{}' --build {}",
-                      PRECAST_CMAKE, PRECAST_SOURCE_DIR, example, example, PRECAST_BUILD_DIR,
+                      PRECAST_CMAKE, test::source_dir(), example, example, test::build_dir(),
                       PRECAST_CMAKE, example));
     return (folder_ / example).string();
   }
@@ -52,7 +53,7 @@ class ExamplesTest : public testing::Test {
                     "--data.train_dataset=images.beton "
                     "--data.val_dataset=images.beton --training.batch_size=16 "
                     "--logging.folder=runs --resolution.min_res=32 --resolution.max_res=32",
-                    PRECAST_SOURCE_DIR, options));
+                    test::source_dir(), options));
   }
 
   TemporaryFolder folder_;
@@ -121,7 +122,7 @@ TEST_F(ExamplesTest, LibtorchThatWasMovedIsToldWithTheCure) {
   NEEDS_TORCH;
   const std::string told = shell(
       fmt::format("! '{}' -S {}/examples/vit -B vit -Dprecast_DIR={} -Dprecast_TORCH_DIR=/nowhere",
-                  PRECAST_CMAKE, PRECAST_SOURCE_DIR, PRECAST_BUILD_DIR));
+                  PRECAST_CMAKE, test::source_dir(), test::build_dir()));
   EXPECT_THAT(told, HasSubstr("/nowhere"));
   EXPECT_THAT(told, HasSubstr("-Dprecast_TORCH_DIR=FOLDER"));
 }

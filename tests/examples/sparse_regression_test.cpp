@@ -21,6 +21,7 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/file.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -115,7 +116,7 @@ class SparseRegressionTest : public testing::Test {
     const std::string line = fmt::format(
         "'{0}' -S {1}/examples/sparse_regression -B {2} -Dprecast_DIR={3} "
         "-DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' && '{0}' --build {2} -j2",
-        PRECAST_CMAKE, PRECAST_SOURCE_DIR, folder, PRECAST_BUILD_DIR);
+        PRECAST_CMAKE, test::source_dir(), folder, test::build_dir());
     Program program({"/bin/sh", "-c", line});
     ASSERT_EQ(program.wait(), 0) << program.out << program.err;
   }

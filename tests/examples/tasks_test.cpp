@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -18,7 +19,7 @@ class TasksTest : public testing::Test {
   void shell(const std::string& line) {
     Program program({"/bin/sh", "-c",
                      fmt::format("cd {} && PATH={}:$PATH && {}", folder_.path().string(),
-                                 PRECAST_BIN_DIR, line)});
+                                 test::bin_dir(), line)});
     EXPECT_EQ(program.wait(), 0) << line << "\n" << program.out << program.err;
   }
   /// @param ending of the files that make_data.py writes.
@@ -26,11 +27,11 @@ class TasksTest : public testing::Test {
     shell(fmt::format(
         "python3 -B {}/examples/{}/make_data.py . && precast write train.{ending} train.beton && "
         "precast write val.{ending} val.beton",
-        PRECAST_SOURCE_DIR, example, fmt::arg("ending", ending)));
+        test::source_dir(), example, fmt::arg("ending", ending)));
   }
   void build(const std::string& example) {
     shell(fmt::format("'{0}' -S {1}/examples/{2} -B build -Dprecast_DIR={3} && '{0}' --build build",
-                      PRECAST_CMAKE, PRECAST_SOURCE_DIR, example, PRECAST_BUILD_DIR));
+                      PRECAST_CMAKE, test::source_dir(), example, test::build_dir()));
   }
   /// Trains with a copy of an example's recipe, since plug-ins are relative to the recipe's folder.
   /// @return summary.json
@@ -38,7 +39,7 @@ class TasksTest : public testing::Test {
     shell(
         fmt::format("cp {}/examples/{} r.yaml && rm -rf runs/r && precast train r.yaml "
                     "--logging.run_id=r --training.device=cpu {}",
-                    PRECAST_SOURCE_DIR, recipe, options));
+                    test::source_dir(), recipe, options));
     return nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
   }
 
@@ -50,7 +51,7 @@ TEST_F(TasksTest, LinearRegressionTakesTheStepsOfFfcvsDocumentation) {
   // The variance of the noise is 1.
   EXPECT_LT(train("linear_regression/recipe.yaml").at("mse").get<double>(), 1.05);
   shell(fmt::format("python3 -B {}/examples/linear_regression/twin.py train.npz truth.json runs/r",
-                    PRECAST_SOURCE_DIR));
+                    test::source_dir()));
 }
 
 class FashionTasksTest : public TasksTest {

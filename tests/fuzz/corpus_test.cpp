@@ -8,13 +8,14 @@
 
 #include "framework/core/file.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/paths.h"
 
 namespace precast::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kCorpus = fs::path(PRECAST_SOURCE_DIR) / "tests/corpus";
+const fs::path kCorpus = fs::path(test::source_dir()) / "tests/corpus";
 
 class CorpusTest : public ::testing::TestWithParam<std::string> {};
 

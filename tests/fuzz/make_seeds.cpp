@@ -24,6 +24,7 @@
 #include "tests/data/beton/small_pages.h"
 #include "tests/data/ring/made_ring.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/paths.h"
 
 namespace precast::fuzz {
 namespace {
@@ -38,7 +39,7 @@ void put(const fs::path& path, std::span<const std::byte> bytes) {
 
 /// Weights of every element type, and the pickles and zips that torch made.
 void make_weights(const fs::path& to) {
-  for (const auto& item : fs::directory_iterator(std::string(PRECAST_GOLDEN_DIR) + "/torch")) {
+  for (const auto& item : fs::directory_iterator(test::golden_dir() + "/torch")) {
     if (item.path().extension() != ".pt") continue;
     const std::string name = item.path().stem();
     const Bytes file = read_file(item.path());
@@ -129,7 +130,7 @@ Bytes compact(const Bytes& file, std::uint64_t max_samples) {
 }
 
 void make_betons(const fs::path& to) {
-  for (const auto& item : fs::directory_iterator(std::string(PRECAST_GOLDEN_DIR) + "/beton")) {
+  for (const auto& item : fs::directory_iterator(test::golden_dir() + "/beton")) {
     if (item.path().extension() != ".gz") continue;
     const std::string name = item.path().stem().stem();
     // The file does not say where the values of custom fields are; half a megabyte is too large for
@@ -160,7 +161,7 @@ void make_manifests(const fs::path& to) {
 }
 
 void make_recipes(const fs::path& to) {
-  const fs::path configs = fs::path(PRECAST_SOURCE_DIR) / "configs";
+  const fs::path configs = fs::path(test::source_dir()) / "configs";
   for (const auto& item : fs::recursive_directory_iterator(configs)) {
     if (item.path().extension() != ".yaml") continue;
     put(to / "recipe" / item.path().stem(), read_file(item.path()));
@@ -259,7 +260,7 @@ void make_texts(const fs::path& to) {
 }
 
 void make_images(const fs::path& to) {
-  const fs::path files = fs::path(PRECAST_GOLDEN_DIR) / "images/files";
+  const fs::path files = fs::path(test::golden_dir()) / "images/files";
   for (const auto& item : fs::directory_iterator(files)) {
     if (item.file_size() <= 2048)
       put(to / "image_file" / item.path().filename(), read_file(item.path()));

@@ -18,6 +18,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -48,7 +49,7 @@ std::string layers_of(const std::string& path) {
 
 const nlohmann::json& golden(const std::string& network) {
   static const nlohmann::json values =
-      nlohmann::json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/layers.json"));
+      nlohmann::json::parse(std::ifstream(test::golden_dir() + "/layers.json"));
   return values.at(network);
 }
 
@@ -63,8 +64,9 @@ double relative_error(const at::Tensor& values, const nlohmann::json& expected) 
 class DescribedGoldenTest : public ::testing::TestWithParam<std::string> {
  protected:
   const nlohmann::json& golden_ = golden(GetParam());
-  std::string layers_ =
-      GetParam() == "resnet9" ? layers_of(PRECAST_SOURCE_DIR "/configs/cifar10/rn9.yaml") : kLayers;
+  std::string layers_ = GetParam() == "resnet9"
+                            ? layers_of(test::source_dir() + "/configs/cifar10/rn9.yaml")
+                            : kLayers;
 };
 
 TEST_P(DescribedGoldenTest, NamesAndStartingWeightsAreThoseOfPythonsSequential) {

@@ -13,6 +13,7 @@
 #include "models/detail/batch_norm.h"
 #include "tests/models/golden_model.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -22,7 +23,7 @@ using nlohmann::json;
 
 const json& golden() {
   static const json value =
-      json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/recipes/methods.json"))["ghost_batch_norm"];
+      json::parse(std::ifstream(test::golden_dir() + "/recipes/methods.json"))["ghost_batch_norm"];
   return value;
 }
 

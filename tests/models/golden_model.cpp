@@ -10,6 +10,7 @@
 
 #include "models/register.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -27,7 +28,7 @@ double formula(const NamedTensor& entry, double u) {
 
 const nlohmann::json& torchvision_golden() {
   static const nlohmann::json golden =
-      nlohmann::json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/torchvision/models.json"));
+      nlohmann::json::parse(std::ifstream(test::golden_dir() + "/torchvision/models.json"));
   return golden;
 }
 

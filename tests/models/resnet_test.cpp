@@ -19,6 +19,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -36,7 +37,7 @@ std::string state_text(const Model& model) {
 }
 
 std::string golden_text(const std::string& file) {
-  std::ifstream stream(PRECAST_GOLDEN_DIR "/torchvision/" + file);
+  std::ifstream stream(test::golden_dir() + "/torchvision/" + file);
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();

@@ -12,6 +12,7 @@
 
 #include "tests/models/golden_model.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -26,7 +27,7 @@ std::unique_ptr<Model> excited_resnet18(double latent_channels, std::int64_t min
 
 TEST(SqueezeExciteTest, LogitsAndParameterCountAreComposers) {
   const auto golden = nlohmann::json::parse(
-      std::ifstream(PRECAST_GOLDEN_DIR "/recipes/methods.json"))["squeeze_excite"];
+      std::ifstream(test::golden_dir() + "/recipes/methods.json"))["squeeze_excite"];
   for (const auto& item : golden) {
     const auto model = excited_resnet18(item["latent_channels"].get<double>(),
                                         item["min_channels"].get<std::int64_t>());

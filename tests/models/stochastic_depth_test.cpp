@@ -15,13 +15,14 @@
 #include "framework/core/error.h"
 #include "tests/models/golden_model.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
 
 const nlohmann::json& golden() {
   static const nlohmann::json value = nlohmann::json::parse(
-      std::ifstream(PRECAST_GOLDEN_DIR "/recipes/methods.json"))["stochastic_depth"];
+      std::ifstream(test::golden_dir() + "/recipes/methods.json"))["stochastic_depth"];
   return value;
 }
 

@@ -11,6 +11,7 @@
 
 #include "recipes/register.h"
 #include "tests/support/part_spec.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -20,8 +21,8 @@ using nlohmann::json;
 /// tests/golden/recipes/metrics.json, or as many cases as make_metric_goldens.py has made.
 json load_cases() {
   const char* file = std::getenv("PRECAST_METRIC_CASES");
-  return json::parse(
-      std::ifstream(file != nullptr ? file : PRECAST_GOLDEN_DIR "/recipes/metrics.json"));
+  return json::parse(std::ifstream(file != nullptr ? std::string(file)
+                                                   : test::golden_dir() + "/recipes/metrics.json"));
 }
 
 const json& cases() {

@@ -5,11 +5,13 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/paths.h"
+
 namespace precast::test {
 namespace {
 
 nlohmann::json read(const std::string& name) {
-  return nlohmann::json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/" + name));
+  return nlohmann::json::parse(std::ifstream(test::golden_dir() + "/" + name));
 }
 
 }  // namespace

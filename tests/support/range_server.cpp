@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/support/paths.h"
+
 namespace precast::test {
 
 RangeServer::RangeServer(const std::filesystem::path& file,
@@ -22,9 +24,9 @@ RangeServer::~RangeServer() {
 }
 
 void RangeServer::start() {
-  std::vector<std::string> arguments = {
-      "/usr/bin/python3", std::string(PRECAST_SOURCE_DIR) + "/tests/support/range_server.py",
-      file_.string(), (folder_ / "control").string(), port_};
+  std::vector<std::string> arguments = {"/usr/bin/python3",
+                                        test::source_dir() + "/tests/support/range_server.py",
+                                        file_.string(), (folder_ / "control").string(), port_};
   if (!certificate_.empty()) arguments.push_back(certificate_.string());
   program_ = std::make_unique<Program>(std::move(arguments));
   if (!program_->printed("port ")) throw std::runtime_error("range_server.py did not start");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 
 namespace precast::test {
@@ -27,7 +28,7 @@ class PrecastProgram : public Program {
 
  private:
   static std::vector<std::string> with_path(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    arguments.insert(arguments.begin(), test::bin_dir() + "/precast");
     return arguments;
   }
 };
@@ -41,7 +42,7 @@ inline PrecastRun precast_run(std::vector<std::string> arguments,
 
 /// Runs `sh -c "PREFIX precast COMMAND"`. @return its exit code, or -1 if a signal ended it.
 inline int precast_shell(const std::string& prefix, const std::string& command) {
-  const int status = std::system((prefix + " " + PRECAST_BIN_DIR + "/precast " + command).c_str());
+  const int status = std::system((prefix + " " + test::bin_dir() + "/precast " + command).c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -9,6 +9,7 @@
 #include "data/beton/reader.h"
 #include "data/write/writer.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -54,7 +55,7 @@ TEST(FormatDocument, ItsExampleIsWhatTheWriterWrites) {
   writer.finish();
   const std::vector<std::byte> file = test::read_bytes(folder / "example.beton");
 
-  std::ifstream document(std::string(PRECAST_SOURCE_DIR) + "/data/FORMAT.md");
+  std::ifstream document(test::source_dir() + "/data/FORMAT.md");
   const std::regex row(R"(\| (\d+) \| `([0-9a-f]{2}(?: [0-9a-f]{2})*)` \|.*)");
   int rows = 0;
   std::smatch parts;

@@ -2,21 +2,12 @@
 
 #include <zlib.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/paths.h"
+
 namespace precast::test {
-namespace {
-
-/// A test program that was carried to another machine finds its files through the environment.
-std::string golden_dir() {
-  const char* elsewhere = std::getenv("PRECAST_GOLDEN_DIR");
-  return elsewhere != nullptr ? elsewhere : PRECAST_GOLDEN_DIR;
-}
-
-}  // namespace
-
 std::vector<std::byte> golden_beton(const std::string& name) {
   const std::string path = golden_dir() + "/beton/" + name + ".beton.gz";
   gzFile file = gzopen(path.c_str(), "rb");

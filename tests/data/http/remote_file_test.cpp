@@ -27,6 +27,7 @@
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/range_server.h"
 #include "tests/support/temporary_folder.h"
@@ -91,8 +92,7 @@ class RemoteFileTest : public ::testing::Test {
     std::vector<std::string> all = environment();
     all.push_back("PRECAST_FAILPOINTS=" + failpoints);
     return std::make_unique<Program>(
-        std::vector<std::string>{std::string(PRECAST_BIN_DIR) + "/precast", "verify",
-                                 server_->url(), "--deep"},
+        std::vector<std::string>{test::bin_dir() + "/precast", "verify", server_->url(), "--deep"},
         all);
   }
 

@@ -24,6 +24,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 
 namespace precast::data {
 namespace {
@@ -64,11 +65,11 @@ TEST(ImageFile, PngsComeOutExactly) {
 }
 
 std::vector<std::byte> golden_image(const std::string& name) {
-  return test::read_bytes(std::string(PRECAST_GOLDEN_DIR) + "/images/files/" + name);
+  return test::read_bytes(test::golden_dir() + "/images/files/" + name);
 }
 
 TEST(ImageFile, EveryKindOfFileGivesWhatPillowMakesOfIt) {
-  const std::string folder = std::string(PRECAST_GOLDEN_DIR) + "/images/";
+  const std::string folder = test::golden_dir() + "/images/";
   const NpyArray expected = read_npy(folder + "expected.npy");
   const auto cases = nlohmann::json::parse(std::ifstream(folder + "cases.json"))["cases"];
   ASSERT_EQ(expected.shape[0], static_cast<std::int64_t>(cases.size()));

@@ -25,6 +25,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -139,7 +140,7 @@ std::vector<Value> files(Encode encode) {
 }
 
 std::vector<std::byte> golden_file(const std::string& name) {
-  return test::read_bytes(std::string(PRECAST_GOLDEN_DIR) + "/images/files/" + name);
+  return test::read_bytes(test::golden_dir() + "/images/files/" + name);
 }
 
 class ImageKindsTest : public ::testing::Test {

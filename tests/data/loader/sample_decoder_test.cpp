@@ -14,13 +14,14 @@
 #include "framework/core/archive/npy.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/decode/made_jpeg.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
 NpyArray golden(const std::string& name) {
-  return read_npy(std::string(PRECAST_GOLDEN_DIR) + "/pixels/" + name + ".npy");
+  return read_npy(test::golden_dir() + "/pixels/" + name + ".npy");
 }
 
 /// Against pixels that the real FFCV produced from its own files (tests/golden/pixels).

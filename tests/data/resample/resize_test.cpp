@@ -17,6 +17,7 @@
 #include "data/image/normalize.h"
 #include "framework/core/archive/npy.h"
 #include "tests/support/noise.h"
+#include "tests/support/paths.h"
 #include "tests/support/simd_targets.h"
 
 namespace precast::data {
@@ -174,7 +175,7 @@ class PeerPixels {
   }
 
  private:
-  static std::string folder() { return std::string(PRECAST_GOLDEN_DIR) + "/resize/"; }
+  static std::string folder() { return test::golden_dir() + "/resize/"; }
   std::vector<std::byte> pixels_;
   NpyArray cases_;
 };

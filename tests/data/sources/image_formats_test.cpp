@@ -22,6 +22,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -96,7 +97,7 @@ class ImageFormatsTest : public ::testing::Test {
       add(fmt::format("{}.png", channels),
           test::png_file(test::gradient(20 + channels, 33, channels), channels), false);
     }
-    const std::string golden = std::string(PRECAST_GOLDEN_DIR) + "/images/files/";
+    const std::string golden = test::golden_dir() + "/images/files/";
     add("5.png", test::read_bytes(golden + "palette_4.png"), false);
     add("6.webp", webp_file(test::gradient(17, 40, 9)), true);
     // The same images in the other sources' forms.

@@ -16,6 +16,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -24,7 +25,7 @@ namespace {
 using test::Names;
 using testing::ThrowsMessage;
 
-const std::filesystem::path kGolden = PRECAST_GOLDEN_DIR "/numpy";
+const std::filesystem::path kGolden = test::golden_dir() + "/numpy";
 
 std::string hex(std::span<const std::byte> bytes) {
   std::string text;

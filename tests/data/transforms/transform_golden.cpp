@@ -6,11 +6,12 @@
 #include <fstream>
 
 #include "framework/core/archive/npy.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
 
-const std::string kFolder = std::string(PRECAST_GOLDEN_DIR) + "/transforms/";
+const std::string kFolder = test::golden_dir() + "/transforms/";
 
 }  // namespace
 

@@ -18,6 +18,7 @@
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/part_spec.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -197,7 +198,7 @@ TEST(ImageField, CountsWhatItMet) {
   EXPECT_EQ(field.tally(),
             (Tally{{"cmyk", 1}, {"grey", 1}, {"png", 1}, {"raw", 4}, {"resized", 1}}));
   const auto golden = [](const std::string& name, ImageFormat promised) {
-    return ImageInput{test::read_bytes(PRECAST_GOLDEN_DIR "/images/files/" + name), {}, promised};
+    return ImageInput{test::read_bytes(test::golden_dir() + "/images/files/" + name), {}, promised};
   };
   ImageField other({.mode = ImageWriteMode::raw});
   (void)encode(other, golden("lossless_alpha.webp", ImageFormat::webp));

@@ -9,6 +9,7 @@
 
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -16,7 +17,7 @@ namespace {
 
 using std::filesystem::path;
 
-const path kConfigs = path(PRECAST_SOURCE_DIR) / "configs";
+const path kConfigs = path(test::source_dir()) / "configs";
 
 /// Recipes: files that name a model. Tables and sweeps name recipes.
 std::vector<std::string> recipes() {
@@ -39,7 +40,7 @@ class ConfigsTest : public ::testing::TestWithParam<std::string> {
 
   /// `precast train RECIPE more...`
   [[nodiscard]] static ChildResult train(const std::vector<std::string>& more) {
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "train",
+    std::vector<std::string> all = {test::bin_dir() + "/precast", "train",
                                     (kConfigs / GetParam()).string()};
     all.insert(all.end(), more.begin(), more.end());
     return run_child(all, std::chrono::minutes(5));

@@ -11,6 +11,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/tools/app/two_ranks.h"
 
@@ -45,7 +46,7 @@ class EvalRanksTest : public ::testing::Test {
   static fs::path data() { return ranks_->folder("r").parent_path().parent_path() / "d.beton"; }
   static Ended precast(std::vector<std::string> command, int ranks,
                        const std::string& failpoint = "") {
-    command.insert(command.begin(), PRECAST_BIN_DIR "/precast");
+    command.insert(command.begin(), test::bin_dir() + "/precast");
     if (ranks > 1) command.push_back("--dist.nproc=" + std::to_string(ranks));
     std::vector<std::string> environment = test::TwoRanks::kEnvironment;
     if (!failpoint.empty()) environment.push_back("PRECAST_FAILPOINTS=" + failpoint);
@@ -187,8 +188,8 @@ TEST_F(EvalRanksTest, RanksWithDifferentWeightsAreAnError) {
   const int port = test::TwoRanks::free_port();
   const auto command = [&](const char* host) -> std::vector<std::string> {
     return {"/bin/sh", "-c",
-            "cd '" + (folder_ / host).string() + "' && exec " PRECAST_BIN_DIR "/precast eval '" +
-                run() + "' --model.weights=w.safetensors"};
+            "cd '" + (folder_ / host).string() + "' && exec " + test::bin_dir() +
+                "/precast eval '" + run() + "' --model.weights=w.safetensors"};
   };
   Program first(command("a"), test::TwoRanks::rank_environment(0, 2, port));
   Program second(command("b"), test::TwoRanks::rank_environment(1, 2, port));

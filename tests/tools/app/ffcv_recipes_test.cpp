@@ -10,6 +10,7 @@
 
 #include "framework/core/archive/zip_file.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/plan.h"
 #include "tools/app/recipe.h"
@@ -92,11 +93,11 @@ validation:
   resolution: 256
 )";
 
-const std::string kFolder = PRECAST_SOURCE_DIR "/configs/imagenet/first_release/";
+const std::string kFolder = test::source_dir() + "/configs/imagenet/first_release/";
 
 const nlohmann::json& golden() {
   static const nlohmann::json json =
-      nlohmann::json::parse(std::ifstream(PRECAST_GOLDEN_DIR "/ffcv_recipes.json"));
+      nlohmann::json::parse(std::ifstream(test::golden_dir() + "/ffcv_recipes.json"));
   return json;
 }
 
@@ -217,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Files, FirstReleaseFilesTest,
 class Cifar10ExampleTest : public ::testing::Test {
  protected:
   Registries registries_ = make_registries();
-  Recipe recipe_ = load_recipe(PRECAST_SOURCE_DIR "/configs/cifar10/rn9.yaml", {}, registries_);
+  Recipe recipe_ = load_recipe(test::source_dir() + "/configs/cifar10/rn9.yaml", {}, registries_);
   TrainPlan plan_ = make_plan(as_requested(recipe_), registries_, 50000, 10);
 };
 

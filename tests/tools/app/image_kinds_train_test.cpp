@@ -19,6 +19,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -74,7 +75,7 @@ class ImageKindsTrainTest : public ::testing::Test {
 
   ChildResult precast(const std::string& command, const std::string& data, const std::string& run,
                       const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast",
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
                                     command,
                                     "--data.train_dataset=" + (folder_ / data).string(),
                                     "--data.val_dataset=" + (folder_ / data).string(),
@@ -154,8 +155,8 @@ TEST_F(ImageKindsTrainTest, PreviewShowsWhatTheModelGets) {
   const auto preview = [&](const std::string& data, const std::string& out,
                            const std::vector<std::string>& more = {}) {
     std::vector<std::string> all = {
-        std::string(PRECAST_BIN_DIR) + "/precast", "preview", folder_ / data,
-        "--output=" + (folder_ / out).string(),    "--train", "--image-size=20"};
+        test::bin_dir() + "/precast",           "preview", folder_ / data,
+        "--output=" + (folder_ / out).string(), "--train", "--image-size=20"};
     all.insert(all.end(), more.begin(), more.end());
     const ChildResult run = run_child(all, std::chrono::minutes(1));
     EXPECT_EQ(run.exit_code, 0) << run.errors;

@@ -15,6 +15,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -55,7 +56,7 @@ class PredictTest : public ::testing::Test {
   /// Runs `precast ARGS...` in a folder.
   static ChildResult precast(const std::vector<std::string>& args, const fs::path& where) {
     std::vector<std::string> all = {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", where.string(),
-                                    PRECAST_BIN_DIR "/precast"};
+                                    test::bin_dir() + "/precast"};
     all.insert(all.end(), args.begin(), args.end());
     return run_child(all, std::chrono::minutes(3));
   }

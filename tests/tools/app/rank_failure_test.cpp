@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/tools/app/two_ranks.h"
 
 namespace precast::tools {
@@ -166,7 +167,7 @@ TEST_F(RankStopTest, ARunOnSeveralFilesIsThatOnTheirMergeAlsoWhenItContinuesMidE
       {"merge", at("a.beton"), at("b.beton"), at("all.beton")},
       {"index", at("b.beton")}};
   for (std::vector<std::string> command : commands) {
-    command.insert(command.begin(), PRECAST_BIN_DIR "/precast");
+    command.insert(command.begin(), test::bin_dir() + "/precast");
     Program program(command);
     ASSERT_EQ(program.wait(), 0) << program.err;
   }

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/paths.h"
 #include "tests/tools/app/two_ranks.h"
 
 namespace precast::tools {
@@ -51,7 +52,7 @@ class RanksPeersTest : public ::testing::Test {
 };
 
 TEST_F(RanksPeersTest, TorchrunStartsTheSame) {
-  const std::string python = PRECAST_SOURCE_DIR "/.venv/bin/python";
+  const std::string python = test::source_dir() + "/.venv/bin/python";
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": tools/setup makes it";
   expect_same_as_launcher({python, "-m", "torch.distributed.run", "--standalone", "--no-python",
                            "--nproc-per-node", "2"});
@@ -68,14 +69,14 @@ TEST_F(RanksPeersTest, MpirunStartsTheSame) {
 class SlurmTest : public RanksPeersTest {
  protected:
   void SetUp() override {
-    Program start({kNode, "start", slurm_.path()});
+    Program start({node_, "start", slurm_.path()});
     const int code = start.wait();
     if (code == 77) GTEST_SKIP() << start.err;
     ASSERT_EQ(code, 0) << start.err;
     environment_.push_back("SLURM_CONF=" + (slurm_ / "slurm.conf").string());
     srun_ = {find_program("srun"), "--ntasks=2", "--job-name=precast"};
   }
-  void TearDown() override { Program({kNode, "stop", slurm_.path()}).wait(); }
+  void TearDown() override { Program({node_, "stop", slurm_.path()}).wait(); }
 
   /// Waits until a run has logged `count` rows. @return false if that took over 60 s.
   bool logged(const std::string& run, std::size_t count) const {
@@ -105,7 +106,7 @@ class SlurmTest : public RanksPeersTest {
     EXPECT_TRUE(ranks_.weights("cut") == ranks_.weights("uncut")) << "other weights";
   }
 
-  static constexpr const char* kNode = PRECAST_SOURCE_DIR "/tests/support/slurm_node";
+  const std::string node_ = test::source_dir() + "/tests/support/slurm_node";
   test::TemporaryFolder slurm_;
   std::vector<std::string> srun_;
 };

@@ -16,6 +16,7 @@
 #include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/list.h"
@@ -36,7 +37,7 @@ using testing::ThrowsMessage;
 class RecipePluginsTest : public testing::Test {
  protected:
   RecipePluginsTest() {
-    std::filesystem::copy(PRECAST_TEST_PLUGIN_DIR "/train_parts.so", folder_ / "train_parts.so");
+    std::filesystem::copy(test::test_plugin_dir() + "/train_parts.so", folder_ / "train_parts.so");
   }
   Recipe load(const std::string& text) {
     std::ofstream(folder_ / "r.yaml") << text;

@@ -9,6 +9,7 @@
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/plan.h"
 #include "tools/cli/recipe_arguments.h"
@@ -95,7 +96,7 @@ TEST_F(RecipeTest, PublishedFilesLoadUnchanged) {
 TEST_F(RecipeTest, EveryRecipeOfTheProjectLoads) {
   int found = 0;
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(PRECAST_SOURCE_DIR "/configs")) {
+       std::filesystem::recursive_directory_iterator(test::source_dir() + "/configs")) {
     // Sweeps and tables name recipes.
     if (entry.path().parent_path().filename() == "sweeps") continue;
     if (entry.path().filename() == "table.yaml") continue;
@@ -114,7 +115,7 @@ TEST_F(RecipeTest, TheTwelveImageNetRecipesArePublishedOnes) {
       const std::string name =
           "rn" + std::to_string(arch) + "_" + std::to_string(epochs) + "_epochs.yaml";
       const Recipe recipe =
-          load_recipe(PRECAST_SOURCE_DIR "/configs/imagenet/" + name, {}, registries_);
+          load_recipe(test::source_dir() + "/configs/imagenet/" + name, {}, registries_);
       const TrainPlan plan = make_plan(as_requested(recipe), registries_, 1281167, 1000);
       EXPECT_EQ(plan.model.arch, "resnet" + std::to_string(arch));
       EXPECT_TRUE(plan.model.blurpool);
@@ -393,7 +394,7 @@ TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
 
 TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {
   const Recipe recipe =
-      load_recipe(PRECAST_SOURCE_DIR "/configs/imagenette/rn18_augmented.yaml", {}, registries_);
+      load_recipe(test::source_dir() + "/configs/imagenette/rn18_augmented.yaml", {}, registries_);
   std::vector<std::string> names;
   for (const data::OutputSpec& output : recipe.train_pipeline.outputs) names.push_back(output.name);
   EXPECT_THAT(names, testing::ElementsAre("image", "view2", "label", "ids"));

@@ -10,6 +10,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -26,7 +27,7 @@ class RecipesOfRunsTest : public ::testing::Test {
   }
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
   static ChildResult precast(std::vector<std::string> args) {
-    args.insert(args.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    args.insert(args.begin(), test::bin_dir() + "/precast");
     return run_child(args, std::chrono::minutes(3));
   }
   /// The log without its times.

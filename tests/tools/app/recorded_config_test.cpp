@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/recipe.h"
 #include "tools/cli/recipe_arguments.h"
@@ -44,7 +45,7 @@ class RecordedConfigTest : public ::testing::Test {
 TEST_F(RecordedConfigTest, EveryRecipeOfTheProjectIsReadBackFromItsRecord) {
   int found = 0;
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(PRECAST_SOURCE_DIR "/configs")) {
+       std::filesystem::recursive_directory_iterator(test::source_dir() + "/configs")) {
     if (entry.path().parent_path().filename() == "sweeps") continue;
     if (entry.path().filename() == "table.yaml" || entry.path().extension() != ".yaml") continue;
     expect_same_again(entry.path());

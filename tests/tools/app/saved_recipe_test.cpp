@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/recipe.h"
 #include "tools/cli/recipe_arguments.h"
@@ -40,7 +41,7 @@ class SavedRecipeTest : public ::testing::Test {
 TEST_F(SavedRecipeTest, EveryRecipeOfTheProjectBecomesTheSameConfiguration) {
   int found = 0;
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(PRECAST_SOURCE_DIR "/configs")) {
+       std::filesystem::recursive_directory_iterator(test::source_dir() + "/configs")) {
     if (entry.path().parent_path().filename() == "sweeps") continue;
     if (entry.path().filename() == "table.yaml") continue;
     if (entry.path().extension() != ".yaml") continue;

@@ -8,6 +8,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -27,7 +28,7 @@ class TaskTest : public ::testing::Test {
                   const std::vector<std::string>& more = {}) {
     const std::string file = folder_ / "d.beton";
     std::ofstream(folder_ / "r.yaml") << lines;
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast",
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
                                     command,
                                     folder_ / "r.yaml",
                                     "--data.train_dataset=" + file,
@@ -101,7 +102,7 @@ TEST_F(TaskTest, PredictionsOfNumbersAreNumbers) {
 /// An autoencoder whose batches have no labels.
 std::string autoencoder(const std::string& data, const std::string& more) {
   const std::string images = "{image: [center_crop: {ratio: 1}]}";
-  return "plugins: [" PRECAST_TEST_PLUGIN_DIR "/train_parts.so]\ndata: {" + data +
+  return "plugins: [" + test::test_plugin_dir() + "/train_parts.so]\ndata: {" + data +
          "}\npipeline: {train: " + images + ", val: " + images + "}\n" +
          "training: {loss: copy}\nmodel: {arch: layers, params: {layers: [conv: {out: 3}]}" + more;
 }
@@ -129,7 +130,8 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   // Labels that the recipe names are there for metrics.
   const std::string labelled =
       "data: {targets: label}\nvalidation: {metrics: [share: {of: 3}]}\n"
-      "plugins: [" PRECAST_TEST_PLUGIN_DIR
+      "plugins: [" +
+      test::test_plugin_dir() +
       "/train_parts.so]\ntraining: {loss: copy}\n"
       "model: {arch: layers, num_classes: 1, params: {layers: [conv: {out: 3}]}}\n";
   ASSERT_EQ(run("train", labelled, {"--logging.run_id=s"}).exit_code, 0);

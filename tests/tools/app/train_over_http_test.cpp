@@ -11,6 +11,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/range_server.h"
 #include "tests/support/temporary_folder.h"
 
@@ -28,7 +29,7 @@ class TrainOverHttpTest : public ::testing::Test {
 
   [[nodiscard]] ChildResult train(const std::string& run, const std::string& dataset,
                                   std::vector<std::string> more = {}) const {
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast",
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
                                     "train",
                                     "--data.train_dataset=" + dataset,
                                     "--data.val_dataset=" + dataset,

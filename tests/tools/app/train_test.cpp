@@ -15,6 +15,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -48,7 +49,7 @@ class TrainTest : public ::testing::Test {
   ChildResult precast(const std::vector<std::string>& args,
                       const std::vector<std::string>& starter = {}) const {
     std::vector<std::string> all = starter;
-    all.insert(all.end(), {std::string(PRECAST_BIN_DIR) + "/precast", args[0]});
+    all.insert(all.end(), {test::bin_dir() + "/precast", args[0]});
     all.insert(all.end(), common_.begin(), common_.end());
     all.insert(all.end(), args.begin() + 1, args.end());
     return run_child(all, std::chrono::minutes(3));
@@ -122,10 +123,10 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
 
 TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
   // Files cannot grow: the result cannot be written, and the recipe is wrong, too.
-  const ChildResult both =
-      run_child({"/bin/bash", "-c", "ulimit -f 0; exec \"$@\"", "bash", PRECAST_BIN_DIR "/precast",
-                 "train", "--lr.lr=-1", "--result-json=" + (folder_ / "result.json").string()},
-                std::chrono::minutes(1));
+  const ChildResult both = run_child(
+      {"/bin/bash", "-c", "ulimit -f 0; exec \"$@\"", "bash", test::bin_dir() + "/precast", "train",
+       "--lr.lr=-1", "--result-json=" + (folder_ / "result.json").string()},
+      std::chrono::minutes(1));
   EXPECT_EQ(both.exit_code, 2) << both.errors;
   EXPECT_THAT(both.errors, Names("error", "lr.lr", "warning", "result.json"));
   const ChildResult nowhere =
@@ -296,7 +297,7 @@ TEST_F(TrainTest, AnUnwritableRunFolderIsNamed) {
 TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
   common_.clear();
   const ChildResult run =
-      precast({"train", PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml", "--dry-run",
+      precast({"train", test::source_dir() + "/configs/imagenet/rn50_16_epochs.yaml", "--dry-run",
                "--train-samples", "1281167", "--json", "--per-step"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const auto plan = nlohmann::json::parse(run.output);
@@ -309,7 +310,7 @@ TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
 TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
   common_.clear();
   const std::vector<std::string> command = {
-      "train",     PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml",
+      "train",     test::source_dir() + "/configs/imagenet/rn50_16_epochs.yaml",
       "--dry-run", "--train-samples",
       "1281167",   "--json"};
   const auto kernels = [&](const std::vector<std::string>& keys, const auto& errors) {

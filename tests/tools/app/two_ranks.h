@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -28,7 +29,7 @@ class TwoRanks {
                                                  const std::vector<std::string>& more = {}) const {
     const std::string data = folder_ / "d.beton";
     std::vector<std::string> all = {
-        std::string(PRECAST_BIN_DIR) + "/precast", "train", "--data.train_dataset=" + data,
+        test::bin_dir() + "/precast", "train", "--data.train_dataset=" + data,
         "--data.val_dataset=" + data, "--data.num_workers=1",
         // ResNet-18 would take most of the time of these tests.
         "--model.arch=layers", std::string("--model.params=") + kSmallNetwork,

@@ -19,6 +19,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/plan.h"
 #include "tools/app/session.h"
@@ -47,7 +48,7 @@ Recipe make_recipe(const std::vector<std::string>& keys, Registries& registries)
 class PythonWeights {
  public:
   explicit PythonWeights(const std::string& golden) {
-    std::ifstream lines(PRECAST_GOLDEN_DIR "/torchvision/" + golden);
+    std::ifstream lines(test::golden_dir() + "/torchvision/" + golden);
     std::uint32_t stream = 0;
     for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);

@@ -9,6 +9,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -26,15 +27,15 @@ class WeightsFilesTest : public ::testing::Test {
     write_dataset("other.beton");
   }
   void write_dataset(const std::string& name) const {
-    const ChildResult written = run_child(
-        {std::string(PRECAST_BIN_DIR) + "/precast", "write", folder_ / "tree", folder_ / name},
-        std::chrono::minutes(1));
+    const ChildResult written =
+        run_child({test::bin_dir() + "/precast", "write", folder_ / "tree", folder_ / name},
+                  std::chrono::minutes(1));
     EXPECT_EQ(written.exit_code, 0) << written.errors;
   }
   /// Runs `precast args[0] common... args[1...]`.
   ChildResult precast(const std::vector<std::string>& args,
                       const std::string& data = "d.beton") const {
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast",
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
                                     args[0],
                                     "--data.train_dataset=" + (folder_ / data).string(),
                                     "--data.val_dataset=" + (folder_ / data).string(),

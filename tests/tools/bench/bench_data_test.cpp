@@ -11,6 +11,7 @@
 #include "framework/core/system.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/bench/side_by_side.h"
@@ -30,7 +31,7 @@ class BenchDataTest : public testing::Test {
     std::string err;
   };
   static Run bench(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {std::string(PRECAST_BIN_DIR) + "/precast", "bench"});
+    arguments.insert(arguments.begin(), {test::bin_dir() + "/precast", "bench"});
     test::Program program(arguments);
     const int code = program.wait();
     return {code, program.out, program.err};

@@ -9,6 +9,7 @@
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/chart/xml.h"
 
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 class BenchTest : public ::testing::Test {
  protected:
   static ChildResult bench(const std::vector<std::string>& args) {
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "bench"};
+    std::vector<std::string> all = {test::bin_dir() + "/precast", "bench"};
     all.insert(all.end(), args.begin(), args.end());
     return run_child(all, std::chrono::minutes(3));
   }

@@ -15,6 +15,7 @@
 #include "framework/core/file.h"
 #include "tests/framework/core/archive/sample_tensors.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -26,7 +27,7 @@ using test::Names;
 class ConvertTest : public testing::Test {
  protected:
   int convert(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
-    arguments.insert(arguments.begin(), {std::string(PRECAST_BIN_DIR) + "/precast", "convert"});
+    arguments.insert(arguments.begin(), {test::bin_dir() + "/precast", "convert"});
     test::Program program(std::move(arguments), std::move(environment));
     const int code = program.wait();
     output = program.out;
@@ -35,7 +36,7 @@ class ConvertTest : public testing::Test {
   }
   [[nodiscard]] std::string at(const std::string& name) const { return (folder_ / name).string(); }
   static std::string golden(const std::string& name) {
-    return fmt::format("{}/torch/{}.pt", PRECAST_GOLDEN_DIR, name);
+    return fmt::format("{}/torch/{}.pt", test::golden_dir(), name);
   }
   static std::string dump_of(const std::string& path) {
     return test::dump(load_weights(path).records());

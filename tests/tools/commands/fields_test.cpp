@@ -11,6 +11,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/cli/custom_fields.h"
@@ -28,7 +29,7 @@ class FieldsTest : public testing::Test {
   FieldsTest() { test::write_bytes(file_, test::golden_beton("custom_w1")); }
 
   int precast(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), std::string(PRECAST_BIN_DIR) + "/precast");
+    arguments.insert(arguments.begin(), test::bin_dir() + "/precast");
     test::Program program(arguments);
     const int code = program.wait();
     output = program.out;

@@ -10,6 +10,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 class VerifyTest : public ::testing::Test {
  protected:
   ChildResult verify(std::vector<std::string> options) const {
-    options.insert(options.begin(), {std::string(PRECAST_BIN_DIR) + "/precast", "verify"});
+    options.insert(options.begin(), {test::bin_dir() + "/precast", "verify"});
     return run_child(options, std::chrono::minutes(1));
   }
   /// A file that FFCV wrote.

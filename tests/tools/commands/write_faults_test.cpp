@@ -17,6 +17,7 @@
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -47,9 +48,8 @@ class WriteFaultsTest : public testing::Test {
 
   /// Starts it; JPEGs take longer than their writing.
   [[nodiscard]] test::Program start(const fs::path& out, const char* mode = "proportion") const {
-    return test::Program({std::string(PRECAST_BIN_DIR) + "/precast", "write", images_.string(),
-                          out.string(), "--image.mode", mode, "--page-size", "2097152", "--workers",
-                          "2"});
+    return test::Program({test::bin_dir() + "/precast", "write", images_.string(), out.string(),
+                          "--image.mode", mode, "--page-size", "2097152", "--workers", "2"});
   }
 
   /// Writes the whole file, once unmeasured: the first run reads program and source from the disk.

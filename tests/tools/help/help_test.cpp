@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 #include "tools/cli/command_help.h"
@@ -26,8 +27,8 @@ namespace {
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-const std::string kPrecast = std::string(PRECAST_BIN_DIR) + "/precast";
-const std::string kPrecastTrain = std::string(PRECAST_BIN_DIR) + "/precast-train";
+const std::string kPrecast = test::bin_dir() + "/precast";
+const std::string kPrecastTrain = test::bin_dir() + "/precast-train";
 
 bool has_train() {
   return std::filesystem::exists(kPrecastTrain);
@@ -123,7 +124,7 @@ TEST(HelpTest, TheOptionsOfEveryExampleAreKnown) {
   for (const CommandHelp& command : all_commands()) {
     for (const Example& example : command.examples) {
       if (example.command.find_first_of("|>") != std::string::npos) continue;
-      test::Program process({"/bin/sh", "-c", PRECAST_BIN_DIR "/" + example.command + " --help"});
+      test::Program process({"/bin/sh", "-c", test::bin_dir() + "/" + example.command + " --help"});
       EXPECT_EQ(process.wait(), 0) << example.command << process.err;
     }
   }
@@ -153,7 +154,7 @@ TEST(HelpTest, NamesAloneListWhatIsThere) {
 /// The table in the documents: `precast help --options > docs/options.md` makes it.
 TEST(HelpTest, TheTableOfOptionsIsCurrent) {
   if (!has_train()) GTEST_SKIP() << "it has the options of precast-train too";
-  EXPECT_EQ(read_text(PRECAST_SOURCE_DIR "/docs/options.md"),
+  EXPECT_EQ(read_text(test::source_dir() + "/docs/options.md"),
             test::precast_run({"help", "--options"}).out);
 }
 

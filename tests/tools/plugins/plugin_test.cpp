@@ -12,6 +12,7 @@
 #include "framework/core/rng.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/part_spec.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/cli/command.h"
 #include "tools/commands/write.h"
@@ -27,7 +28,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::filesystem::path built(const std::string& name) {
-  return std::filesystem::path(PRECAST_TEST_PLUGIN_DIR) / (name + ".so");
+  return std::filesystem::path(test::test_plugin_dir()) / (name + ".so");
 }
 
 class PluginTest : public testing::Test {

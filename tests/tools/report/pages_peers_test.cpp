@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/run_folder_files.h"
@@ -27,7 +28,7 @@ print(json.dumps({tag: [[event.step, event.value] for event in events.Scalars(ta
 )";
 
 TEST(PagesPeersTest, TensorBoardReadsTheEventFileOfAResumedRun) {
-  const std::string python = PRECAST_SOURCE_DIR "/.venv-peers/bin/python";
+  const std::string python = test::source_dir() + "/.venv-peers/bin/python";
   if (!std::filesystem::exists(python))
     GTEST_SKIP() << "no " << python << ": run tools/peers/setup";
   if (test::Program({python, "-c", "import tensorboard"}).wait() != 0)
@@ -60,8 +61,9 @@ TEST(PagesPeersTest, ABrowserShowsThePagesWithoutARequestOrAWord) {
     GTEST_SKIP() << "no chromium: apt-get install chromium";
   const test::TemporaryFolder folder;
   const auto look = [&](const std::string& page) {
-    test::Program browser({"/usr/bin/env", "python3", PRECAST_SOURCE_DIR "/tools/peers/screenshot",
-                           page, folder / "picture.png"});
+    test::Program browser({"/usr/bin/env", "python3",
+                           test::source_dir() + "/tools/peers/screenshot", page,
+                           folder / "picture.png"});
     const int code = browser.wait();
     return fmt::format("{} {}", code, browser.err);
   };

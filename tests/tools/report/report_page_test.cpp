@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/run_folder_files.h"
@@ -139,7 +140,7 @@ TEST_F(ReportPageTest, IsSoundWhateverTheFilesSay) {
 class ReportCommandTest : public ReportPageTest {
  protected:
   static int precast(const std::vector<std::string>& args, std::string* out = nullptr) {
-    std::vector<std::string> all = {PRECAST_BIN_DIR "/precast", "report"};
+    std::vector<std::string> all = {test::bin_dir() + "/precast", "report"};
     all.insert(all.end(), args.begin(), args.end());
     test::Program program(all);
     const int code = program.wait();

@@ -16,13 +16,14 @@
 #include "framework/core/failpoint.h"
 #include "framework/core/file.h"
 #include "tests/framework/core/archive/checkpoint_loop.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
 namespace {
 
-const std::string kLoop = std::string(PRECAST_BIN_DIR) + "/checkpoint_loop";
+const std::string kLoop = test::bin_dir() + "/checkpoint_loop";
 
 /// The last number in a program's output; `otherwise` if it printed none.
 std::int64_t last_number(const std::string& printed, std::int64_t otherwise) {

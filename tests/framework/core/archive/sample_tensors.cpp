@@ -11,6 +11,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/support/paths.h"
 
 namespace precast::test {
 namespace {
@@ -82,7 +83,7 @@ std::string dump(std::span<const TensorRecord> records) {
 }
 
 std::string golden_dump(const std::string& name) {
-  return described(std::string(PRECAST_GOLDEN_DIR) + "/torch/" + name + ".json");
+  return described(test::golden_dir() + "/torch/" + name + ".json");
 }
 
 std::string described(const std::filesystem::path& json) {
@@ -98,13 +99,12 @@ std::string described(const std::filesystem::path& json) {
 }
 
 std::vector<std::byte> golden_file(const std::string& name) {
-  return read_file(std::string(PRECAST_GOLDEN_DIR) + "/torch/" + name + ".pt");
+  return read_file(test::golden_dir() + "/torch/" + name + ".pt");
 }
 
 std::vector<std::string> golden_names() {
   std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PRECAST_GOLDEN_DIR) + "/torch")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::golden_dir() + "/torch")) {
     if (entry.path().extension() == ".pt") names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);

@@ -10,12 +10,13 @@
 #include "framework/core/archive/torch_zip.h"
 #include "framework/core/archive/zip_file.h"
 #include "tests/framework/core/archive/sample_tensors.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
 namespace {
 
-const std::string kPython = std::string(PRECAST_SOURCE_DIR) + "/.venv/bin/python";
+const std::string kPython = test::source_dir() + "/.venv/bin/python";
 
 struct Result {
   std::string output;
@@ -47,7 +48,7 @@ class TorchPeer : public ::testing::Test {
 TEST_F(TorchPeer, LoadsOurFilesWithWeightsOnly) {
   write_torch_zip(folder_ / "w.pt", test::sample_tensors());
   const Result result =
-      run(kPython + " " + PRECAST_SOURCE_DIR +
+      run(kPython + " " + test::source_dir() +
           "/tests/framework/core/archive/describe_torch_file.py " + (folder_ / "w.pt").string());
   ASSERT_EQ(result.status, 0) << result.output;
   write_file(folder_ / "w.json", result.output);

@@ -17,6 +17,7 @@
 #include "tests/framework/core/archive/sample_tensors.h"
 #include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
@@ -33,7 +34,7 @@ std::string parsed(std::span<const std::byte> file) {
 TEST(TorchZipGoldens, AreReadAsTorchWroteThem) {
   std::size_t read = 0;
   for (const std::string& name : test::golden_names()) {
-    const std::string path = std::string(PRECAST_GOLDEN_DIR) + "/torch/" + name;
+    const std::string path = test::golden_dir() + "/torch/" + name;
     const nlohmann::json golden = nlohmann::json::parse(std::ifstream(path + ".json"));
     if (golden.contains("error")) {
       try {

@@ -15,6 +15,7 @@
 #include "framework/core/error.h"
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/bench/torch/step_trace.h"
 
@@ -83,7 +84,7 @@ double forward_gmacs(const json& report) {
 class ModelCostTest : public ::testing::Test {
  protected:
   static ChildResult run(std::vector<std::string> args) {
-    args.insert(args.begin(), {std::string(PRECAST_BIN_DIR) + "/precast"});
+    args.insert(args.begin(), {test::bin_dir() + "/precast"});
     return run_child(args, std::chrono::minutes(5));
   }
   ChildResult cost_run(std::vector<std::string> args) const {
@@ -145,7 +146,7 @@ TEST_F(ModelCostTest, ResNet50MultipliesAsInTorchvisionAndIsAsFastAsDeepLearning
 }
 
 TEST_F(ModelCostTest, FfcvsResNet50IsWithin15Percent) {
-  const json report = cost({PRECAST_SOURCE_DIR "/configs/imagenet/rn50_16_epochs.yaml"});
+  const json report = cost({test::source_dir() + "/configs/imagenet/rn50_16_epochs.yaml"});
   const json& sizes = report.at("image_sizes");
   ASSERT_EQ(sizes.size(), 2U);
   EXPECT_EQ(sizes[0].at("image_size"), 160);

@@ -14,6 +14,7 @@
 
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/report/sound_page.h"
@@ -41,9 +42,8 @@ class GridTest : public ::testing::Test {
         << more << "}\n";
   }
   std::vector<std::string> command(const std::vector<std::string>& options = {}) const {
-    std::vector<std::string> all = {std::string(PRECAST_BIN_DIR) + "/precast", "grid",
-                                    folder_ / "s.yaml", "--program",
-                                    std::string(PRECAST_SOURCE_DIR) + "/tests/support/fake_train"};
+    std::vector<std::string> all = {test::bin_dir() + "/precast", "grid", folder_ / "s.yaml",
+                                    "--program", test::source_dir() + "/tests/support/fake_train"};
     all.insert(all.end(), options.begin(), options.end());
     return all;
   }

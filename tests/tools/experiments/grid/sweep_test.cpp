@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/experiments/grid/check.h"
 #include "tools/experiments/grid/slurm_array.h"
@@ -232,7 +233,7 @@ TEST_F(SweepTest, RefusesEarlyStopsByFiguresThatEpochsLack) {
 
 TEST_F(SweepTest, ReadsEverySweepOfConfigs) {
   const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(PRECAST_SOURCE_DIR);
+  std::filesystem::current_path(test::source_dir());
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("configs/sweeps")) {
     EXPECT_GE(read_sweep(entry.path()).trials.size(), 12U) << entry.path();

@@ -10,6 +10,7 @@
 
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -42,13 +43,13 @@ rows:
 )";
   }
   std::vector<std::string> command(const std::vector<std::string>& options) const {
-    std::vector<std::string> all = {PRECAST_BIN_DIR "/precast",
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
                                     "reproduce",
                                     folder_ / "table.yaml",
                                     "--folder",
                                     folder_ / "out",
                                     "--program",
-                                    PRECAST_SOURCE_DIR "/tests/support/fake_train"};
+                                    test::source_dir() + "/tests/support/fake_train"};
     all.insert(all.end(), options.begin(), options.end());
     return all;
   }

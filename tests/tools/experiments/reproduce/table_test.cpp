@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -103,7 +104,7 @@ TEST(TablesOfThisProject, AreRead) {
   for (const char* name :
        {"imagenet", "imagenet/first_release", "imagenette", "fashion_mnist", "cifar10"}) {
     const ResultTable table =
-        read_table(std::filesystem::path(PRECAST_SOURCE_DIR) / "configs" / name / "table.yaml");
+        read_table(std::filesystem::path(test::source_dir()) / "configs" / name / "table.yaml");
     EXPECT_GE(table.rows.size(), 3U) << name;
     for (const TableRow& row : table.rows) {
       for (const PublishedFigures& figures : row.published)
@@ -114,7 +115,7 @@ TEST(TablesOfThisProject, AreRead) {
 
 /// The rows of configs/FOLDER/table.yaml, which have one source each and recipes beside the table.
 std::vector<TableRow> imagenet_rows(const std::string& folder) {
-  const path table = path(PRECAST_SOURCE_DIR) / "configs" / folder / "table.yaml";
+  const path table = path(test::source_dir()) / "configs" / folder / "table.yaml";
   std::vector<TableRow> rows = read_table(table).rows;
   std::vector<std::string> ids;
   for (const TableRow& row : rows) {
@@ -140,7 +141,7 @@ TEST(TablesOfThisProject, HoldTheTwelveRunsOfTheFirstRelease) {
 TEST(TablesOfThisProject, HoldTheTwelvePublishedTrainings) {
   imagenet_rows("imagenet");
   const ResultTable table =
-      read_table(std::filesystem::path(PRECAST_SOURCE_DIR) / "configs/imagenet/table.yaml");
+      read_table(std::filesystem::path(test::source_dir()) / "configs/imagenet/table.yaml");
   // The curve of a run ends with the row's figures.
   for (const int epochs : {16, 24, 32, 40, 56, 88}) {
     const std::string id = "rn50_" + std::to_string(epochs);

@@ -15,6 +15,7 @@
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/experiments/trial/pool_display.h"
@@ -40,7 +41,7 @@ class TrialPoolTest : public ::testing::Test {
   /// has them.
   ExitCode run(int slots = 2) {
     PoolOptions options{
-        .program = std::string(PRECAST_SOURCE_DIR) + "/tests/support/fake_train",
+        .program = test::source_dir() + "/tests/support/fake_train",
         .slots = make_slots({.devices = {"cpu"}, .slots_per_device = slots, .cores_per_slot = 1},
                             allowed_cores(), {}),
         .max_retries = 2,
