@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <csetjmp>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -22,6 +23,14 @@ constexpr std::size_t kStackBytes = 256 << 10;
 /// Below the stack, never accessible: an overflow ends the program instead of corrupting another
 /// stack.
 constexpr std::size_t kGuardBytes = 4096;
+
+/// swapcontext() saves the signal mask with a system call, which takes most of the time of a test of
+/// kernels; setjmp() does not. Sanitizers expect that longjmp() stays on its stack.
+#if defined(__SANITIZE_ADDRESS__) || defined(PRECAST_THREAD_SANITIZER)
+constexpr bool kJumps = false;
+#else
+constexpr bool kJumps = true;
+#endif
 
 }  // namespace
 
@@ -79,7 +88,7 @@ void Fiber::resume() {
   caller_thread_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(own_thread_, __tsan_switch_to_fiber_no_sync);
 #endif
-  ::swapcontext(&caller_, &own_);
+  switch_to_own();
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(caller_fake_stack_, nullptr, nullptr);
 #endif
@@ -92,10 +101,28 @@ void Fiber::suspend() {
 #if defined(PRECAST_THREAD_SANITIZER)
   __tsan_switch_to_fiber(caller_thread_, __tsan_switch_to_fiber_no_sync);
 #endif
-  ::swapcontext(&own_, &caller_);
+  switch_to_caller();
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(own_fake_stack_, &caller_stack_, &caller_stack_bytes_);
 #endif
+}
+
+void Fiber::switch_to_own() {
+  if (!kJumps) {
+    ::swapcontext(&caller_, &own_);
+  } else if (_setjmp(caller_place_) == 0) {
+    if (entered_) _longjmp(own_place_, 1);
+    entered_ = true;
+    ::setcontext(&own_);
+  }
+}
+
+void Fiber::switch_to_caller() {
+  if (!kJumps) {
+    ::swapcontext(&own_, &caller_);
+  } else if (_setjmp(own_place_) == 0) {
+    _longjmp(caller_place_, 1);
+  }
 }
 
 }  // namespace precast::test

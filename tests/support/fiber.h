@@ -2,6 +2,7 @@
 
 #include <ucontext.h>
 
+#include <csetjmp>
 #include <cstddef>
 #include <functional>
 
@@ -28,11 +29,16 @@ class Fiber {
  private:
   static void enter(unsigned high, unsigned low);
   [[noreturn]] void loop();
+  void switch_to_own();
+  void switch_to_caller();
 
   std::function<void()> body_;
   std::byte* pages_ = nullptr;
   ucontext_t own_{};
   ucontext_t caller_{};
+  std::jmp_buf own_place_{};
+  std::jmp_buf caller_place_{};
+  bool entered_ = false;
   // State of the sanitizers.
   void* own_fake_stack_ = nullptr;
   void* caller_fake_stack_ = nullptr;
