@@ -17,7 +17,7 @@ readonly EXIT_FAILED=1 EXIT_USAGE=2 EXIT_IO=5 EXIT_ENVIRONMENT=6
 # All clones of a machine share compiled files: paths are relative to the tree, and a header's installation time does
 # not matter. Variables that are already set are kept.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$ROOT} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-time_macros,include_file_mtime,include_file_ctime}
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-time_macros,pch_defines,include_file_mtime,include_file_ctime}
 # A miss runs the compiler alone, without the preprocessor before it.
 export CCACHE_DEPEND=${CCACHE_DEPEND:-1}
 

@@ -10,6 +10,7 @@ option(PRECAST_TESTS "Build the tests" ON)
 option(PRECAST_DATA_ONLY "Build only the data library and its C interface, as for Python's wheel (data/python)" OFF)
 option(PRECAST_FUZZ "Build the fuzz programs of tests/fuzz instead of the tests (needs clang; tools/fuzz)" OFF)
 option(PRECAST_UNITY "Compile several sources as one; OFF: each alone, which rebuilds less after a change" ON)
+option(PRECAST_PCH "Precompile the headers that most tests include (g++ only)" ON)
 option(PRECAST_WERROR "Warnings are errors (CI)" OFF)
 
 if(PRECAST_DATA_ONLY)
@@ -24,6 +25,9 @@ endif()
 # -O3 costs a twentieth more compile time than -O2 and pays only in the loops of data/, which ask
 # for it.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# g++ compiles a twentieth to a tenth faster if it does not collect garbage below 1 GB; it then uses a quarter more memory.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
