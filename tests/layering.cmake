@@ -4,11 +4,11 @@
 #   framework/core <- framework/process <- framework/launch
 #   framework/core <- framework/api <- { data | models | recipes | framework/engine | framework/distributed } <- tools
 #
-# The siblings never include each other; tools may include the torch-free kernels of models/cuda. What is torch-free
-# (framework/{core,process,launch}, data but for data/torch, tools but for tools/app and the folders called torch) reaches
-# no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere: it costs 13-16 s a
-# source. No two folders include each other, directly or through others. The table of folders in docs/architecture.md
-# lists every folder, or one that it is in, and a folder includes only folders above it in the table.
+# The siblings never include each other; tools may include the torch-free kernels of models/cuda and recipes/cuda. What
+# is torch-free (framework/{core,process,launch}, data but for data/torch, tools but for tools/app and the folders called
+# torch) reaches no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere: it
+# costs 13-16 s a source. No two folders include each other, directly or through others. The table of folders in
+# docs/architecture.md lists every folder, or one that it is in, and a folder includes only folders above it in the table.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   message(FATAL_ERROR "layering: pass -DROOT=<folder of the tree>")
@@ -28,7 +28,7 @@ set(may_include_models "${api}|models/")
 set(may_include_recipes "${api}|recipes/")
 set(may_include_engine "${api}|framework/process/|framework/engine/")
 set(may_include_distributed "${api}|framework/distributed/")
-set(may_include_tools "framework/(core|process|launch|api)/|data/|models/cuda/|tools/")
+set(may_include_tools "framework/(core|process|launch|api)/|data/|models/cuda/|recipes/cuda/|tools/")
 set(may_include_trainer ".*")
 set(may_include_tests ".*")
 set(torch_free core process launch data tools)

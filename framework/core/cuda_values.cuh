@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 
 #include "framework/core/cuda_kernel.h"
+#include "framework/core/float_type.h"
 
 namespace precast {
 
@@ -34,5 +35,23 @@ template <typename T, int V>
 struct alignas(V * sizeof(T)) Pack {
   T values[V];
 };
+
+/// Calls run(T{}, constant V) for a type and pack_of(type, count).
+template <typename Run>
+void for_pack(FloatType type, int count, Run run) {
+  const auto of_type = [&]<typename T>(T zero) {
+    constexpr int kPack = 16 / sizeof(T);
+    if (count % kPack == 0) return run.template operator()<T, kPack>(zero);
+    run.template operator()<T, 1>(zero);
+  };
+  switch (type) {
+    case FloatType::f32:
+      return of_type(float{});
+    case FloatType::f16:
+      return of_type(__half{});
+    case FloatType::bf16:
+      return of_type(__nv_bfloat16{});
+  }
+}
 
 }  // namespace precast

@@ -4,6 +4,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 
 #include "framework/core/error.h"
+#include "recipes/detail/fused_logits.h"
 
 namespace precast::recipes {
 namespace {
@@ -12,9 +13,12 @@ constexpr std::int64_t kIgnoreNone = -100;
 
 class CrossEntropy final : public TargetLoss {
  public:
-  explicit CrossEntropy(double label_smoothing) : label_smoothing_(label_smoothing) {}
+  explicit CrossEntropy(const CrossEntropyOptions& options)
+      : label_smoothing_(options.label_smoothing), fused_(options.fused()) {}
 
   [[nodiscard]] at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
+    if (fused_ && detail::can_fuse(logits, labels))
+      return detail::fused_cross_entropy(logits, labels, label_smoothing_);
     return reduced(logits, labels, at::Reduction::Mean);
   }
 
@@ -36,6 +40,7 @@ class CrossEntropy final : public TargetLoss {
   }
 
   double label_smoothing_;
+  bool fused_;
 };
 
 }  // namespace
@@ -46,10 +51,11 @@ void CrossEntropyOptions::options(Schema& schema) {
            "fraction of the probability that is spread over all classes")
       .min(0)
       .below(1);
+  KernelChoice::options(schema);
 }
 
 std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyOptions& options) {
-  return std::make_unique<CrossEntropy>(options.label_smoothing);
+  return std::make_unique<CrossEntropy>(options);
 }
 
 }  // namespace precast::recipes

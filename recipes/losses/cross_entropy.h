@@ -3,10 +3,11 @@
 #include <memory>
 
 #include "framework/api/loss.h"
+#include "recipes/detail/kernel_choice.h"
 
 namespace precast::recipes {
 
-struct CrossEntropyOptions {
+struct CrossEntropyOptions : detail::KernelChoice {
   /// In [0, 1): the fraction of the probability spread over all classes (Szegedy et al., CVPR
   /// 2016).
   double label_smoothing = 0;
@@ -17,7 +18,8 @@ struct CrossEntropyOptions {
 /// Mean cross entropy with label smoothing, like torch.nn.CrossEntropyLoss(label_smoothing=s): the
 /// target keeps 1 - s of its probability, and s is spread evenly over all classes (Szegedy et al.,
 /// CVPR 2016). Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error
-/// for other shapes or dtypes than those in framework/api/loss.h.
+/// for other shapes or dtypes than those in framework/api/loss.h. With `kernels: fused`, the mean
+/// of class indices is computed by detail::fused_cross_entropy() where it can.
 [[nodiscard]] std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyOptions& options);
 
 }  // namespace precast::recipes

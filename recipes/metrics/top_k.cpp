@@ -9,13 +9,14 @@
 #include <tuple>
 
 #include "framework/core/error.h"
+#include "recipes/detail/fused_logits.h"
 
 namespace precast::recipes {
 namespace {
 
 class TopK final : public Metric {
  public:
-  explicit TopK(std::int64_t k) : k_(k) {}
+  explicit TopK(const TopKOptions& options) : k_(options.k), fused_(options.fused()) {}
 
   [[nodiscard]] std::string name() const override { return fmt::format("top_{}", k_); }
   [[nodiscard]] bool accepts(TargetKind kind) const override {
@@ -26,6 +27,8 @@ class TopK final : public Metric {
     const at::Tensor& classes = batch.target();
     require(outputs.dim() == 2 && classes.dim() == 1 && classes.scalar_type() == at::kLong,
             "top_k: logits are [N, classes] and targets [N] int64");
+    if (fused_ && detail::can_fuse(outputs, classes))
+      return detail::fused_top_k(outputs, classes, k_);
     const at::Tensor best =
         std::get<1>(at::topk(outputs, std::min(k_, outputs.size(1)), /*dim=*/1));
     return at::eq(best, classes.unsqueeze(1)).sum(at::kDouble).unsqueeze(0);
@@ -36,16 +39,18 @@ class TopK final : public Metric {
 
  private:
   std::int64_t k_;
+  bool fused_;
 };
 
 }  // namespace
 
 void TopKOptions::options(Schema& schema) {
   schema.add("k", &k, "a sample is correct if its class is among the k largest logits").min(1);
+  KernelChoice::options(schema);
 }
 
 std::unique_ptr<Metric> make_top_k(const TopKOptions& options) {
-  return std::make_unique<TopK>(options.k);
+  return std::make_unique<TopK>(options);
 }
 
 }  // namespace precast::recipes

@@ -277,13 +277,15 @@ class Figures(Bundle):
 
     def test_fused_kernels_are_compared_with_the_reference(self):
         self.program("models_gpu_test", GTEST)
+        self.program("recipes_gpu_test", GTEST)
         self.program("precast", PRECAST.replace('case "$1" in\n', 'case "$*" in *kernels=fused*) '
                                                 'echo \'{"images_per_second": 360}\'; exit;; esac\n'
                                                 'case "$1" in\n'))
         self.assertEqual(self.run_check("fused"), 0, self.output)
-        parity = self.steps("fused")["parity"]
-        self.assertEqual(parity["state"], "passed")
-        self.assertIn("GTEST_FILTER=", parity["command"])
+        for name in ["parity", "parity of recipes"]:
+            parity = self.steps("fused")[name]
+            self.assertEqual(parity["state"], "passed")
+            self.assertIn("GTEST_FILTER=", parity["command"])
         self.assertIn(f"| {self.case} | 300 | 360 | 1.200 |", (self.out / "report.md").read_text())
 
     def test_training_tells_accuracy_and_the_share_of_waiting(self):

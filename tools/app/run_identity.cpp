@@ -42,6 +42,8 @@ constexpr std::string_view kMayChange[] = {
     "model.weights",
     "model.weights_check",
     "model.kernels",
+    "loss.kernels",
+    "optimizer.kernels",
     "data.train_dataset",
     "data.val_dataset",
     "data.num_workers",

@@ -95,10 +95,11 @@ def speed_steps(place):
 # ---- fused
 
 def fused_steps(place):
-    """Networks with fused kernels against those without: first the results, then the times."""
-    parity = gtest("parity", host.HOME / "bin/models_gpu_test", place.state / "tests", 90,
-                   environment={"GTEST_FILTER": "*Fused*"})
-    return [parity, *cases.fused_steps()]
+    """Parts with fused kernels against those without: first the results, then the times."""
+    parity = [gtest(name, host.HOME / f"bin/{program}", place.state / "tests", 90,
+                    environment={"GTEST_FILTER": "*Fused*"})
+              for name, program in (("parity", "models_gpu_test"), ("parity of recipes", "recipes_gpu_test"))]
+    return [*parity, *cases.fused_steps()]
 
 
 # ---- training

@@ -7,10 +7,16 @@
 #include <cmath>
 #include <optional>
 
-#include "tests/models/cuda/value_types.h"
+#include "tests/support/float_types.h"
 
 namespace precast::models {
 namespace {
+
+using test::F32;
+using test::GuardedArray;
+using test::random_values;
+using test::rounded;
+using test::ValueTypes;
 
 /// What to compute besides the norm itself.
 struct Options {
@@ -86,7 +92,7 @@ struct Reference {
 template <typename Type>
 class BatchNormKernelTest : public ::testing::Test {
  protected:
-  using Memory = Activations<Type>;
+  using Memory = GuardedArray<Type>;
   using Floats = test::DeviceArray<float>;
 
   void SetUp() override {

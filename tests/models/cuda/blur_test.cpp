@@ -7,10 +7,15 @@
 #include <cmath>
 #include <optional>
 
-#include "tests/models/cuda/value_types.h"
+#include "tests/support/float_types.h"
 
 namespace precast::models {
 namespace {
+
+using test::GuardedArray;
+using test::random_values;
+using test::rounded;
+using test::ValueTypes;
 
 struct Size {
   int images, height, width, channels;
@@ -73,7 +78,7 @@ struct Reference {
 template <typename Type>
 class BlurKernelTest : public ::testing::Test {
  protected:
-  using Memory = Activations<Type>;
+  using Memory = GuardedArray<Type>;
 
   void SetUp() override {
     if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;

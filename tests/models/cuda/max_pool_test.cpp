@@ -5,10 +5,15 @@
 
 #include <cmath>
 
-#include "tests/models/cuda/value_types.h"
+#include "tests/support/float_types.h"
 
 namespace precast::models {
 namespace {
+
+using test::GuardedArray;
+using test::random_values;
+using test::rounded;
+using test::ValueTypes;
 
 struct Size {
   int images, height, width, channels;
@@ -66,7 +71,7 @@ struct Reference {
 template <typename Type>
 class MaxPoolKernelTest : public ::testing::Test {
  protected:
-  using Memory = Activations<Type>;
+  using Memory = GuardedArray<Type>;
 
   void SetUp() override {
     if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;

@@ -78,6 +78,8 @@ TEST(RunIdentityTest, OnlyWhatAffectsLearningMustStayOnResume) {
                                             {"data.num_workers", 4},
                                             {"logging.folder", "runs"},
                                             {"model.kernels", "fused"},
+                                            {"loss.kernels", "fused"},
+                                            {"optimizer.kernels", "fused"},
                                             {"data.label_field", "label"},
                                             {"data.image_field", ""}});
   EXPECT_EQ(part, ordered_json({{"training.epochs", 16},

@@ -34,6 +34,8 @@ struct KernelEntry {
 
 /// GPU memory, filled with bytes that rarely repeat. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_memory(std::size_t bytes);
+/// A copy in GPU memory. @throws DeviceError
+[[nodiscard]] std::shared_ptr<void> gpu_copy(const void* from, std::size_t bytes);
 
 /// @throws DeviceError naming the call unless it succeeded.
 void check_cuda(cudaError_t status, std::string_view call);

@@ -1,6 +1,8 @@
 #include "tools/bench/kernels/batch_norm_case.h"
 #include "tools/bench/kernels/kernel_case.h"
+#include "tools/bench/kernels/logits_cases.h"
 #include "tools/bench/kernels/normalize_case.h"
+#include "tools/bench/kernels/sgd_cases.h"
 
 namespace precast::tools {
 
@@ -27,6 +29,17 @@ std::span<const KernelEntry> kernel_list() {
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/false); }},
       {"batch_norm_backward_residual_bf16",
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/true); }},
+      {"sgd_f32", [] { return sgd_case(FloatType::f32, /*average=*/false); }},
+      {"sgd_average_f16", [] { return sgd_case(FloatType::f16, /*average=*/true); }},
+      {"sgd_average_bf16", [] { return sgd_case(FloatType::bf16, /*average=*/true); }},
+      {"gradient_norm_f32", [] { return gradient_norm_case(FloatType::f32); }},
+      {"gradient_norm_f16", [] { return gradient_norm_case(FloatType::f16); }},
+      {"cross_entropy_loss_f16",
+       [] { return cross_entropy_case(FloatType::f16, /*gradient=*/false); }},
+      {"cross_entropy_f16", [] { return cross_entropy_case(FloatType::f16, /*gradient=*/true); }},
+      {"cross_entropy_bf16", [] { return cross_entropy_case(FloatType::bf16, /*gradient=*/true); }},
+      {"top_k_f16", [] { return top_k_case(FloatType::f16); }},
+      {"top_k_bf16", [] { return top_k_case(FloatType::bf16); }},
   };
   return kKernels;
 }

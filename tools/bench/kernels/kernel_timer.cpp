@@ -29,6 +29,12 @@ cudaEvent_t made_event() {
   return event;
 }
 
+std::shared_ptr<void> allocated(std::size_t bytes) {
+  void* memory = nullptr;
+  check_cuda(cudaMalloc(&memory, bytes), fmt::format("cudaMalloc of {} bytes", bytes));
+  return {memory, [](void* of) { cudaFree(of); }};
+}
+
 }  // namespace
 
 void check_cuda(cudaError_t status, std::string_view call) {
@@ -38,19 +44,23 @@ void check_cuda(cudaError_t status, std::string_view call) {
 }
 
 std::shared_ptr<void> gpu_memory(std::size_t bytes) {
-  void* memory = nullptr;
-  check_cuda(cudaMalloc(&memory, bytes), fmt::format("cudaMalloc of {} bytes", bytes));
-  std::shared_ptr<void> owner(memory, [](void* of) { cudaFree(of); });
+  std::shared_ptr<void> owner = allocated(bytes);
   // A GPU moves and multiplies zeros with less power than other values, and therefore faster.
   std::vector<std::uint32_t> pattern((16 << 20) / sizeof(std::uint32_t) + 1);
   std::uint32_t value = 1;
   for (std::uint32_t& of : pattern) of = value = value * 1664525u + 1013904223u;
   for (std::size_t at = 0; at < bytes; at += pattern.size() * sizeof(std::uint32_t)) {
     const std::size_t part = std::min(bytes - at, pattern.size() * sizeof(std::uint32_t));
-    check_cuda(
-        cudaMemcpy(static_cast<char*>(memory) + at, pattern.data(), part, cudaMemcpyHostToDevice),
-        "cudaMemcpy");
+    check_cuda(cudaMemcpy(static_cast<char*>(owner.get()) + at, pattern.data(), part,
+                          cudaMemcpyHostToDevice),
+               "cudaMemcpy");
   }
+  return owner;
+}
+
+std::shared_ptr<void> gpu_copy(const void* from, std::size_t bytes) {
+  std::shared_ptr<void> owner = allocated(bytes);
+  check_cuda(cudaMemcpy(owner.get(), from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
   return owner;
 }
 

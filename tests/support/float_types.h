@@ -9,16 +9,16 @@
 #include <random>
 #include <vector>
 
-#include "models/cuda/activation.h"
+#include "framework/core/float_type.h"
 #include "tests/support/kernel_device.h"
 
-namespace precast::models {
+namespace precast::test {
 
-// The types of activations, for tests of kernels.
+// The types of floats, for tests of kernels.
 
 struct F32 {
   using Value = float;
-  static constexpr ActivationType kType = ActivationType::f32;
+  static constexpr FloatType kType = FloatType::f32;
   /// Half of the distance between neighbours, relative to the value.
   static constexpr double kRounding = 0x1p-24;
   static Value of(double value) { return static_cast<float>(value); }
@@ -26,14 +26,14 @@ struct F32 {
 };
 struct F16 {
   using Value = __half;
-  static constexpr ActivationType kType = ActivationType::f16;
+  static constexpr FloatType kType = FloatType::f16;
   static constexpr double kRounding = 0x1p-11;
   static Value of(double value) { return __float2half_rn(static_cast<float>(value)); }
   static double to(Value value) { return double{__half2float(value)}; }
 };
 struct Bf16 {
   using Value = __nv_bfloat16;
-  static constexpr ActivationType kType = ActivationType::bf16;
+  static constexpr FloatType kType = FloatType::bf16;
   static constexpr double kRounding = 0x1p-8;
   static Value of(double value) { return __float2bfloat16_rn(static_cast<float>(value)); }
   static double to(Value value) { return double{__bfloat162float(value)}; }
@@ -49,14 +49,14 @@ inline std::vector<double> random_values(std::size_t count, std::uint32_t seed, 
   return values;
 }
 
-/// An array of activations on the device, with values after its end that no kernel may write.
+/// An array on the device, with values after its end that no kernel may write.
 template <typename Type>
-class Activations {
+class GuardedArray {
  public:
   using Value = typename Type::Value;
 
-  explicit Activations(std::size_t count) : count_(count), memory_(count + kGuard) {}
-  explicit Activations(const std::vector<double>& values)
+  explicit GuardedArray(std::size_t count) : count_(count), memory_(count + kGuard) {}
+  explicit GuardedArray(const std::vector<double>& values)
       : count_(values.size()), memory_(guarded(values)) {}
   [[nodiscard]] Value* data() const { return memory_.data(); }
   [[nodiscard]] std::vector<double> values() const {
@@ -78,7 +78,7 @@ class Activations {
   }
 
   std::size_t count_;
-  test::DeviceArray<Value> memory_;
+  DeviceArray<Value> memory_;
 };
 
 /// Values that the type can represent.
@@ -88,4 +88,4 @@ std::vector<double> rounded(std::vector<double> values) {
   return values;
 }
 
-}  // namespace precast::models
+}  // namespace precast::test

@@ -1,0 +1,187 @@
+#include <cmath>
+
+#include "recipes/cuda/cross_entropy.h"
+#include "recipes/cuda/rows.cuh"
+
+namespace precast::recipes {
+namespace {
+
+/// Rows up to this size stay in shared memory, so that they are read once.
+constexpr std::size_t kMostCachedBytes = 32 << 10;
+
+/// The workspace: how many rows count, then the loss of each row.
+struct Workspace {
+  float* counted;
+  float* losses;
+  explicit Workspace(const CrossEntropyCall& call)
+      : counted(static_cast<float*>(call.workspace)), losses(counted + 1) {}
+};
+
+/// One block.
+__global__ void __launch_bounds__(kMostRowThreads)
+    count_kernel(std::int64_t rows, CrossEntropyCall call, float* counted) {
+  PRECAST_SHARED(of_warps, int[kMostRowWarps]);
+  int count = 0;
+  for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x)
+    count += call.labels[row] != call.ignored_label ? 1 : 0;
+  count = combined(count, Sum{}, of_warps);
+  if (threadIdx.x == 0) *counted = static_cast<float>(count);
+}
+
+/// A block's row, of which each thread reads the same packs in each pass.
+template <typename T, int V, bool kCached>
+struct Row {
+  const Pack<T, V>* logits;
+  Pack<T, V>* cache;
+  int packs;
+
+  /// Calls run(pack, its number); `first` is whether this is the first pass.
+  template <typename Run>
+  __device__ __forceinline__ void for_each(bool first, Run run) const {
+    for (int i = static_cast<int>(threadIdx.x); i < packs; i += static_cast<int>(blockDim.x)) {
+      Pack<T, V> pack;
+      if constexpr (kCached) {
+        if (first) cache[i] = logits[i];
+        pack = cache[i];
+      } else {
+        pack = logits[i];
+      }
+      run(pack, i);
+    }
+  }
+};
+
+template <typename T, int V>
+__device__ void write_zeros(Pack<T, V>* to, int packs) {
+  Pack<T, V> zeros;
+  PRECAST_UNROLL
+  for (int v = 0; v < V; ++v) round_to(0, zeros.values[v]);
+  for (int i = static_cast<int>(threadIdx.x); i < packs; i += static_cast<int>(blockDim.x))
+    to[i] = zeros;
+}
+
+/// What a row's loss and gradient are made of: its largest logit, and the sums over its classes of
+/// exp(logit - largest) and of logit - largest.
+struct Softmax {
+  float largest;
+  float exps;
+  float sum;
+};
+
+template <typename T, int V, bool kCached>
+__device__ Softmax softmax_of(const Row<T, V, kCached>& row) {
+  PRECAST_SHARED(largest_of_warps, float[kMostRowWarps]);
+  PRECAST_SHARED(exps_of_warps, float[kMostRowWarps]);
+  PRECAST_SHARED(sums_of_warps, float[kMostRowWarps]);
+  float largest = -INFINITY;
+  row.for_each(true, [&](const Pack<T, V>& pack, int) {
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) largest = fmaxf(largest, to_float(pack.values[v]));
+  });
+  largest = combined(largest, Largest{}, largest_of_warps);
+  float exps = 0, sum = 0;
+  row.for_each(false, [&](const Pack<T, V>& pack, int) {
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const float value = to_float(pack.values[v]) - largest;
+      exps += expf(value);
+      sum += value;
+    }
+  });
+  exps = combined(exps, Sum{}, exps_of_warps);
+  return {largest, exps, combined(sum, Sum{}, sums_of_warps)};
+}
+
+template <typename T, int V, bool kCached>
+__global__ void __launch_bounds__(kMostRowThreads)
+    row_kernel(LogitsShape shape, CrossEntropyCall call, const float* __restrict__ counted,
+               float* __restrict__ losses) {
+  PRECAST_DYNAMIC_SHARED(cache, Pack<T, V>);
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * shape.classes;
+  const T* const values = static_cast<const T*>(call.logits) + first;
+  auto* const gradient =
+      call.d_logits == nullptr
+          ? nullptr
+          : reinterpret_cast<Pack<T, V>*>(static_cast<T*>(call.d_logits) + first);
+  const Row<T, V, kCached> row{reinterpret_cast<const Pack<T, V>*>(values), cache,
+                               shape.classes / V};
+  const std::int64_t label = call.labels[blockIdx.x];
+  if (label == call.ignored_label) {
+    if (threadIdx.x == 0) losses[blockIdx.x] = 0;
+    if (gradient != nullptr) write_zeros(gradient, row.packs);
+    return;
+  }
+  const bool is_class = label >= 0 && label < shape.classes;
+  const Softmax softmax = softmax_of(row);
+  const float kept = 1 - call.label_smoothing;
+  const float spread = call.label_smoothing / static_cast<float>(shape.classes);
+  if (threadIdx.x == 0) {
+    const float label_logit = is_class ? to_float(values[label]) : NAN;
+    float loss = logf(softmax.exps) - kept * (label_logit - softmax.largest);
+    // Without smoothing, a logit of -infinity must not turn the loss into NaN.
+    if (spread > 0) loss -= spread * softmax.sum;
+    losses[blockIdx.x] = loss;
+  }
+  if (gradient == nullptr) return;
+
+  const float scale = (call.d_loss != nullptr ? *call.d_loss : 1) / *counted;
+  const float share = is_class ? scale / softmax.exps : NAN;
+  row.for_each(false, [&](const Pack<T, V>& pack, int i) {
+    Pack<T, V> out;
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      float value = expf(to_float(pack.values[v]) - softmax.largest) * share - spread * scale;
+      if (i * V + v == label) value -= kept * scale;
+      round_to(value, out.values[v]);
+    }
+    gradient[i] = out;
+  });
+}
+
+/// One block. Sums in float64, because there may be many rows.
+__global__ void __launch_bounds__(kMostRowThreads)
+    mean_kernel(std::int64_t rows, const float* __restrict__ counted,
+                const float* __restrict__ losses, float* loss) {
+  PRECAST_SHARED(of_warps, double[kMostRowWarps]);
+  double sum = 0;
+  for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x) sum += double{losses[row]};
+  sum = combined(sum, Sum{}, of_warps);
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / double{*counted});
+}
+
+template <typename T, int V>
+void run_rows(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream_t stream) {
+  const Workspace workspace(call);
+  const auto rows = static_cast<unsigned>(shape.rows);
+  const unsigned threads = row_threads(shape);
+  const std::size_t row_bytes = static_cast<std::size_t>(shape.classes) * sizeof(T);
+  if (row_bytes <= kMostCachedBytes)
+    PRECAST_LAUNCH((row_kernel<T, V, true>), rows, threads, row_bytes, stream, shape, call,
+                   workspace.counted, workspace.losses);
+  else
+    PRECAST_LAUNCH((row_kernel<T, V, false>), rows, threads, 0, stream, shape, call,
+                   workspace.counted, workspace.losses);
+}
+
+}  // namespace
+
+std::size_t cross_entropy_workspace_bytes(const LogitsShape& shape) {
+  return sizeof(float) * static_cast<std::size_t>(shape.rows + 1);
+}
+
+std::size_t cross_entropy_bytes(const LogitsShape& shape, bool gradient) {
+  return (gradient ? 2 : 1) * logits_bytes(shape) +
+         static_cast<std::size_t>(shape.rows) * sizeof(std::int64_t);
+}
+
+void cross_entropy(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream_t stream) {
+  const Workspace workspace(call);
+  PRECAST_LAUNCH(count_kernel, 1, kMostRowThreads, 0, stream, shape.rows, call, workspace.counted);
+  for_pack(shape.type, shape.classes,
+           [&]<typename T, int V>(T) { run_rows<T, V>(shape, call, stream); });
+  if (call.loss != nullptr)
+    PRECAST_LAUNCH(mean_kernel, 1, kMostRowThreads, 0, stream, shape.rows, workspace.counted,
+                   workspace.losses, call.loss);
+}
+
+}  // namespace precast::recipes

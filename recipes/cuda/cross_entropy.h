@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "recipes/cuda/logits.h"
+
+// Cross entropy with label smoothing and its gradient. Includes no header of libtorch.
+//
+// Bytes read and written for logits of X bytes of 16-bit values: 2 X, or X without the gradient.
+// Rows above 32 KiB (16,384 classes) are read two more times; they are then usually in the L2
+// cache. Separate ops, which convert the logits to float32, move 24 X: conversion 3, log-softmax 4,
+// smoothing 2; backward 2 for the loss, 4 for the sum with the gradient of smoothing, 6 for
+// log-softmax, and conversion 3.
+//
+// All functions are asynchronous on their stream and safe to call from several threads. Results
+// depend on values and shapes only: neither on the GPU nor on the order of blocks.
+
+namespace precast::recipes {
+
+/// Device memory; logits and their gradient aligned to 16 bytes.
+struct CrossEntropyCall {
+  const void* logits = nullptr;
+  /// [rows]
+  const std::int64_t* labels = nullptr;
+  float label_smoothing = 0;
+  /// Rows with this label do not count, and have a gradient of 0. Any other label that is not a
+  /// class makes the loss NaN.
+  std::int64_t ignored_label = -100;
+
+  /// One value; nullptr: not written.
+  float* loss = nullptr;
+  /// As the logits; nullptr: not written.
+  void* d_logits = nullptr;
+  /// The gradient of the loss, one value: with a loss scale, that of the scaler, so that rounding
+  /// to 16 bits does not lose small gradients. nullptr: 1.
+  const float* d_loss = nullptr;
+  /// cross_entropy_workspace_bytes() bytes, aligned to 4.
+  void* workspace = nullptr;
+};
+
+[[nodiscard]] std::size_t cross_entropy_workspace_bytes(const LogitsShape& shape);
+/// Bytes of logits and labels that a call reads and writes, each counted once.
+[[nodiscard]] std::size_t cross_entropy_bytes(const LogitsShape& shape, bool gradient);
+
+/// loss = mean over rows of -sum over classes of target * log softmax(logits), where the target is
+/// 1 - label_smoothing for the label, plus label_smoothing / classes for every class; as
+/// torch.nn.functional.cross_entropy of the logits in float32.
+void cross_entropy(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream_t stream);
+
+}  // namespace precast::recipes

@@ -1,0 +1,49 @@
+#pragma once
+
+// What kernels share of which each block reads a row of logits. For .cu files only.
+
+#include "framework/core/cuda_values.cuh"
+#include "recipes/cuda/logits.h"
+
+namespace precast::recipes {
+
+constexpr int kMostRowThreads = 512;
+constexpr int kMostRowWarps = kMostRowThreads / 32;
+
+/// Threads of the block of a row: a power of two that depends on the shape only, so that sums have
+/// the same order on every GPU.
+inline unsigned row_threads(const LogitsShape& shape) {
+  const int packs = shape.classes / pack_of(shape.type, shape.classes);
+  int threads = 32;
+  while (threads < kMostRowThreads && threads < packs) threads *= 2;
+  return static_cast<unsigned>(threads);
+}
+
+struct Sum {
+  template <typename Value>
+  __device__ __forceinline__ Value operator()(Value a, Value b) const {
+    return a + b;
+  }
+};
+/// The other value if one of them is NaN.
+struct Largest {
+  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+/// The values of all threads of the block combined, in every thread, in an order that depends on
+/// the number of threads only. `of_warps` is shared memory that no other call uses.
+/// @pre all threads call it; whole warps
+template <typename Value, typename Combine>
+__device__ Value combined(Value value, Combine combine, Value (&of_warps)[kMostRowWarps]) {
+  for (int offset = warpSize / 2; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(~0U, value, offset));
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread % warpSize == 0) of_warps[thread / warpSize] = value;
+  __syncthreads();
+  value = of_warps[0];
+  const int warps = static_cast<int>(blockDim.x) / warpSize;
+  for (int warp = 1; warp < warps; ++warp) value = combine(value, of_warps[warp]);
+  return value;
+}
+
+}  // namespace precast::recipes

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+
+#include "framework/core/export.h"
+#include "recipes/cuda/cross_entropy.h"
+#include "recipes/cuda/sgd.h"
+#include "recipes/cuda/top_k.h"
+
+namespace precast::recipes::detail {
+
+/// In builds with CUDA: the functions of recipes/cuda for one kind of device. The tensor is one of
+/// the call, and determines the device and its stream.
+struct FusedKernels {
+  template <typename Shape, typename Call>
+  using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
+
+  bool (*run_on)(const at::Tensor& tensor);
+  std::size_t (*cross_entropy_workspace_bytes)(const LogitsShape& shape);
+  std::size_t (*top_k_workspace_bytes)(const LogitsShape& shape);
+  Launch<LogitsShape, CrossEntropyCall> cross_entropy;
+  Launch<LogitsShape, TopKCall> count_top_k;
+  Launch<SgdTable, SgdStep> sgd_step;
+};
+
+/// Those for GPUs.
+[[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
+
+/// Those that the fused ops call; gpu_kernels() unless a test has replaced them.
+[[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
+/// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
+PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
+
+}  // namespace precast::recipes::detail

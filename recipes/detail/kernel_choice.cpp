@@ -1,0 +1,12 @@
+#include "recipes/detail/kernel_choice.h"
+
+namespace precast::recipes::detail {
+
+void KernelChoice::options(Schema& schema) {
+  schema
+      .add("kernels", &kernels,
+           "on a GPU: reference, libtorch's ops; fused, one kernel in their place; auto: reference")
+      .choices({"auto", "reference", "fused"});
+}
+
+}  // namespace precast::recipes::detail

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "framework/core/config/schema.h"
+
+namespace precast::recipes::detail {
+
+/// The option `kernels` of a part: reference, libtorch's ops; fused, kernels of precast where they
+/// can compute. auto is reference, because the kernels have not run on a GPU yet.
+struct KernelChoice {
+  std::string kernels = "auto";
+
+  void options(Schema& schema);
+  [[nodiscard]] bool fused() const { return kernels == "fused"; }
+};
+
+}  // namespace precast::recipes::detail
