@@ -11,15 +11,22 @@ class Sgd final : public Optimizer {
   Sgd(const OptimizerInputs& inputs, const MomentumOptions& options)
       : rule_(options), groups_(inputs.parameters, options, rule_.moments()) {}
 
-  void step(double lr, const std::optional<Scaled>& scaled) override {
-    groups_.for_each([&](const ParameterGroups::Group& group) {
-      rule_.step(group, group.gradients, lr, group.weight_decay, scaled);
-    });
+  void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    update(lr, scaled);
   }
 
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:
+  template <typename Rate>
+  void update(const Rate& lr, const std::optional<Scaled>& scaled) {
+    groups_.for_each([&](const ParameterGroups::Group& group) {
+      rule_.step(group, group.gradients, lr, group.weight_decay, scaled);
+    });
+  }
+
   MomentumRule rule_;
   ParameterGroups groups_;
 };
