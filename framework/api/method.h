@@ -68,6 +68,13 @@ class Method : public Stateful {
   virtual void on_backward(Model& /*model*/) {}
   /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
+  /// Whether a CUDA graph of the whole step (training.cuda_graphs: step) may contain on_backward()
+  /// and on_gradients(). They are then called in the first steps of each image size and while a
+  /// step is recorded, but not in the steps that replay it. So the result is true only if, as long
+  /// as the same parameters require gradients, each call launches the same work on the same memory
+  /// and changes nothing on the host. A method without these hooks should return true.
+  /// @param world number of ranks; called before on_run().
+  [[nodiscard]] virtual bool records_hooks(int /*world*/) const { return false; }
   /// Called after the optimiser's update.
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
   /// Exists while the model is evaluated. For example, EMA swaps its weights in, and the destructor

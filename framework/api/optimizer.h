@@ -8,6 +8,7 @@
 
 #include "framework/api/stateful.h"
 #include "framework/core/config/part.h"
+#include "framework/core/error.h"
 
 namespace precast {
 
@@ -23,6 +24,14 @@ class Optimizer : public Stateful {
 
   /// One update with the rate `lr`. Gradients are already unscaled.
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
+  /// Whether there is a step_with(). If so, it launches the same work on the same memory each time,
+  /// as long as the same parameters have gradients, so that a CUDA graph can record it.
+  [[nodiscard]] virtual bool takes_lr_tensor() const { return false; }
+  /// The same update, but the host never reads the rate.
+  /// @param lr scalar float32 on the parameters' device.
+  virtual void step_with(const at::Tensor& /*lr*/, const std::optional<Scaled>& /*scaled*/) {
+    require(false, "only an optimiser that takes_lr_tensor() is called with one");
+  }
 };
 
 /// The inputs from which every optimiser is made.

@@ -29,4 +29,7 @@ struct ProcessGroup::Parts {
 void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
               const GroupOptions& options);
 
+/// The version of NCCL as it encodes it, such as 22703 for 2.27.3; 0 in a build without NCCL.
+[[nodiscard]] int nccl_version();
+
 }  // namespace precast::distributed

@@ -1,5 +1,7 @@
 #include "framework/distributed/grad_sync.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -13,6 +15,9 @@ namespace precast::distributed {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
+
+/// The first version whose collectives CUDA graphs can record.
+constexpr int kRecordableNccl = 20906;
 
 Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
   Tensors tensors;
@@ -80,6 +85,11 @@ class WaitingHook final : public HookBase {
   GradCompression compression_;
 };
 
+std::string obstacle_of(ProcessGroup& group, VariableUpdate update) {
+  const GroupOptions& options = group.parts().options;
+  return unrecordable_because(update, options.device, options.transport);
+}
+
 /// The hook that sums buckets; null: the Reducer's own sum.
 std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& parts,
                                                    GradCompression compression) {
@@ -93,7 +103,8 @@ std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& pa
 class OverlappedSync final : public GradSync {
  public:
   OverlappedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
-                 const GradSyncOptions& options) {
+                 const GradSyncOptions& options)
+      : group_(group) {
     // Gradients become ready from the last parameter to the first: buckets follow that order.
     Tensors backwards = tensors_of(parameters);
     std::ranges::reverse(backwards);
@@ -122,8 +133,12 @@ class OverlappedSync final : public GradSync {
   }
   void finish_backward() override {}
   void finish_step() override {}
+  [[nodiscard]] std::string unrecordable_because() const override {
+    return obstacle_of(group_, VariableUpdate::replicated);
+  }
 
  private:
+  ProcessGroup& group_;
   std::unique_ptr<c10d::Reducer> reducer_;
 };
 
@@ -153,6 +168,9 @@ class AfterBackwardSync final : public GradSync {
     gradients.copy_back();
   }
   void finish_step() override {}
+  [[nodiscard]] std::string unrecordable_because() const override {
+    return obstacle_of(group_, VariableUpdate::allreduce_after_backward);
+  }
 
  private:
   ProcessGroup& group_;
@@ -179,6 +197,9 @@ class ParameterServerSync final : public GradSync {
     group_.broadcast(parameters_, kServer);
   }
   [[nodiscard]] bool gradients_everywhere() const override { return false; }
+  [[nodiscard]] std::string unrecordable_because() const override {
+    return obstacle_of(group_, VariableUpdate::parameter_server);
+  }
 
  private:
   static constexpr int kServer = 0;
@@ -206,6 +227,9 @@ class ShardedSync final : public GradSync {
     for (std::size_t owner = 0; owner < owned_.size(); ++owner)
       group_.broadcast(owned_[owner], static_cast<int>(owner));
   }
+  [[nodiscard]] std::string unrecordable_because() const override {
+    return gradients_->unrecordable_because();
+  }
 
  private:
   ProcessGroup& group_;
@@ -215,6 +239,27 @@ class ShardedSync final : public GradSync {
 };
 
 }  // namespace
+
+std::string unrecordable_because(VariableUpdate update, at::Device device, Transport transport) {
+  if (!device.is_cuda() || transport == Transport::gloo)
+    return "Gloo exchanges the gradients through the host";
+  const int version = nccl_version();
+  if (version == 0) return "this build has no NCCL";
+  if (version < kRecordableNccl) {
+    return fmt::format("NCCL's version {} is before {}, the first that can be recorded", version,
+                       kRecordableNccl);
+  }
+  switch (update) {
+    case VariableUpdate::replicated:
+      return "dist.variable_update: replicated sends gradients from hooks of the backward pass "
+             "(allreduce_after_backward can be recorded)";
+    case VariableUpdate::parameter_server:
+      return "dist.variable_update: parameter_server gives each rank other work";
+    case VariableUpdate::allreduce_after_backward:
+      break;
+  }
+  return "";
+}
 
 std::unique_ptr<GradSync> make_grad_sync(ProcessGroup& group,
                                          const std::vector<NamedTensor>& parameters,

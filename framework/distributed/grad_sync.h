@@ -36,8 +36,15 @@ struct GradSyncOptions {
   std::size_t first_bucket_bytes = 1 << 20;
   /// For each parameter, the rank that updates it (see shard_parameters()). Empty: as `update`
   /// says. Ignored for parameter_server.
-  std::vector<int> owners;
+  std::vector<int> owners{};
 };
+
+/// Why a CUDA graph cannot contain the exchange of gradients, as a clause; empty: it can.
+/// Recordable are sums after the backward pass over NCCL 2.9.6 or later. c10d's Reducer
+/// (`replicated`) is not: its hooks belong to the stream on which it was constructed, while a graph
+/// records another one.
+[[nodiscard]] PRECAST_API std::string unrecordable_because(VariableUpdate update, at::Device device,
+                                                           Transport transport);
 
 /// @param group outlives the result. @param parameters in the same order on all ranks, on their
 /// final device and in their final layout.

@@ -1,6 +1,7 @@
 #include <ATen/Context.h>
 #include <fmt/core.h>
 
+#include <torch/csrc/distributed/c10d/NCCLUtils.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "framework/core/error.h"
@@ -25,6 +26,10 @@ void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
   group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::NCCL, backend);
   group.setDefaultBackend(c10d::ProcessGroup::BackendType::NCCL);
   backend->eagerConnectSingleDevice(options.device);
+}
+
+int nccl_version() {
+  return c10d::getNcclVersionNumber();
 }
 
 }  // namespace precast::distributed

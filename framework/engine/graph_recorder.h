@@ -14,20 +14,26 @@ class GraphRecorder {
  public:
   using Work = std::function<void()>;
 
+  /// Work that was recorded. Recordings that exist at the same time share one pool of memory: a
+  /// replay overwrites everything that the others have written, except the tensors that the host
+  /// still refers to.
+  class Recording {
+   public:
+    /// Waits for replays that are still running.
+    virtual ~Recording() = default;
+    /// Executes the recorded work on the current stream.
+    virtual void replay() = 0;
+  };
+
   virtual ~GraphRecorder() = default;
   /// Runs `work` as record() would: on the same stream and without cached casts, so that libraries
   /// allocate their workspaces and choose their kernels. The current stream waits for it.
   virtual void warm_up(const Work& work) = 0;
   /// Calls `work` and records what it launches, which is not executed. Waits for the device.
-  /// Requires that nothing is recorded yet.
   /// @throws what `work` throws, or c10::Error for work that cannot be recorded. In that case
   /// nothing is recorded, allocator and stream work as before, and the device's default generator
   /// has drawn nothing. Gradients and other results of `work` have undefined values.
-  virtual void record(const Work& work) = 0;
-  /// Executes the recorded work on the current stream.
-  virtual void replay() = 0;
-  /// Waits for replays that are still running and deletes the recording, if there is one.
-  virtual void drop() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(const Work& work) = 0;
 };
 
 /// @return null in a build without CUDA.

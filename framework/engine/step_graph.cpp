@@ -19,12 +19,18 @@
 namespace precast::engine {
 namespace {
 
-constexpr std::int64_t kSmallBatch = 96;
-constexpr std::int64_t kSmallBatchSizePx = 160;
-
 bool same_layout(const at::Tensor& place, const at::Tensor& value) {
   return place.defined() && place.sizes() == value.sizes() && place.strides() == value.strides() &&
          place.scalar_type() == value.scalar_type();
+}
+
+/// Whether both have the same fields, in the same shapes and types.
+bool fits(const Batch& place, const Batch& batch) {
+  const auto same = [](const NamedTensor& one, const NamedTensor& other) {
+    return one.name == other.name && same_layout(one.tensor, other.tensor);
+  };
+  return std::ranges::equal(place.fields, batch.fields, same) && place.inputs == batch.inputs &&
+         place.targets == batch.targets;
 }
 
 /// Only the first line: CUDA's errors are followed by advice on debugging kernels.
@@ -53,41 +59,27 @@ class HostGenerator {
 
 }  // namespace
 
-bool can_capture(GraphMode mode, const TrainPlan& plan, at::Device device, int world) {
-  if (mode == GraphMode::off || !device.is_cuda() || world > 1) return false;
-  return mode == GraphMode::on || plan.precision != Precision::fp32;
-}
-
-bool worth_capturing(GraphMode mode, std::int64_t samples, std::int64_t size_px) {
-  if (mode != GraphMode::automatic) return mode == GraphMode::on;
-  return samples * size_px * size_px < kSmallBatch * kSmallBatchSizePx * kSmallBatchSizePx;
-}
-
 StepGraph::StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
-                     std::vector<at::Tensor> parameters)
-    : mode_(mode), parameters_(std::move(parameters)), recorder_(std::move(recorder)) {
+                     std::vector<at::Tensor> parameters, StepGraphOptions options)
+    : mode_(mode),
+      parameters_(std::move(parameters)),
+      options_(options),
+      recorder_(std::move(recorder)) {
   require(mode_ != GraphMode::off && recorder_ != nullptr, "a step graph has something to do");
+  require(options_.kept > 0, "a step graph keeps at least one recording");
 }
 
-at::Tensor StepGraph::run(const Batch& batch, const Passes& passes) {
-  if (recorder_ == nullptr) return passes(batch);
-  if (!fits(batch)) start_over(batch);
+at::Tensor StepGraph::run(const Batch& batch, const Work& work) {
+  if (recorder_ == nullptr) return work(batch);
+  Shape& shape = shape_of(batch);
   {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < batch.fields.size(); ++i)
-      batch_.fields[i].tensor.copy_(batch.fields[i].tensor, /*non_blocking=*/true);
+      shape.batch.fields[i].tensor.copy_(batch.fields[i].tensor, /*non_blocking=*/true);
   }
-  if (loss_.defined()) return replay();
-  if (warm_ups_ < kWarmUps) return warm_up(passes);
-  return record(passes) ? replay() : passes(batch);
-}
-
-bool StepGraph::fits(const Batch& batch) const {
-  const auto same = [](const NamedTensor& place, const NamedTensor& value) {
-    return place.name == value.name && same_layout(place.tensor, value.tensor);
-  };
-  return std::ranges::equal(batch_.fields, batch.fields, same) && batch_.inputs == batch.inputs &&
-         batch_.targets == batch.targets && trained_ == trained_now();
+  if (shape.recording != nullptr) return replay(shape);
+  if (shape.warm_ups < options_.warm_ups) return warm_up(shape, work);
+  return record(shape, work) ? replay(shape) : work(batch);
 }
 
 std::vector<bool> StepGraph::trained_now() const {
@@ -97,85 +89,78 @@ std::vector<bool> StepGraph::trained_now() const {
   return trained;
 }
 
-void StepGraph::start_over(const Batch& batch) {
-  recorder_->drop();
+/// The entry of the batch's shape, as the first one; makes it if there is none.
+StepGraph::Shape& StepGraph::shape_of(const Batch& batch) {
+  if (std::vector<bool> now = trained_now(); trained_ != now) {
+    shapes_.clear();
+    trained_ = std::move(now);
+  }
+  const auto found =
+      std::ranges::find_if(shapes_, [&](const Shape& shape) { return fits(shape.batch, batch); });
+  if (found != shapes_.end()) {
+    shapes_.splice(shapes_.begin(), shapes_, found);
+    return shapes_.front();
+  }
+  if (shapes_.size() == options_.kept) shapes_.pop_back();
   drop_gradients();
-  gradients_.clear();
-  loss_.reset();
-  warm_ups_ = 0;
-  trained_ = trained_now();
-  batch_ = {
+  Shape& shape = shapes_.emplace_front();
+  shape.batch = {
       .fields = batch.fields, .sample_ids = {}, .inputs = batch.inputs, .targets = batch.targets};
-  for (NamedTensor& field : batch_.fields) field.tensor = at::empty_like(field.tensor);
+  for (NamedTensor& field : shape.batch.fields) field.tensor = at::empty_like(field.tensor);
+  return shape;
 }
 
-at::Tensor StepGraph::warm_up(const Passes& passes) {
-  ++warm_ups_;
+at::Tensor StepGraph::warm_up(Shape& shape, const Work& work) {
+  ++shape.warm_ups;
   at::Tensor loss;
-  recorder_->warm_up([&] { loss = passes(batch_); });
+  recorder_->warm_up([&] { loss = work(shape.batch); });
   return loss;
 }
 
-/// @return whether there is a recording now.
-bool StepGraph::record(const Passes& passes) {
+/// @return whether there is a recording now; if not, there are no shapes either.
+bool StepGraph::record(Shape& shape, const Work& work) {
   drop_gradients();
   HostGenerator generator;
   try {
-    recorder_->record([&] { loss_ = passes(batch_); });
+    shape.recording = recorder_->record([&] { shape.loss = work(shape.batch); });
   } catch (const std::exception& failure) {
-    // The passes run again for the same step, with the same random numbers.
+    // The work runs again for the same step, with the same random numbers.
     generator.put_back();
     drop_gradients();
-    loss_.reset();
-    if (mode_ == GraphMode::on && is_out_of_memory(failure)) throw;
+    if (mode_ != GraphMode::automatic && is_out_of_memory(failure)) throw;
     give_up(failure);
     return false;
   }
-  for (const at::Tensor& parameter : parameters_) gradients_.push_back(parameter.grad());
+  for (const at::Tensor& parameter : parameters_) shape.gradients.push_back(parameter.grad());
   return true;
 }
 
-at::Tensor StepGraph::replay() {
-  recorder_->replay();
+at::Tensor StepGraph::replay(Shape& shape) {
+  shape.recording->replay();
   ++replays_;
-  // A method may have replaced them after the last step.
+  // They may be another recording's, or a method may have replaced them after the last step.
   for (std::size_t i = 0; i < parameters_.size(); ++i)
-    parameters_[i].mutable_grad() = gradients_[i];
-  return loss_.clone();
+    parameters_[i].mutable_grad() = shape.gradients[i];
+  return shape.loss.clone();
 }
 
 void StepGraph::give_up(const std::exception& failure) {
-  if (mode_ == GraphMode::on) {
-    throw DeviceError(
-        fmt::format("training.cuda_graphs: expected a step that a CUDA graph can record, got: {}. "
-                    "Give auto or off, or remove the operation that waits for the device",
-                    reason(failure)));
+  if (mode_ != GraphMode::automatic) {
+    throw DeviceError(fmt::format(
+        "training.cuda_graphs: expected a step that a CUDA graph can record, got: {}. Give {}auto "
+        "or off, or remove the operation that waits for the device",
+        reason(failure), options_.scope == GraphScope::step ? "on, " : ""));
   }
   log_warning(
       "training.cuda_graphs: a step could not be recorded ({}). Training continues without CUDA "
       "graphs",
       reason(failure));
   recorder_.reset();
-  batch_ = {};
+  shapes_.clear();
 }
 
 void StepGraph::drop_gradients() {
   for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
-}
-
-std::unique_ptr<StepGraph> make_step_graph(GraphMode mode, const TrainPlan& plan, at::Device device,
-                                           int world, const Model& model) {
-  if (!can_capture(mode, plan, device, world)) return nullptr;
-  std::unique_ptr<GraphRecorder> recorder = make_graph_recorder(device);
-  if (recorder == nullptr && mode == GraphMode::automatic) return nullptr;
-  if (recorder == nullptr) {
-    throw DeviceError(
-        "training.cuda_graphs: expected a build with CUDA, got one without. Build with "
-        "-DPRECAST_CUDA=ON where nvcc is installed, or give --training.cuda_graphs=off");
-  }
-  std::vector<at::Tensor> parameters;
-  for (const NamedTensor& parameter : model.parameters()) parameters.push_back(parameter.tensor);
-  return std::make_unique<StepGraph>(mode, std::move(recorder), std::move(parameters));
 }
 
 }  // namespace precast::engine

@@ -39,6 +39,8 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
       skip_nonfinite_(skip_nonfinite),
       trainable_(trainable_parameters(parts.model)),
       graph_(std::move(graph)) {
+  if (graph_ && graph_->scope() == GraphScope::step)
+    lr_ = at::zeros({}, at::device(device).dtype(at::kFloat));
   if (plan_.precision == Precision::fp16) scaler_.emplace(device);
   if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
@@ -51,8 +53,28 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
   }
 }
 
+void TrainStep::count_losses(std::function<void(const at::Tensor& loss)> count) {
+  count_ = std::move(count);
+}
+
 at::Tensor TrainStep::run(Batch& batch, double lr) {
   if (!plan_.channels_last) make_inputs_contiguous(batch);
+  if (lr_.defined()) lr_.fill_(lr);
+  if (!records(GraphScope::step, batch)) return complete_step(batch, lr);
+  return graph_->run(batch, [&](const Batch& same) {
+    Batch recorded = same;
+    return complete_step(recorded, lr);
+  });
+}
+
+bool TrainStep::records(GraphScope scope, const Batch& batch) const {
+  // Nothing is captured in a rehearsal, whose gradients are dropped.
+  return graph_ && graph_->scope() == scope && !rehearses_ &&
+         batch.size() * parts_.ranks.world() == plan_.global_batch_size &&
+         worth_capturing(graph_->mode(), batch.size(), side_px(batch));
+}
+
+at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   {
     const at::NoGradGuard no_grad;
     if (!statistics_.empty()) at::_foreach_copy_(statistics_before_, statistics_);
@@ -62,7 +84,11 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
   parts_.sync.finish_backward();
   const std::optional<Optimizer::Scaled> scaled = unscale();
   for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
-  parts_.optimizer.step(lr, scaled);
+  if (lr_.defined()) {
+    parts_.optimizer.step_with(lr_, scaled);
+  } else {
+    parts_.optimizer.step(lr, scaled);
+  }
   if (scaler_) scaler_->update(scaled->found_inf);
   parts_.sync.finish_step();
 
@@ -70,6 +96,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     statistics_[i].copy_(at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
   }
+  if (count_) count_(loss);
   return loss;
 }
 
@@ -93,10 +120,8 @@ at::Tensor TrainStep::forward(const Batch& batch) {
 }
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
-  // Nothing is captured in a rehearsal, whose gradients are dropped.
-  const bool replays = graph_ && !rehearses_ && batch.size() == plan_.global_batch_size &&
-                       worth_capturing(graph_->mode(), batch.size(), side_px(batch));
-  // Steps are replayed only with a single rank, which has no other rank to average with.
+  const bool replays = records(GraphScope::passes, batch);
+  // Passes are replayed only with a single rank, which has no other rank to average with.
   const auto both = [&](const Batch& same) {
     return passes(same, (replays || last) && !rehearses_);
   };

@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "framework/api/batch.h"
-#include "framework/api/communicator.h"
-#include "framework/api/grad_sync.h"
 #include "framework/api/loss.h"
-#include "framework/api/method.h"
 #include "framework/api/model.h"
 #include "framework/api/optimizer.h"
 #include "framework/api/step_strategy.h"
@@ -17,22 +15,14 @@
 #include "framework/core/export.h"
 #include "framework/engine/precision.h"
 #include "framework/engine/step_graph.h"
+#include "framework/engine/step_parts.h"
 
 namespace precast::engine {
 
-/// The objects that a step uses. All are borrowed.
-struct StepParts {
-  Model& model;
-  const Loss& loss;
-  Optimizer& optimizer;
-  const std::vector<NamedMethod>& methods;
-  Communicator& ranks;
-  GradSync& sync;
-};
-
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
 /// the passes of a method's StepStrategy instead), on_backward after each backward pass, unscale,
-/// on_gradients, optimiser. It never waits for the device. Not thread-safe.
+/// on_gradients, optimiser. It never waits for the device. A StepGraph may replay the passes, or
+/// everything. Not thread-safe.
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite whether a step whose gradients are not all finite is discarded, so that
@@ -42,6 +32,10 @@ class PRECAST_API TrainStep : private StepPasses {
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
             std::unique_ptr<StepGraph> graph = nullptr);
 
+  /// Gives the loss of each step to `count`, at the end of the step. A recording of the whole step
+  /// contains this call, so it must launch the same work on the same memory each time, and change
+  /// nothing on the host.
+  void count_losses(std::function<void(const at::Tensor& loss)> count);
   /// @param batch its size is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   at::Tensor run(Batch& batch, double lr);
@@ -51,7 +45,7 @@ class PRECAST_API TrainStep : private StepPasses {
   void rehearse(Batch& batch);
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
-  /// Passes so far that replayed a recording; a step may have several (StepStrategy).
+  /// Replays so far; a step may have several if only its passes are recorded (StepStrategy).
   [[nodiscard]] std::int64_t replayed_passes() const { return graph_ ? graph_->replays() : 0; }
 
  private:
@@ -60,6 +54,9 @@ class PRECAST_API TrainStep : private StepPasses {
   [[nodiscard]] Model& model() override { return parts_.model; }
   [[nodiscard]] const Loss& loss() const override { return parts_.loss; }
 
+  /// Whether the graph is to run a batch, as the whole step or as its passes.
+  [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
+  at::Tensor complete_step(Batch& batch, double lr);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
@@ -74,10 +71,14 @@ class PRECAST_API TrainStep : private StepPasses {
   /// The step strategy, which at most one method has; else null.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
-  /// Null if no step is recorded.
-  std::unique_ptr<StepGraph> graph_;
+  /// The learning rate where the graph contains the optimiser; else undefined. Also steps that are
+  /// not recorded then use it, so that they compute the same.
+  at::Tensor lr_;
+  std::function<void(const at::Tensor& loss)> count_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;
+  /// Null if nothing is recorded. Destroyed before the tensors that its recordings use.
+  std::unique_ptr<StepGraph> graph_;
 };
 
 }  // namespace precast::engine

@@ -56,12 +56,14 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
           plan_,
           {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
           options.device, options.on_nonfinite == NonFinite::skip,
-          make_step_graph(options.graphs, plan_, options.device, parts_.ranks.world(),
-                          parts_.model)),
+          make_step_graph(options.graphs, plan_, options.device,
+                          {parts_.model, parts_.loss, parts_.optimizer, parts_.methods,
+                           parts_.ranks, parts_.sync})),
       nonfinite_(options.device),
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0, options_.best) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
   state_.loss_count = at::zeros_like(state_.loss_sum);
+  step_.count_losses([this](const at::Tensor& loss) { count_loss(loss); });
 }
 
 TrainSummary Trainer::run() {
@@ -160,7 +162,6 @@ void Trainer::take_step(Batch& batch) {
   const at::Tensor loss = step_.run(batch, state_.lr);
   for (const NamedMethod& method : parts_.methods)
     method.method->on_step_end(parts_.model, state_.global_step);
-  count_loss(loss);
   state_.images_trained += plan_.global_batch_size;
   if (options_.log_every > 0 && state_.global_step % options_.log_every == 0) log_step(loss);
   ++state_.step;

@@ -78,6 +78,8 @@ struct TrainSummary {
 class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   /// Restores the newest checkpoint, if the checkpointer has one. @throws CheckpointError
   void start();

@@ -53,6 +53,7 @@ class AdaptiveGradientClipping final : public Method {
     at::_foreach_clamp_max_(factors, 1.0);
     at::_foreach_mul_(gradients, factors);
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double threshold_ = 0.01;

@@ -53,6 +53,7 @@ class BatchResize final : public Method {
       if (batch.input(i).dim() == 4) make_smaller(batch.input(i), global_step);
     }
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   void make_smaller(at::Tensor& images, std::int64_t global_step) const {

@@ -36,6 +36,7 @@ class BceLoss final : public Method {
     plan.loss.set("target_threshold", fmt::format("{}", target_threshold_));
     if (log_bias_) set_model_params(plan, "bce_loss", "log_bias", {{"", "true"}});
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   bool sum_classes_ = false;

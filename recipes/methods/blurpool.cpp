@@ -8,6 +8,7 @@ namespace {
 class BlurPool final : public Method {
  public:
   void configure(TrainPlan& plan) const override { plan.model.blurpool = true; }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 };
 
 }  // namespace

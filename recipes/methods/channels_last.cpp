@@ -8,6 +8,7 @@ namespace {
 class ChannelsLast final : public Method {
  public:
   void configure(TrainPlan& plan) const override { plan.channels_last = true; }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ class Cutmix final : public Method {
     batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
     if (random.uniform() < probability_) cut_mix(batch, random, alpha_);
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double alpha_ = 1;

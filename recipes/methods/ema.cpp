@@ -35,6 +35,7 @@ class Ema final : public Method {
   [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
     return updates_ == 0 ? nullptr : averages_.swap_in(model);
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double decay_ = 0.999;

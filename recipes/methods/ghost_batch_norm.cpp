@@ -11,6 +11,7 @@ class GhostBatchNorm final : public Method {
     schema.add("size", &size_, "samples that share batch statistics").min(1);
   }
   void configure(TrainPlan& plan) const override { plan.model.ghost_batch_size = size_; }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   std::int64_t size_ = 32;

@@ -35,6 +35,7 @@ class GradientClipping final : public Method {
     const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
     at::_foreach_mul_(gradients, factor);
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double max_norm_ = 1;

@@ -22,6 +22,7 @@ class LabelSmoothing final : public Method {
   void configure(TrainPlan& plan) const override {
     plan.loss.set("label_smoothing", fmt::format("{}", smoothing_));
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double smoothing_ = 0.1;

@@ -30,6 +30,7 @@ class Mixup final : public Method {
     batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
     if (random.uniform() < probability_) mix_up(batch, random, alpha_, same_lambda_);
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double alpha_ = 0.2;

@@ -42,6 +42,7 @@ class MixupOrCutmix final : public Method {
       mix_up(batch, random, mixup_alpha_, /*same_lambda=*/true);
     }
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double mixup_alpha_ = 0.2;

@@ -38,6 +38,7 @@ class ProgressiveResize final : public Method {
     for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch)
       plan.image_size_px.push_back(image_size_px(epoch));
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   [[nodiscard]] std::int64_t image_size_px(std::int64_t epoch) const {

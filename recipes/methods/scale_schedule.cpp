@@ -69,6 +69,7 @@ class ScaleSchedule final : public Method {
     }
     plan.epochs = to;
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double ratio_ = 1;

@@ -47,6 +47,7 @@ class SelectiveBackprop final : public Method, private StepStrategy {
   void on_run(const RunFacts& run) override { run_ = run; }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {

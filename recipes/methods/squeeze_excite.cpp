@@ -25,6 +25,7 @@ class SqueezeExcite final : public Method {
                      {{"latent_channels", fmt::format("{}", latent_channels_)},
                       {"min_channels", fmt::format("{}", min_channels_)}});
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double latent_channels_ = 64;

@@ -24,6 +24,7 @@ class StochasticDepth final : public Method {
                       {"mode", mode_},
                       {"distribution", distribution_}});
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   double drop_rate_ = 0.2;

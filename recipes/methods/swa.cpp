@@ -44,6 +44,7 @@ class Swa final : public Method {
   [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
     return updates_ == 0 ? nullptr : averages_.swap_in(model);
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:
   /// The first epoch, counted from 1, that ends at or after the start of averaging.

@@ -10,6 +10,7 @@ class ZeroInitResidual final : public Method {
   void configure(TrainPlan& plan) const override {
     set_model_params(plan, "zero_init_residual", "zero_init_residual", {{"", "true"}});
   }
+  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 };
 
 }  // namespace

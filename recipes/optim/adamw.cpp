@@ -14,7 +14,21 @@ class AdamW final : public Optimizer {
       : groups_(inputs.parameters, options, {"exp_avg", "exp_avg_sq"}),
         rule_(options, groups_.device()) {}
 
-  void step(double lr, const std::optional<Scaled>& scaled) override {
+  void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    update(lr, scaled);
+  }
+
+  [[nodiscard]] State state() const override {
+    State state{groups_.state(), {}};
+    state.tensors.push_back({"steps", rule_.steps});
+    return state;
+  }
+
+ private:
+  template <typename Rate>
+  void update(const Rate& lr, const std::optional<Scaled>& scaled) {
     if (groups_.empty()) return;
     rule_.advance(scaled);
     groups_.for_each([&](const ParameterGroups::Group& group) {
@@ -26,13 +40,6 @@ class AdamW final : public Optimizer {
     });
   }
 
-  [[nodiscard]] State state() const override {
-    State state{groups_.state(), {}};
-    state.tensors.push_back({"steps", rule_.steps});
-    return state;
-  }
-
- private:
   ParameterGroups groups_;
   MomentRule rule_;
 };

@@ -6,6 +6,7 @@
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/_foreach_sub.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/where.h>
 
@@ -34,7 +35,21 @@ class Lamb final : public Optimizer {
       : groups_(inputs.parameters, options, {"exp_avg", "exp_avg_sq"}),
         rule_(options, groups_.device()) {}
 
-  void step(double lr, const std::optional<Scaled>& scaled) override {
+  void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    update(lr, scaled);
+  }
+
+  [[nodiscard]] State state() const override {
+    State state{groups_.state(), {}};
+    state.tensors.push_back({"steps", rule_.steps});
+    return state;
+  }
+
+ private:
+  template <typename Rate>
+  void update(const Rate& lr, const std::optional<Scaled>& scaled) {
     if (groups_.empty()) return;
     rule_.advance(scaled);
     // Computed in double, because 1 - beta2 is small. At least 1, because the count is 0 after a
@@ -48,17 +63,19 @@ class Lamb final : public Optimizer {
               scaled);
       const Tensors updates = direction(group, mean_share, square_share);
       if (scaled) at::_foreach_mul_(updates, 1 - scaled->found_inf);
-      at::_foreach_add_(group.parameters, updates, -lr);
+      subtract(group.parameters, updates, lr);
     });
   }
 
-  [[nodiscard]] State state() const override {
-    State state{groups_.state(), {}};
-    state.tensors.push_back({"steps", rule_.steps});
-    return state;
+  static void subtract(const Tensors& parameters, const Tensors& updates, double lr) {
+    at::_foreach_add_(parameters, updates, -lr);
+  }
+  /// Rounds once more than with a number, since no operation takes the factor from a tensor.
+  static void subtract(const Tensors& parameters, const Tensors& updates, const at::Tensor& lr) {
+    at::_foreach_mul_(updates, lr);
+    at::_foreach_sub_(parameters, updates);
   }
 
- private:
   [[nodiscard]] Tensors direction(const ParameterGroups::Group& group, const at::Tensor& mean_share,
                                   const at::Tensor& square_share) const {
     Tensors updates = at::_foreach_div(group.moments[0], mean_share);

@@ -19,7 +19,17 @@ class Lars final : public Optimizer {
         rule_(options),
         groups_(inputs.parameters, options, rule_.moments()) {}
 
-  void step(double lr, const std::optional<Scaled>& scaled) override {
+  void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    update(lr, scaled);
+  }
+
+  [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
+
+ private:
+  template <typename Rate>
+  void update(const Rate& lr, const std::optional<Scaled>& scaled) {
     groups_.for_each([&](const ParameterGroups::Group& group) {
       const Tensors updates =
           at::_foreach_add(group.gradients, group.parameters, group.weight_decay);
@@ -27,13 +37,10 @@ class Lars final : public Optimizer {
       at::_foreach_mul_(updates, lr);
       // The updates contain the learning rate, so each part of a velocity keeps the rate of its
       // step.
-      rule_.step(group, updates, /*lr=*/1, /*weight_decay=*/0, scaled);
+      rule_.step(group, updates, /*lr=*/1.0, /*weight_decay=*/0, scaled);
     });
   }
 
-  [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
-
- private:
   void adapt(const Tensors& updates, const ParameterGroups::Group& group) const {
     const at::Tensor weights = norms_of(group.parameters);
     const at::Tensor gradients = norms_of(group.gradients);

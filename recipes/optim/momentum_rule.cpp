@@ -28,6 +28,19 @@ std::vector<std::string> MomentumRule::moments() const {
 
 void MomentumRule::step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
                         double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const {
+  update(group, gradients, lr, weight_decay, scaled);
+}
+
+void MomentumRule::step(const ParameterGroups::Group& group, const Tensors& gradients,
+                        const at::Tensor& lr, double weight_decay,
+                        const std::optional<Optimizer::Scaled>& scaled) const {
+  update(group, gradients, lr, weight_decay, scaled);
+}
+
+template <typename Rate>
+void MomentumRule::update(const ParameterGroups::Group& group, const Tensors& gradients,
+                          const Rate& lr, double weight_decay,
+                          const std::optional<Optimizer::Scaled>& scaled) const {
   const at::TensorList velocities = group.moments.empty() ? at::TensorList() : group.moments[0];
   // Velocities start at 0, and 0 * momentum + g is g: no parameter needs a special first step,
   // which a skipped step would have to undo.

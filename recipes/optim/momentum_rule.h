@@ -31,10 +31,18 @@ class MomentumRule {
   /// The moments that ParameterGroups has to keep: the velocity, or none for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;
   /// @param gradients the gradients of the group's parameters, in the same layout; only read.
+  /// @param lr a number, or a tensor as in Optimizer::step_with(). @{
   void step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
             double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;
+  void step(const ParameterGroups::Group& group, const Tensors& gradients, const at::Tensor& lr,
+            double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;
+  /// @}
 
  private:
+  template <typename Rate>
+  void update(const ParameterGroups::Group& group, const Tensors& gradients, const Rate& lr,
+              double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;
+
   double momentum_;
   bool nesterov_;
 };

@@ -18,14 +18,23 @@ class Sgd final : public Optimizer {
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     if (fused_ && fused_step(lr, scaled)) return;
-    groups_.for_each([&](const ParameterGroups::Group& group) {
-      rule_.step(group, group.gradients, lr, group.weight_decay, scaled);
-    });
+    update(lr, scaled);
+  }
+  /// The fused kernel takes the rate as a number.
+  [[nodiscard]] bool takes_lr_tensor() const override { return fused_ == nullptr; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    update(lr, scaled);
   }
 
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:
+  template <typename Rate>
+  void update(const Rate& lr, const std::optional<Scaled>& scaled) {
+    groups_.for_each([&](const ParameterGroups::Group& group) {
+      rule_.step(group, group.gradients, lr, group.weight_decay, scaled);
+    });
+  }
   /// Returns false if the kernel cannot update these parameters.
   bool fused_step(double lr, const std::optional<Scaled>& scaled) {
     std::vector<ParameterGroups::Group> groups;

@@ -18,19 +18,40 @@ class Sgdw final : public Optimizer {
         rule_(options),
         groups_(inputs.parameters, options, rule_.moments()) {}
 
-  void step(double lr, const std::optional<Scaled>& scaled) override {
-    groups_.for_each([&](const ParameterGroups::Group& group) {
-      shrink(group, group.weight_decay * (lr / peak_lr_), scaled);
-      rule_.step(group, group.gradients, lr, /*weight_decay=*/0, scaled);
-    });
+  void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    update(lr, scaled);
   }
 
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:
+  template <typename Rate>
+  void update(const Rate& lr, const std::optional<Scaled>& scaled) {
+    groups_.for_each([&](const ParameterGroups::Group& group) {
+      if (group.weight_decay != 0) shrink(group, share(group, lr), scaled);
+      rule_.step(group, group.gradients, lr, /*weight_decay=*/0, scaled);
+    });
+  }
+
+  /// The share of the weights that a step takes away.
+  [[nodiscard]] double share(const ParameterGroups::Group& group, double lr) const {
+    return group.weight_decay * (lr / peak_lr_);
+  }
+  /// In double like the number, and rounded where an operation with a number rounds.
+  [[nodiscard]] at::Tensor share(const ParameterGroups::Group& group, const at::Tensor& lr) const {
+    return lr.to(at::kDouble).div_(peak_lr_).mul_(group.weight_decay);
+  }
+
+  static void shrink(const ParameterGroups::Group& group, const at::Tensor& share,
+                     const std::optional<Scaled>& scaled) {
+    const at::Tensor factor =
+        scaled ? 1 - (1 - scaled->found_inf) * share.to(at::kFloat) : (1 - share).to(at::kFloat);
+    at::_foreach_mul_(group.parameters, factor);
+  }
   static void shrink(const ParameterGroups::Group& group, double share,
                      const std::optional<Scaled>& scaled) {
-    if (share == 0) return;
     if (scaled) {
       // If the flag, which is on the device, is set, the factor is exactly 1.
       at::_foreach_mul_(group.parameters, 1 - (1 - scaled->found_inf) * share);

@@ -149,6 +149,35 @@ TEST_P(OptimizerTest, ARestoredStateGoesOnBitForBit) {
   EXPECT_TRUE(KeptState(*after) == KeptState(*uninterrupted));
 }
 
+TEST_P(OptimizerTest, ARateInATensorGivesTheSameUpdates) {
+  for (const bool scaled : {false, true}) {
+    SCOPED_TRACE(scaled);
+    ToyModel by_number, by_tensor;
+    const auto expected = make_for(by_number);
+    const auto found = make_for(by_tensor);
+    ASSERT_TRUE(found->takes_lr_tensor());
+    const at::Tensor lr = at::scalar_tensor(0.F);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      std::optional<Optimizer::Scaled> flag;
+      if (scaled) flag = Optimizer::Scaled{at::scalar_tensor(i == 3 ? 1.F : 0.F)};
+      // A number that float32 holds exactly, up to the peak.
+      const double rate = static_cast<float>(GetParam().peak_lr * (kSteps - i) / kSteps);
+      by_number.set_gradients(i);
+      expected->step(rate, flag);
+      by_tensor.set_gradients(i);
+      lr.fill_(rate);
+      found->step_with(lr, flag);
+    }
+    const auto weights = flat(values_of(by_tensor.parameters()));
+    if (GetParam().optimizer == "lamb") {
+      expect_near(weights, flat(values_of(by_number.parameters())), 1e-6);
+    } else {
+      EXPECT_EQ(weights, flat(values_of(by_number.parameters())));
+      EXPECT_TRUE(KeptState(*found) == KeptState(*expected));
+    }
+  }
+}
+
 TEST_P(OptimizerTest, NamesItsStateAfterTheParameters) {
   const ToyModel model;
   const auto optimizer = make_for(model);

@@ -288,6 +288,17 @@ class Figures(Bundle):
             self.assertIn("GTEST_FILTER=", parity["command"])
         self.assertIn(f"| {self.case} | 300 | 360 | 1.200 |", (self.out / "report.md").read_text())
 
+    def test_recorded_steps_are_compared_with_those_launched_kernel_by_kernel(self):
+        self.program("precast", PRECAST.replace('case "$1" in\n', 'case "$*" in *cuda_graphs=step*) '
+                                                'echo \'{"images_per_second": 450}\'; exit;; esac\n'
+                                                'case "$1" in\n'))
+        self.assertEqual(self.run_check("graphs"), 0, self.output)
+        parity = self.steps("graphs")["parity"]
+        self.assertEqual(parity["state"], "passed")
+        self.assertIn("GTEST_FILTER=", parity["command"])
+        self.assertIn(f"| {self.case} | 300 | 300 | 450 | 1.000 | 1.500 |",
+                      (self.out / "report.md").read_text())
+
     def test_training_tells_accuracy_and_the_share_of_waiting(self):
         self.assertEqual(self.run_check("training"), 0, self.output)
         text = (self.out / "report.md").read_text()

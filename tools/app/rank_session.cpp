@@ -124,6 +124,15 @@ void announce(Communicator& ranks, const RankInfo& info) {
 
 }  // namespace
 
+distributed::VariableUpdate variable_update(const TrainConfig& config) {
+  using distributed::VariableUpdate;
+  static const std::map<std::string, VariableUpdate> updates = {
+      {"replicated", VariableUpdate::replicated},
+      {"allreduce_after_backward", VariableUpdate::allreduce_after_backward},
+      {"parameter_server", VariableUpdate::parameter_server}};
+  return updates.at(config.dist.variable_update);
+}
+
 RankInfo find_ranks(const TrainConfig& config, bool trains) {
   RankInfo info = find_rank_info(process_environment(), {.address = config.dist.address,
                                                          .port = parse_port(config.dist.port)});
@@ -184,16 +193,11 @@ std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
                                                  const std::vector<NamedTensor>& trainable) {
   if (group_ == nullptr) return make_single_rank_sync();
   using distributed::GradCompression;
-  using distributed::VariableUpdate;
-  const std::map<std::string, VariableUpdate> updates = {
-      {"replicated", VariableUpdate::replicated},
-      {"allreduce_after_backward", VariableUpdate::allreduce_after_backward},
-      {"parameter_server", VariableUpdate::parameter_server}};
   const std::map<std::string, GradCompression> compressions = {{"none", GradCompression::none},
                                                                {"fp16", GradCompression::fp16},
                                                                {"bf16", GradCompression::bf16}};
   distributed::GradSyncOptions options;
-  options.update = updates.at(config.dist.variable_update);
+  options.update = variable_update(config);
   options.compression = compressions.at(config.dist.grad_compression);
   if (config.dist.zero)
     options.owners = distributed::shard_parameters(trainable, communicator_->world());

@@ -10,12 +10,16 @@
 #include "framework/api/communicator.h"
 #include "framework/api/grad_sync.h"
 #include "framework/api/model.h"
+#include "framework/distributed/grad_sync.h"
 #include "framework/distributed/heartbeat.h"
 #include "framework/distributed/process_group.h"
 #include "framework/launch/rank_info.h"
 #include "tools/app/train_config.h"
 
 namespace precast::tools {
+
+/// The value of dist.variable_update.
+[[nodiscard]] distributed::VariableUpdate variable_update(const TrainConfig& config);
 
 /// Determines which rank this process is, and checks that the recipe suits the number of ranks.
 /// @throws ConfigError

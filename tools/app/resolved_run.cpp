@@ -20,8 +20,10 @@ at::Device prepare_cpu(const TrainConfig& config, const RankInfo& info) {
     throw ConfigError(
         "training.precision: expected fp32 or bf16 on a CPU, got fp16 (no GPU was found)");
   }
-  if (config.training.cuda_graphs == "on")
-    throw ConfigError("training.cuda_graphs: expected auto or off on a CPU, got on");
+  if (const std::string& graphs = config.training.cuda_graphs; graphs == "on" || graphs == "step") {
+    throw ConfigError(
+        fmt::format("training.cuda_graphs: expected auto or off on a CPU, got {}", graphs));
+  }
   at::set_num_threads(std::max(1, usable_cores() / info.local_world));
   return at::kCPU;
 }

@@ -116,11 +116,6 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& prefi
 
 }  // namespace
 
-engine::GraphMode graph_mode(const TrainConfig& config) {
-  if (config.training.cuda_graphs == "off") return engine::GraphMode::off;
-  return config.training.cuda_graphs == "on" ? engine::GraphMode::on : engine::GraphMode::automatic;
-}
-
 std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Recipe& recipe) {
   std::vector<std::filesystem::path> paths;
   std::string place;

@@ -25,9 +25,6 @@
 
 namespace precast::tools {
 
-/// The value of training.cuda_graphs.
-[[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
-
 /// Opens the dataset of a key, in the mode of data.in_memory; several files are read as one.
 /// @throws ConfigError if the key has no value, or if files give a label different names;
 /// DataError; IoError. With several files, messages begin with the key and its place.

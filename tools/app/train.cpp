@@ -12,6 +12,7 @@
 #include "tools/app/data_description.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
+#include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
@@ -101,6 +102,7 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
   fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
              plan.at("channels_last").get<bool>() ? ", channels_last" : "");
   fmt::print("kernels     {}\n", kernels_text(plan.at("kernels")));
+  fmt::print("graphs      {}\n", graphs_text(plan.at("graphs")));
   const auto& lr = plan.at("lr");
   fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
              lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),
@@ -163,6 +165,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   ordered_json described = describe_plan(run, plan, values, per_step);
   described.update(describe_data(run.recipe, datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
+  described["graphs"] = describe_graphs(run, plan, registries);
   if (const std::string text = kernels_warning(described["kernels"]); !text.empty())
     log_warning("{}", text);
   if (json) {

@@ -211,9 +211,10 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .choices({"auto", "on", "off"});
   schema
       .add("training.cuda_graphs", &training.cuda_graphs,
-           "replay a step's kernels as one CUDA graph; auto: for small batches in fp16 or bf16 on "
-           "a single GPU")
-      .choices({"auto", "on", "off"});
+           "replay a step's kernels as one CUDA graph; on: the forward and backward passes, on a "
+           "single GPU; auto: the same, for small batches in fp16 or bf16; step: the whole step "
+           "with the optimiser, where nothing in it acts on the host")
+      .choices({"auto", "on", "off", "step"});
   schema
       .add(
           "training.stall_timeout_s", &training.stall_timeout_s,

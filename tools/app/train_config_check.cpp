@@ -76,7 +76,7 @@ void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const Report
                       training.micro_batches));
   }
   if (training.cuda_graphs == "on" && ranks > 1)
-    wrong("training.cuda_graphs", "expected auto or off with several ranks, got on");
+    wrong("training.cuda_graphs", "expected auto, off or step with several ranks, got on");
 }
 
 void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,

@@ -103,6 +103,9 @@ class GuardedMethod final : public GuardedState<Method> {
   void on_gradients(Model& model) override {
     part_.during("on_gradients", [&](auto& method) { method.on_gradients(model); });
   }
+  [[nodiscard]] bool records_hooks(int world) const override {
+    return part_.during("records_hooks", [&](auto& method) { return method.records_hooks(world); });
+  }
   void on_step_end(Model& model, std::int64_t global_step) override {
     part_.during("on_step_end", [&](auto& method) { method.on_step_end(model, global_step); });
   }
@@ -167,6 +170,13 @@ class GuardedOptimizer final : public GuardedState<Optimizer> {
 
   void step(double lr, const std::optional<Scaled>& scaled) override {
     part_.during("step", [&](auto& optimizer) { optimizer.step(lr, scaled); });
+  }
+  [[nodiscard]] bool takes_lr_tensor() const override {
+    return part_.during("takes_lr_tensor",
+                        [](auto& optimizer) { return optimizer.takes_lr_tensor(); });
+  }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
+    part_.during("step_with", [&](auto& optimizer) { optimizer.step_with(lr, scaled); });
   }
 };
 

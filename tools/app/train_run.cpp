@@ -21,6 +21,7 @@
 #include "framework/process/stop_signals.h"
 #include "models/detail/norm_kernels.h"
 #include "tools/app/class_figures.h"
+#include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"

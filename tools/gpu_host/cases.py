@@ -86,6 +86,17 @@ def fused_steps():
             for case in FUSED for kernels in ("reference", "fused")]
 
 
+# Launch-bound and not: a graph saves launches, so it can gain much in the first and little in the last.
+GRAPHS = [SMALL, bf16(SMALL), Case("resnet50", 160, 32, "fp16", steps=50), RN50]
+GRAPH_MODES = ["off", "on", "step"]
+
+
+def graph_steps():
+    """Each case without graphs, with recorded passes and with recorded whole steps, one after the other."""
+    return [case.ours(f"graphs {mode}", [f"--training.cuda_graphs={mode}"])
+            for case in GRAPHS for mode in GRAPH_MODES]
+
+
 def speed_steps():
     steps = [ANCHOR.twin("anchor"), *[case.ours() for case in CASES[:4]]]
     steps += [SMALL.ours(f"graphs {mode}", [f"--training.cuda_graphs={mode}"])

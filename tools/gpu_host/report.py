@@ -113,6 +113,18 @@ def fused(steps):
     return ["## Fused kernels", "", *table(head, rows)] if rows else []
 
 
+def whole_steps(steps):
+    rows = []
+    for case in cases.GRAPHS:
+        rates = [rate(steps.get(f"graphs {mode}: {case.name}", {"state": "absent"}))
+                 for mode in cases.GRAPH_MODES]
+        if any(rates):
+            rows.append([case.name, *map(cell, rates),
+                         *[cell(quotient(one, rates[0]), "{:.3f}") for one in rates[1:]]])
+    head = ["step, img/s", *cases.GRAPH_MODES, *[f"{mode}/off" for mode in cases.GRAPH_MODES[1:]]]
+    return ["## CUDA graphs", "", *table(head, rows)] if rows else []
+
+
 def training(steps):
     rows = []
     for name in ("quickstart", "quickstart twin"):
@@ -194,7 +206,8 @@ def describe(results):
     for index, what in [(1, "cards"), (2, "commits")]:
         if len({row[index] for row in heads} - {"-"}) > 1:
             lines += [f"**Results of several {what}: ratios across them mean little.**", ""]
-    lines += summary(merged) + speed(merged) + fused(merged.get("fused", {})) + training(merged.get("training", {}))
+    lines += summary(merged) + speed(merged) + fused(merged.get("fused", {}))
+    lines += whole_steps(merged.get("graphs", {})) + training(merged.get("training", {}))
     lines += scaling(merged.get("scaling", {})) + problems(merged) + others(merged)
     return "\n".join(lines).rstrip() + "\n"
 

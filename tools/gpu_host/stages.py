@@ -10,7 +10,7 @@ from gpu_host.step import Failure, Step, gtest, last_json
 
 # In total below 26 minutes. Each stage ends within ten minutes, after which some hosts end a command.
 LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, "scaling": 500,
-            "fused": 400}
+            "fused": 400, "graphs": 500}
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
@@ -34,7 +34,7 @@ def plan(stage, place):
     """The steps of a stage, the most important first."""
     steps = {"correctness": correctness_steps, "baseline": lambda p: cases.baseline_steps(p.state),
              "speed": speed_steps, "training": training_steps, "scaling": scaling_steps,
-             "fused": fused_steps}[stage](place)
+             "fused": fused_steps, "graphs": graph_steps}[stage](place)
     return [absent(step) for step in steps]
 
 
@@ -100,6 +100,15 @@ def fused_steps(place):
                     environment={"GTEST_FILTER": "*Fused*"})
               for name, program in (("parity", "models_gpu_test"), ("parity of recipes", "recipes_gpu_test"))]
     return [*parity, *cases.fused_steps()]
+
+
+# ---- graphs
+
+def graph_steps(place):
+    """Recorded steps against those launched kernel by kernel: first the results, then the times."""
+    parity = gtest("parity", host.HOME / "bin/engine_gpu_test", place.state / "tests", 120,
+                   environment={"GTEST_FILTER": "*Step*"})
+    return [parity, *cases.graph_steps()]
 
 
 # ---- training

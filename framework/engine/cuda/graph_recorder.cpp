@@ -10,12 +10,13 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
 
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <utility>
 
-#include "framework/core/error.h"
 #include "framework/core/log.h"
 
 namespace precast::engine {
@@ -48,14 +49,14 @@ void wait_for(const c10::cuda::CUDAStream& later, const c10::cuda::CUDAStream& e
 /// CUDAGraph (libtorch 2.11) undoes nothing itself: capture_begin() marks the default generator as
 /// capturing and makes the allocators take this stream's memory from the graph's pool;
 /// capture_end() reverts both, but only after cudaStreamEndCapture() has succeeded. The pool must
-/// then be left by its handle, so it is chosen here.
+/// then be left by its handle, so it is given.
 class Capture {
  public:
-  explicit Capture(const c10::cuda::CUDAStream& stream)
+  Capture(const c10::cuda::CUDAStream& stream, at::cuda::MempoolId_t pool)
       : stream_(stream),
         generator_(at::cuda::detail::getDefaultCUDAGenerator(stream.device_index())),
         generator_before_(generator_.clone()),
-        pool_(at::cuda::graph_pool_handle()),
+        pool_(pool),
         graph_(std::make_unique<at::cuda::CUDAGraph>()) {}
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -119,6 +120,30 @@ class Capture {
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 
+/// The pool of recordings that exist together. The allocator deletes a pool when the last graph
+/// that uses it is gone, and its id must then not be used again: so the recordings own it.
+struct Pool {
+  at::cuda::MempoolId_t id;
+};
+
+class CudaRecording final : public GraphRecorder::Recording {
+ public:
+  CudaRecording(std::unique_ptr<at::cuda::CUDAGraph> graph, std::shared_ptr<const Pool> pool)
+      : pool_(std::move(pool)), graph_(std::move(graph)) {}
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  ~CudaRecording() override {
+    // An error is not lost: the next call of CUDA returns it too.
+    static_cast<void>(cudaDeviceSynchronize());
+  }
+
+  void replay() override { graph_->replay(); }
+
+ private:
+  std::shared_ptr<const Pool> pool_;
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
+
 class CudaGraphRecorder final : public GraphRecorder {
  public:
   explicit CudaGraphRecorder(at::Device device)
@@ -136,34 +161,27 @@ class CudaGraphRecorder final : public GraphRecorder {
     wait_for(current, side_stream_);
   }
 
-  void record(const Work& work) override {
-    require(graph_ == nullptr, "a recording is dropped before the next");
+  [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override {
+    std::shared_ptr<const Pool> pool = pool_.lock();
+    if (pool == nullptr) pool = std::make_shared<Pool>(Pool{at::cuda::graph_pool_handle()});
     // The recording allocates from a private pool, which cannot use memory that the allocator
     // keeps.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
     const c10::cuda::CUDAStreamGuard on_side_stream(side_stream_);
     const NoAutocastCache no_cache;
-    Capture capture(side_stream_);
+    Capture capture(side_stream_, pool->id);
     capture.begin();
     work();
-    graph_ = capture.end();
-  }
-
-  void replay() override {
-    require(graph_ != nullptr, "something is recorded before it is replayed");
-    graph_->replay();
-  }
-
-  void drop() override {
-    if (graph_ == nullptr) return;
-    c10::cuda::device_synchronize();
-    graph_.reset();
+    auto recording = std::make_unique<CudaRecording>(capture.end(), pool);
+    pool_ = pool;
+    return recording;
   }
 
  private:
   c10::cuda::CUDAStream side_stream_;
-  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+  /// Empty if nothing is recorded.
+  std::weak_ptr<const Pool> pool_;
 };
 
 }  // namespace

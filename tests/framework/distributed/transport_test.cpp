@@ -145,6 +145,20 @@ TEST_P(TransportTest, GradientsOfOneRankAreThoseWithoutAGroup) {
   }
 }
 
+TEST_P(TransportTest, OnlySumsOverNcclAfterTheBackwardPassCanBeRecorded) {
+  LoneGroup group(GetParam());
+  const SmallNetwork network(GetParam().device);
+  for (const VariableUpdate update :
+       {VariableUpdate::replicated, VariableUpdate::allreduce_after_backward,
+        VariableUpdate::parameter_server}) {
+    const auto sync = make_grad_sync(group.ranks, network.parameters(), {.update = update});
+    const std::string obstacle = sync->unrecordable_because();
+    EXPECT_EQ(obstacle, unrecordable_because(update, GetParam().device, GetParam().transport));
+    const bool sums = update == VariableUpdate::allreduce_after_backward;
+    EXPECT_EQ(obstacle.empty(), sums && GetParam().name == "nccl") << obstacle;
+  }
+}
+
 TEST_P(TransportTest, OneRankTrainsAsWithoutAGroup) {
   LoneGroup group(GetParam());
   const SmallNetwork alone(GetParam().device);

@@ -1,4 +1,4 @@
-// The recorded step against the same step launched kernel by kernel.
+// Recorded passes and whole steps against the same steps launched kernel by kernel.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -6,6 +6,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,9 +14,12 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "framework/distributed/grad_sync.h"
+#include "framework/distributed/heartbeat.h"
 #include "framework/engine/train_step.h"
 #include "models/register.h"
 #include "recipes/register.h"
+#include "tests/recipes/make_method.h"
 #include "tests/support/part_spec.h"
 
 namespace precast::engine {
@@ -58,6 +62,9 @@ struct Training {
   /// Of all parameters, in one vector on the CPU, float64.
   at::Tensor first_weights, weights;
   std::int64_t replays = 0;
+  double loss_sum = 0;
+  /// As the first batch norm has counted them.
+  std::int64_t batches = 0;
 };
 
 /// What a training is made of, apart from its passes' precision.
@@ -65,6 +72,12 @@ struct TrainingOptions {
   GraphMode graphs = GraphMode::off;
   std::int64_t micro_batches = 1;
   int steps = kSteps;
+  std::string optimizer = "sgd";
+  /// Of methods with on_gradients().
+  std::vector<std::string> methods{};
+  bool skip_nonfinite = false;
+  /// One rank over NCCL, whose gradients are summed after the backward pass.
+  bool nccl = false;
   /// Before each step.
   std::function<void(int step, Model& model)> prepare = [](int, Model&) {};
   std::function<std::int64_t(int step)> size_px = [](int) { return 64; };
@@ -95,14 +108,27 @@ class StepGraphGpu : public ::testing::Test {
     model->train(true);
     const std::unique_ptr<Loss> loss = make_loss(options.waits);
     const std::vector<NamedTensor> parameters = model->parameters();
-    const auto optimizer =
-        optimizers_.make(test::part_spec("sgd", "{weight_decay: 5e-4}"), {parameters});
+    const auto optimizer = optimizers_.make(
+        test::part_spec(options.optimizer, "{weight_decay: 5e-4}"), {parameters, kLr});
     std::vector<NamedMethod> methods;
-    const auto ranks = make_single_rank();
-    const auto sync = make_single_rank_sync();
-    TrainStep step(plan_, {*model, *loss, *optimizer, methods, *ranks, *sync}, kGpu,
-                   /*skip_nonfinite=*/false,
-                   make_step_graph(options.graphs, plan_, kGpu, /*world=*/1, *model));
+    for (const std::string& name : options.methods)
+      methods.push_back({name, test::make_method(name)});
+    const std::unique_ptr<distributed::StoreHost> store =
+        options.nccl ? std::make_unique<distributed::StoreHost>("127.0.0.1") : nullptr;
+    std::unique_ptr<Communicator> ranks = make_single_rank();
+    std::unique_ptr<GradSync> sync = make_single_rank_sync();
+    if (options.nccl) {
+      auto group = std::make_unique<distributed::ProcessGroup>(
+          distributed::GroupOptions{.port = store->port(), .device = kGpu});
+      sync = distributed::make_grad_sync(
+          *group, parameters, {.update = distributed::VariableUpdate::allreduce_after_backward});
+      ranks = std::move(group);
+    }
+    const StepParts parts{*model, *loss, *optimizer, methods, *ranks, *sync};
+    TrainStep step(plan_, parts, kGpu, options.skip_nonfinite,
+                   make_step_graph(options.graphs, plan_, kGpu, parts));
+    const at::Tensor loss_sum = at::zeros({}, at::device(kGpu).dtype(at::kDouble));
+    step.count_losses([&](const at::Tensor& one) { loss_sum.add_(one); });
     Training result;
     result.first_weights = weights_of(*model);
     for (int i = 0; i < options.steps; ++i) {
@@ -113,6 +139,10 @@ class StepGraphGpu : public ::testing::Test {
     }
     result.weights = weights_of(*model);
     result.replays = step.replayed_passes();
+    result.loss_sum = loss_sum.item<double>();
+    for (const NamedTensor& entry : model->state())
+      if (entry.name == "bn1.num_batches_tracked")
+        result.batches = entry.tensor.item<std::int64_t>();
     return result;
   }
 
@@ -127,6 +157,8 @@ class StepGraphGpu : public ::testing::Test {
     for (std::size_t i = 0; i < expected.losses.size(); ++i)
       EXPECT_NEAR(found.losses[i], expected.losses[i], loss_tolerance * expected.losses[i]) << i;
     ASSERT_TRUE(at::equal(found.first_weights, expected.first_weights));
+    EXPECT_NEAR(found.loss_sum, expected.loss_sum, loss_tolerance * expected.loss_sum);
+    EXPECT_EQ(found.batches, expected.batches);
     const double update = (expected.weights - expected.first_weights).norm().item<double>();
     const double difference = (found.weights - expected.weights).norm().item<double>();
     const double weight_tolerance = plan_.precision == Precision::fp32 ? 1e-2 : 5e-2;
@@ -187,6 +219,74 @@ TEST_P(ReplayedStepGpu, TrainsMicroBatchesAsTheEagerStep) {
   expect_alike(found, train({.micro_batches = 2}));
 }
 
+class WholeStepGpu : public ReplayedStepGpu {};
+
+TEST_P(WholeStepGpu, TrainsAsTheEagerStep) {
+  for (const bool skip_nonfinite : {false, true}) {
+    SCOPED_TRACE(skip_nonfinite);
+    const Training found = train({.graphs = GraphMode::step, .skip_nonfinite = skip_nonfinite});
+    EXPECT_EQ(found.replays, kReplays);
+    expect_alike(found, train({.skip_nonfinite = skip_nonfinite}));
+  }
+}
+
+TEST_P(WholeStepGpu, TrainsMicroBatchesAsTheEagerStep) {
+  const Training found = train({.graphs = GraphMode::step, .micro_batches = 2});
+  EXPECT_EQ(found.replays, kReplays);
+  expect_alike(found, train({.micro_batches = 2}));
+}
+
+/// In fp32, because AdamW's update of a weight depends on the sign of a gradient near 0.
+TEST_F(StepGraphGpu, WholeStepOfEachOptimizer) {
+  plan_.precision = Precision::fp32;
+  for (const char* optimizer : {"sgd", "sgdw", "adamw", "lars", "lamb"}) {
+    SCOPED_TRACE(optimizer);
+    const Training found = train({.graphs = GraphMode::step, .optimizer = optimizer});
+    EXPECT_EQ(found.replays, kReplays);
+    expect_alike(found, train({.optimizer = optimizer}));
+  }
+}
+
+TEST_F(StepGraphGpu, WholeStepWithMethodsThatChangeGradients) {
+  const std::vector<std::string> methods = {"gradient_clipping", "adaptive_gradient_clipping"};
+  const Training found = train({.graphs = GraphMode::step, .methods = methods});
+  EXPECT_EQ(found.replays, kReplays);
+  expect_alike(found, train({.methods = methods}));
+}
+
+TEST_F(StepGraphGpu, WholeStepContainsTheSumOverTheRanks) {
+  const Training found = train({.graphs = GraphMode::step, .nccl = true});
+  EXPECT_EQ(found.replays, kReplays);
+  expect_alike(found, train({.nccl = true}));
+}
+
+/// Both recordings stay: the first ones of 64 px are replayed again after those of 96 px.
+TEST_F(StepGraphGpu, WholeStepsOfSeveralSizesShareAPool) {
+  TrainingOptions options{.steps = 3 * kSteps,
+                          .size_px = [](int step) { return step / kSteps == 1 ? 96 : 64; }};
+  const Training expected = train(options);
+  options.graphs = GraphMode::step;
+  const Training found = train(options);
+  EXPECT_EQ(found.replays, 2 * kReplays + kSteps);
+  expect_alike(found, expected);
+}
+
+TEST_F(StepGraphGpu, WholeStepsAreRecordedAgainAfterALayerWasFrozen) {
+  TrainingOptions options{.steps = 2 * kSteps};
+  options.prepare = [&](int step, Model& model) {
+    model.parameters().front().tensor.requires_grad_(step < kSteps);
+  };
+  const Training expected = train(options);
+  options.graphs = GraphMode::step;
+  const Training found = train(options);
+  EXPECT_EQ(found.replays, 2 * kReplays);
+  expect_alike(found, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, WholeStepGpu,
+                         ::testing::Combine(::testing::Values(Precision::fp32, Precision::fp16,
+                                                              Precision::bf16),
+                                            ::testing::Bool()));
 INSTANTIATE_TEST_SUITE_P(Precisions, ReplayedStepGpu,
                          ::testing::Combine(::testing::Values(Precision::fp32, Precision::fp16,
                                                               Precision::bf16),
@@ -236,13 +336,15 @@ TEST_F(StepGraphGpu, ARecordingSucceedsAfterAFailedOne) {
   expect_alike(found, train({}));
 }
 
-TEST_F(StepGraphGpu, OnEndsTheRunAfterAFailedRecording) {
-  try {
-    static_cast<void>(train({.graphs = GraphMode::on, .waits = true}));
-    FAIL() << "expected an error";
-  } catch (const DeviceError& failure) {
-    EXPECT_EQ(failure.exit_code(), ExitCode::environment);
-    EXPECT_THAT(failure.what(), testing::HasSubstr("captur"));
+TEST_F(StepGraphGpu, OnAndStepEndTheRunAfterAFailedRecording) {
+  for (const GraphMode mode : {GraphMode::on, GraphMode::step}) {
+    try {
+      static_cast<void>(train({.graphs = mode, .waits = true}));
+      FAIL() << "expected an error";
+    } catch (const DeviceError& failure) {
+      EXPECT_EQ(failure.exit_code(), ExitCode::environment);
+      EXPECT_THAT(failure.what(), testing::HasSubstr("captur"));
+    }
   }
 }
 

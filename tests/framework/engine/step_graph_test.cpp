@@ -25,7 +25,6 @@ namespace {
 using test::LinearModel;
 using testing::HasSubstr;
 
-const at::Device kGpu(at::kCUDA, 0);
 constexpr std::int64_t kClasses = 3;
 constexpr std::int64_t kBatch = 4;
 constexpr double kLr = 0.1;
@@ -52,32 +51,41 @@ class FakeRecorder final : public GraphRecorder {
     ++log_.warm_ups;
     work();
   }
-  void record(const Work& work) override {
-    EXPECT_FALSE(work_) << "the last recording is dropped first";
+  [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override {
     ++log_.recordings;
     work();
     fail_();
-    work_ = work;
-    for (const at::Tensor& parameter : parameters_) gradients_.push_back(parameter.grad());
-  }
-  void replay() override {
-    work_();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (gradients_[i].defined()) gradients_[i].copy_(parameters_[i].grad());
-    }
-  }
-  void drop() override {
-    if (work_) ++log_.drops;
-    work_ = nullptr;
-    gradients_.clear();
+    return std::make_unique<FakeRecording>(log_, parameters_, work);
   }
 
  private:
+  class FakeRecording final : public Recording {
+   public:
+    FakeRecording(RecorderLog& log, std::vector<at::Tensor> parameters, Work work)
+        : log_(log), parameters_(std::move(parameters)), work_(std::move(work)) {
+      for (const at::Tensor& parameter : parameters_) gradients_.push_back(parameter.grad());
+    }
+    FakeRecording(const FakeRecording&) = delete;
+    FakeRecording& operator=(const FakeRecording&) = delete;
+    ~FakeRecording() override { ++log_.drops; }
+
+    void replay() override {
+      work_();
+      for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        if (gradients_[i].defined()) gradients_[i].copy_(parameters_[i].grad());
+      }
+    }
+
+   private:
+    RecorderLog& log_;
+    std::vector<at::Tensor> parameters_;
+    Work work_;
+    std::vector<at::Tensor> gradients_;
+  };
+
   RecorderLog& log_;
   std::vector<at::Tensor> parameters_;
   std::function<void()> fail_;
-  Work work_;
-  std::vector<at::Tensor> gradients_;
 };
 
 /// Draws random numbers on the host, as dropout does.
@@ -119,7 +127,7 @@ class StepGraphTest : public ::testing::Test {
   at::Tensor scale_ = at::ones({3}).requires_grad_();
   at::Tensor weight_ = at::rand({kClasses, 3}).requires_grad_();
   RecorderLog log_;
-  StepGraph::Passes passes_ = [this](const Batch& batch) {
+  StepGraph::Work passes_ = [this](const Batch& batch) {
     scale_.mutable_grad().reset();
     weight_.mutable_grad().reset();
     const at::Tensor logits = at::matmul(batch.images().mean({2, 3}) * scale_, weight_.t());
@@ -132,29 +140,25 @@ class StepGraphTest : public ::testing::Test {
                    {scale_, weight_}};
 };
 
-TEST(StepGraph, IsForOneGpuAndByDefaultForHalfPrecision) {
-  TrainPlan plan;
-  plan.precision = Precision::bf16;
-  EXPECT_TRUE(can_capture(GraphMode::automatic, plan, kGpu, /*world=*/1));
-  EXPECT_FALSE(can_capture(GraphMode::automatic, plan, kGpu, /*world=*/2));
-  EXPECT_FALSE(can_capture(GraphMode::automatic, plan, at::kCPU, /*world=*/1));
-  EXPECT_FALSE(can_capture(GraphMode::off, plan, kGpu, /*world=*/1));
-  plan.precision = Precision::fp32;
-  EXPECT_FALSE(can_capture(GraphMode::automatic, plan, kGpu, /*world=*/1));
-  EXPECT_TRUE(can_capture(GraphMode::on, plan, kGpu, /*world=*/1));
-}
-
 TEST(StepGraph, IsWorthItForFewPixels) {
   EXPECT_TRUE(worth_capturing(GraphMode::automatic, 95, 160));
   EXPECT_FALSE(worth_capturing(GraphMode::automatic, 96, 160));
   EXPECT_TRUE(worth_capturing(GraphMode::automatic, 512, 32));
   EXPECT_FALSE(worth_capturing(GraphMode::automatic, 256, 224));
   EXPECT_TRUE(worth_capturing(GraphMode::on, 256, 224));
+  EXPECT_TRUE(worth_capturing(GraphMode::step, 256, 224));
 }
 
 TEST(StepGraph, IsNotMadeForACpu) {
-  const LinearModel model(kClasses);
-  EXPECT_EQ(make_step_graph(GraphMode::on, {}, at::kCPU, /*world=*/1, model), nullptr);
+  LinearModel model(kClasses);
+  const NoisyCrossEntropy loss;
+  Descent optimizer(model.weight);
+  const std::vector<NamedMethod> methods;
+  const auto ranks = make_single_rank();
+  const auto sync = make_single_rank_sync();
+  const StepParts parts{model, loss, optimizer, methods, *ranks, *sync};
+  for (const GraphMode mode : {GraphMode::automatic, GraphMode::on, GraphMode::step})
+    EXPECT_EQ(make_step_graph(mode, {}, at::kCPU, parts), nullptr);
 }
 
 TEST_F(StepGraphTest, WarmsUpThenRecordsOnceThenReplays) {

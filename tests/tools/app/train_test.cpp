@@ -274,6 +274,8 @@ TEST_F(TrainTest, WrongInputEndsWithItsOwnExitCodeAndNothingLeftBehind) {
   fails({"train", val, train, "--dist.nproc=many"}, 2, {"dist.nproc", "auto", "4096", "many"});
   fails({"train", val, train, "--training.cuda_graphs=on"}, 2,
         {"training.cuda_graphs", "auto", "off", "CPU"});
+  fails({"train", val, train, "--training.cuda_graphs=step"}, 2,
+        {"training.cuda_graphs", "auto", "off", "CPU", "step"});
   fails({"train", val, train, "--model.num_classes=3"}, 3, {data(), "[0, 3)"});
   fails({"eval", val}, 2, {"model.weights"});
   fails({"eval", val, "--model.weights=" + data()}, 4, {data()});
@@ -332,6 +334,27 @@ TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
               testing::AnyOf(testing::AllOf(HasSubstr(R"("fused":49,)"),
                                             HasSubstr(R"("blurs":6,"max_pools":1)")),
                              HasSubstr(R"(without CUDA":53)")));
+}
+
+TEST_F(TrainTest, DryRunSaysWhatIsRecordedAndWhyNotMore) {
+  common_.clear();
+  const auto graphs = [&](std::vector<std::string> keys) {
+    keys.insert(keys.begin(),
+                {"train", test::source_dir() + "/configs/imagenet/rn18_16_epochs.yaml", "--dry-run",
+                 "--json", "--training.device=cuda"});
+    const ChildResult run = precast(keys);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    return nlohmann::ordered_json::parse(run.output).at("graphs");
+  };
+  const std::string step = "--training.cuda_graphs=step";
+  EXPECT_EQ(graphs({}).dump(), R"({"setting":"auto","records":"passes","obstacles":[]})");
+  EXPECT_EQ(graphs({step}).dump(), R"({"setting":"step","records":"step","obstacles":[]})");
+  const auto sam = graphs({step, "--methods=[sam]"});
+  EXPECT_EQ(sam.at("records"), "passes");
+  EXPECT_THAT(sam.at("obstacles").dump(), Names("sam"));
+  const auto ranks = graphs({step, "--dist.nproc=2"});
+  EXPECT_EQ(ranks.at("records"), "none");
+  EXPECT_EQ(ranks.at("obstacles").size(), 1U);
 }
 
 TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {

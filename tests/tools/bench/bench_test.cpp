@@ -79,9 +79,11 @@ TEST_F(BenchTest, StepTakesTheGraphModeAndReportsReplays) {
 }
 
 TEST_F(BenchTest, StepRefusesGraphsOnACpu) {
-  const ChildResult run = step({"--cuda-graphs", "on"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.errors, HasSubstr("training.cuda_graphs"));
+  for (const char* mode : {"on", "step"}) {
+    const ChildResult run = step({"--cuda-graphs", mode});
+    EXPECT_EQ(run.exit_code, 2) << mode;
+    EXPECT_THAT(run.errors, HasSubstr("training.cuda_graphs"));
+  }
 }
 
 TEST_F(BenchTest, StepTrainsOnMadeUpDataFromEveryPlaceAndOnAFile) {

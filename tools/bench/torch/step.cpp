@@ -35,7 +35,8 @@ void add_key_options(po::options_description& options) {
       "image-size", text("N"), "side of the images in px; instead of resolution.*")(
       "batch-size", text("N"), "samples per batch; training.batch_size; without a recipe 64")(
       "precision", text("NAME"), "precision of the computation; fp32, fp16 or bf16")(
-      "cuda-graphs", text("NAME"), "whether steps are replayed as CUDA graphs; off, auto or on")(
+      "cuda-graphs", text("NAME"),
+      "whether steps are replayed as CUDA graphs; off, auto, on or step")(
       "layout", text("NAME"), "memory layout of the images; nhwc (channels_last) or nchw")(
       "device", text("NAME"), "where to compute; auto, cpu or cuda")(
       "optimizer", text("NAME"), "optimiser; training.optimizer")(

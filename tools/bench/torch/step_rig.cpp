@@ -9,6 +9,7 @@
 #include "framework/api/run_facts.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
+#include "tools/app/graph_plan.h"
 #include "tools/app/plan.h"
 #include "tools/app/session.h"
 #include "tools/cli/stopwatch.h"
@@ -28,7 +29,7 @@ StepRig::StepRig(const ResolvedRun& run, const Registries& registries, RankSessi
       step_(parts_.plan(), parts_.step_parts(), run.device,
             run.config().training.on_nonfinite == "skip",
             engine::make_step_graph(graph_mode(run.config()), parts_.plan(), run.device,
-                                    ranks.communicator().world(), parts_.model())) {
+                                    parts_.step_parts())) {
   const Communicator& all = ranks.communicator();
   for (const NamedMethod& method : run_.recipe.methods) {
     method.method->on_run({.seed = parts_.plan().seed,

@@ -29,7 +29,7 @@ class StepRig {
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
-  /// Passes so far that replayed a CUDA graph.
+  /// Replays of CUDA graphs so far.
   [[nodiscard]] std::int64_t replayed_passes() const { return step_.replayed_passes(); }
 
  private:
@@ -45,7 +45,7 @@ struct StepWindow {
   double cpu_seconds = 0;
   /// The last step's loss.
   double loss = 0;
-  /// Passes that replayed a CUDA graph: most methods run one per step, sam runs two.
+  /// Replays of a CUDA graph: most methods have one per step, sam has two.
   std::int64_t replayed_passes = 0;
 };
 

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/api/method.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+class StepGraph;
+struct StepParts;
+
+/// The value of training.cuda_graphs: what is recorded once as a CUDA graph and then replayed as
+/// one launch.
+enum class GraphMode {
+  off,
+  /// The forward and backward passes of small batches in fp16 or bf16. A step that cannot be
+  /// recorded runs without a graph.
+  automatic,
+  /// The forward and backward passes of every full batch. A step that cannot be recorded is an
+  /// error.
+  on,
+  /// The whole step of every full batch, if choose_graph() finds nothing against it; else as `on`.
+  step,
+};
+
+/// How much of a step one recording contains.
+enum class GraphScope {
+  none,
+  /// The forward and backward passes.
+  passes,
+  /// Everything that the step does on the device, from the forward pass to the sum of the losses.
+  step,
+};
+
+struct GraphChoice {
+  GraphScope scope = GraphScope::none;
+  /// With GraphMode::step: why a recording does not contain the whole step, one clause each, such
+  /// as "sam replaces the forward and backward passes". Empty if it does.
+  std::vector<std::string> obstacles;
+};
+
+/// What the choice depends on; the last three matter only for GraphMode::step.
+struct GraphFacts {
+  GraphMode mode = GraphMode::off;
+  Precision precision = Precision::fp32;
+  at::Device device = at::kCPU;
+  int world = 1;
+  /// Optimizer::takes_lr_tensor().
+  bool takes_lr_tensor = false;
+  const std::vector<NamedMethod>& methods;
+  /// GradSync::unrecordable_because() of the run.
+  std::string sync_obstacle{};
+};
+
+/// Decides what is recorded. Passes are recorded on one GPU with one rank only, because several
+/// ranks exchange gradients during the backward pass; whole steps also with several ranks, if their
+/// exchange can be recorded.
+[[nodiscard]] PRECAST_API GraphChoice choose_graph(const GraphFacts& facts);
+
+/// In words: "the whole step", "the forward and backward passes, not the whole step: ...".
+[[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
+
+/// Whether a replay saves time. It does if the device finishes a kernel before the host has
+/// launched the next one. According to measurements by others, it saves much time with batches far
+/// below 96 images of 160 px, and none with larger ones (spikformer's figures for 8 and 96 images;
+/// torchbench pull request 706).
+[[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
+                                               std::int64_t size_px);
+
+/// @return null if nothing is to be recorded: choose_graph() says none, or the mode is `automatic`
+/// in a build without CUDA. If the mode is `step` and a recording does not contain the whole step,
+/// rank zero prints why.
+/// @throws DeviceError for `on` and `step` in a build without CUDA.
+[[nodiscard]] PRECAST_API std::unique_ptr<StepGraph> make_step_graph(GraphMode mode,
+                                                                     const TrainPlan& plan,
+                                                                     at::Device device,
+                                                                     const StepParts& parts);
+
+}  // namespace precast::engine

@@ -1,0 +1,172 @@
+#include "tests/framework/engine/short_training.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/api/run_facts.h"
+#include "framework/api/single_rank.h"
+#include "models/register.h"
+#include "recipes/register.h"
+#include "tests/recipes/make_method.h"
+#include "tests/support/fake_parts.h"
+#include "tests/support/part_spec.h"
+
+namespace precast::engine {
+namespace {
+
+constexpr std::int64_t kEpochs = 4;
+/// What a residual network has, and little else, so that a step is fast.
+constexpr const char* kLayers =
+    "{layers: [conv: {out: 8, stride: 2, bias: false}, bn, relu, "
+    "residual: {layers: [conv: {out: 8, bias: false}, bn, relu, conv: {out: 8, bias: false}, bn]}, "
+    "relu, global_avg_pool, flatten, dropout: {p: 0.2}, linear]}";
+
+std::unique_ptr<Model> make_network(const ModelSpec& spec) {
+  if (spec.arch == "linear") return std::make_unique<test::LinearModel>(spec.num_classes);
+  ModelRegistry models("model");
+  models::register_models(models);
+  return make_model(models, spec);
+}
+
+std::unique_ptr<Loss> make_loss(const PartSpec& spec) {
+  LossRegistry losses("loss");
+  recipes::register_losses(losses);
+  return losses.make(spec);
+}
+
+}  // namespace
+
+ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
+    : options_(std::move(options)),
+      ranks_(make_single_rank()),
+      sync_(make_single_rank_sync()),
+      loss_sum_(at::zeros({}, at::kDouble)) {
+  // So little work that threads would mostly wait for each other.
+  at::set_num_threads(1);
+  at::manual_seed(1);
+  plan_.model.arch = options_.model;
+  if (options_.model == "layers") plan_.model.params = test::part_spec("", kLayers).options;
+  plan_.model.num_classes = kClasses;
+  plan_.epochs = kEpochs;
+  plan_.steps_per_epoch = (options_.steps + kEpochs - 1) / kEpochs;
+  plan_.global_batch_size = kBatch;
+  plan_.micro_batches = options_.micro_batches;
+  plan_.precision = options_.precision;
+  plan_.peak_lr = 1;
+  for (const auto& [name, keys] : options_.methods) add_method(name, test::make_method(name, keys));
+  model_ = make_network(plan_.model);
+  model_->train(true);
+  loss_ = make_loss(plan_.loss);
+  optimizer_ = make_optimizer();
+  step_ = std::make_unique<TrainStep>(
+      plan_, StepParts{*model_, *loss_, *optimizer_, methods_, *ranks_, *sync_}, at::kCPU,
+      options_.skip_nonfinite, mode == Mode::plain ? nullptr : make_graph(mode));
+  step_->count_losses([this](const at::Tensor& loss) {
+    loss_sum_.add_(at::where(at::isfinite(loss), loss, at::zeros_like(loss)));
+  });
+  for (NamedMethod& method : methods_) {
+    method.method->on_run({.num_classes = kClasses,
+                           .epochs = plan_.epochs,
+                           .steps_per_epoch = plan_.steps_per_epoch});
+    method.method->on_train_begin(*model_);
+  }
+}
+
+void ShortTraining::add_method(const std::string& name, std::unique_ptr<Method> method) {
+  method->configure(plan_);
+  methods_.push_back({name, std::move(method)});
+}
+
+void ShortTraining::run_to(int end) {
+  for (; next_ < end; ++next_) {
+    if (next_ % plan_.steps_per_epoch == 0) {
+      for (NamedMethod& method : methods_)
+        method.method->on_epoch_begin(next_ / plan_.steps_per_epoch, *model_);
+    }
+    Batch batch = make_batch();
+    for (NamedMethod& method : methods_) method.method->on_batch(batch, next_);
+    // A number that float32 holds exactly.
+    const double lr = (1 + next_ % 4) / 256.0;
+    losses_.push_back(step_->run(batch, lr).item<double>());
+    for (NamedMethod& method : methods_) method.method->on_step_end(*model_, next_);
+  }
+}
+
+void ShortTraining::restore(const ShortTraining& other) {
+  const at::NoGradGuard no_grad;
+  const std::vector<NamedTensor> theirs = other.state(), mine = state();
+  for (std::size_t i = 0; i < theirs.size(); ++i) mine[i].tensor.copy_(theirs[i].tensor);
+  optimizer_->restore(other.optimizer_->state().counters);
+  for (std::size_t i = 0; i < methods_.size(); ++i)
+    methods_[i].method->restore(other.methods_[i].method->state().counters);
+  next_ = other.next_;
+}
+
+std::vector<NamedTensor> ShortTraining::state() const {
+  std::vector<NamedTensor> all;
+  const auto add = [&](const std::vector<NamedTensor>& tensors) {
+    for (const NamedTensor& entry : tensors) all.push_back({entry.name, entry.tensor.detach()});
+  };
+  add(model_->state());
+  add(optimizer_->state().tensors);
+  if (step_->scaler() != nullptr) add(step_->scaler()->state().tensors);
+  for (const NamedMethod& method : methods_) add(method.method->state().tensors);
+  all.push_back({"loss_sum", loss_sum_});
+  return all;
+}
+
+std::unique_ptr<Optimizer> ShortTraining::make_optimizer() const {
+  if (options_.make_optimizer) return options_.make_optimizer(*model_);
+  OptimizerRegistry optimizers("optimizer");
+  recipes::register_optimizers(optimizers);
+  return optimizers.make(test::part_spec(options_.optimizer, options_.optimizer_options),
+                         {model_->parameters(), plan_.peak_lr});
+}
+
+std::unique_ptr<StepGraph> ShortTraining::make_graph(Mode mode) {
+  std::vector<at::Tensor> parameters;
+  for (const NamedTensor& parameter : model_->parameters()) parameters.push_back(parameter.tensor);
+  StepGraphOptions options{.scope = GraphScope::step, .kept = options_.kept};
+  if (mode == Mode::unrecorded) options.warm_ups = std::numeric_limits<int>::max();
+  return std::make_unique<StepGraph>(GraphMode::step, std::make_unique<test::TapeRecorder>(log_),
+                                     std::move(parameters), options);
+}
+
+Batch ShortTraining::make_batch() const {
+  // Of the step alone: an interrupted training gets the same.
+  at::manual_seed(100 + static_cast<std::uint64_t>(next_));
+  const std::int64_t size_px = options_.size_px(next_);
+  Batch batch{.fields = {{"image", at::randn({kBatch, 3, size_px, size_px})},
+                         {"label", at::randint(kClasses, {kBatch}, at::kLong)}},
+              .sample_ids = std::vector<std::uint64_t>(kBatch)};
+  options_.edit(next_, batch);
+  return batch;
+}
+
+std::vector<std::string> differences(const ShortTraining& one, const ShortTraining& other) {
+  std::vector<std::string> names;
+  const std::vector<NamedTensor> a = one.state(), b = other.state();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    constexpr double kStandsForNan = 12345;
+    if (!at::nan_to_num(a[i].tensor, kStandsForNan)
+             .equal(at::nan_to_num(b[i].tensor, kStandsForNan)))
+      names.push_back(a[i].name);
+  }
+  const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+  if (!std::ranges::equal(one.losses(), other.losses(), same)) names.emplace_back("losses");
+  return names;
+}
+
+}  // namespace precast::engine

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/engine/train_step.h"
+#include "tests/support/tape_recorder.h"
+
+namespace precast::engine {
+
+/// How the steps of a training run.
+enum class Mode {
+  /// Without a StepGraph.
+  plain,
+  /// As whole steps that are never recorded.
+  unrecorded,
+  recorded,
+};
+
+/// What a training is made of.
+struct TrainingOptions {
+  /// `linear`, `layers` (a small residual network) or a registered model.
+  std::string model = "layers";
+  std::string optimizer = "sgd";
+  std::string optimizer_options{};
+  /// Names and options.
+  std::vector<std::pair<std::string, std::string>> methods{};
+  Precision precision = Precision::fp32;
+  std::int64_t micro_batches = 1;
+  bool skip_nonfinite = false;
+  /// Recordings kept at once.
+  std::size_t kept = 8;
+  int steps = 7;
+  std::function<std::int64_t(int step)> size_px = [](int) { return 32; };
+  /// Changes the batch of a step.
+  std::function<void(int step, Batch& batch)> edit = [](int, Batch&) {};
+  /// Instead of `optimizer`.
+  std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
+};
+
+/// A training of a few steps on a CPU that can be interrupted. Trainings with the same options take
+/// the same steps; with Mode::recorded, a TapeRecorder records them after three steps of each size.
+class ShortTraining {
+ public:
+  static constexpr std::int64_t kBatch = 4;
+  static constexpr std::int64_t kClasses = 5;
+
+  ShortTraining(TrainingOptions options, Mode mode);
+  ShortTraining(const ShortTraining&) = delete;
+  ShortTraining& operator=(const ShortTraining&) = delete;
+  ~ShortTraining() = default;
+
+  /// Adds a method that has no step strategy and no state, before the first step.
+  void add_method(const std::string& name, std::unique_ptr<Method> method);
+  void run() { run_to(options_.steps); }
+  /// Takes the steps up to `end`, without it.
+  void run_to(int end);
+  /// Continues from the state of another training, as from its checkpoint.
+  void restore(const ShortTraining& other);
+
+  /// Everything that a checkpoint has, sharing its memory, and the sum of the finite losses.
+  [[nodiscard]] std::vector<NamedTensor> state() const;
+  /// Of each step since the construction.
+  [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
+  [[nodiscard]] const test::TapeLog& log() const { return log_; }
+  [[nodiscard]] std::int64_t replays() const { return step_->replayed_passes(); }
+
+ private:
+  [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;
+  [[nodiscard]] std::unique_ptr<StepGraph> make_graph(Mode mode);
+  [[nodiscard]] Batch make_batch() const;
+
+  TrainingOptions options_;
+  TrainPlan plan_;
+  std::unique_ptr<Communicator> ranks_;
+  std::unique_ptr<GradSync> sync_;
+  std::vector<NamedMethod> methods_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Loss> loss_;
+  std::unique_ptr<Optimizer> optimizer_;
+  test::TapeLog log_;
+  std::unique_ptr<TrainStep> step_;
+  at::Tensor loss_sum_;
+  std::vector<double> losses_;
+  int next_ = 0;
+};
+
+/// The names of the tensors that differ between the states, and "losses". NaN equals NaN.
+[[nodiscard]] std::vector<std::string> differences(const ShortTraining& one,
+                                                   const ShortTraining& other);
+
+}  // namespace precast::engine

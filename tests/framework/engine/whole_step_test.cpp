@@ -1,0 +1,304 @@
+// Steps that are recorded as a whole compute bit for bit what steps without a recording compute.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "framework/core/error.h"
+#include "tests/framework/engine/short_training.h"
+
+namespace precast::engine {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kWarmUps = StepGraph::kWarmUps;
+constexpr int kReplays = 4;
+constexpr int kSteps = kWarmUps + kReplays;
+
+/// An optimiser for planted faults: p -= lr * momentum, where momentum = momentum / 2 + gradient.
+class FaultyOptimizer final : public Optimizer {
+ public:
+  enum class Fault { reads_the_rate, keeps_the_rate, makes_its_moments_late };
+
+  FaultyOptimizer(Fault fault, const std::vector<NamedTensor>& parameters)
+      : fault_(fault), parameters_(parameters) {}
+
+  void step(double lr, const std::optional<Scaled>& /*scaled*/) override { update(lr); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
+  void step_with(const at::Tensor& lr, const std::optional<Scaled>& /*scaled*/) override {
+    if (fault_ == Fault::keeps_the_rate) {
+      update(rate_of_a_schedule_ = rate_of_a_schedule_ / 2);
+    } else if (fault_ == Fault::reads_the_rate) {
+      update(lr.item<double>());
+    } else {
+      update(lr);
+    }
+  }
+
+ private:
+  template <typename Rate>
+  void update(const Rate& lr) {
+    const at::NoGradGuard no_grad;
+    ++steps_;
+    for (const NamedTensor& parameter : parameters_) {
+      at::Tensor& moment = moments_[parameter.name];
+      const bool first = fault_ == Fault::makes_its_moments_late && steps_ == kWarmUps + 1;
+      if (!moment.defined() || first) moment = at::zeros_like(parameter.tensor);
+      moment.mul_(0.5).add_(parameter.tensor.grad());
+      parameter.tensor.detach().sub_(moment * lr);
+    }
+  }
+
+  Fault fault_;
+  std::vector<NamedTensor> parameters_;
+  std::map<std::string, at::Tensor> moments_;
+  double rate_of_a_schedule_ = 0.5;
+  int steps_ = 0;
+};
+
+void expect_same(const TrainingOptions& options, Mode reference = Mode::plain,
+                 std::int64_t replays = kReplays) {
+  ShortTraining expected(options, reference), found(options, Mode::recorded);
+  expected.run();
+  found.run();
+  EXPECT_EQ(found.replays(), replays);
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+}
+
+class WholeStepOfEachOptimizer : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(WholeStepOfEachOptimizer, UpdatesAsWithoutARecording) {
+  // Its update rounds once more with a tensor as rate.
+  const Mode reference = GetParam() == "lamb" ? Mode::unrecorded : Mode::plain;
+  for (const bool skip_nonfinite : {false, true}) {
+    SCOPED_TRACE(skip_nonfinite);
+    expect_same({.optimizer = GetParam(), .skip_nonfinite = skip_nonfinite}, reference);
+  }
+}
+
+TEST_P(WholeStepOfEachOptimizer, UpdatesInFp16AsWithoutARecording) {
+  const Mode reference = GetParam() == "lamb" ? Mode::unrecorded : Mode::plain;
+  expect_same({.model = "linear", .optimizer = GetParam(), .precision = Precision::fp16},
+              reference);
+}
+
+INSTANTIATE_TEST_SUITE_P(WholeStep, WholeStepOfEachOptimizer,
+                         ::testing::Values("sgd", "sgdw", "adamw", "lars", "lamb"),
+                         [](const auto& name) { return name.param; });
+
+TEST(WholeStep, ResNet) {
+  expect_same({.model = "resnet18", .micro_batches = 2, .skip_nonfinite = true});
+}
+
+TEST(WholeStep, NesterovAndNoMomentum) {
+  expect_same({.optimizer_options = "{nesterov: true}"});
+  expect_same({.optimizer_options = "{momentum: 0}"});
+}
+
+TEST(WholeStep, MicroBatchesAreAccumulated) {
+  expect_same({.micro_batches = 2});
+  expect_same({.model = "linear", .precision = Precision::fp16, .micro_batches = 4});
+}
+
+TEST(WholeStep, MethodsWithAndWithoutGradientHooks) {
+  expect_same({.methods = {{"gradient_clipping", "{max_norm: 0.5}"}}});
+  expect_same({.methods = {{"adaptive_gradient_clipping", "{}"}}});
+  expect_same({.methods = {{"ema", "{}"}, {"mixup", "{}"}, {"label_smoothing", "{}"}}});
+  expect_same(
+      {.model = "resnet18", .methods = {{"stochastic_depth", "{drop_rate: 0.5, mode: sample}"}}});
+}
+
+TEST(WholeStep, Bf16) {
+  expect_same({.precision = Precision::bf16});
+}
+
+/// Infinite gradients in recorded steps: fp16's scale falls, and the step changes nothing.
+TEST(WholeStep, TheScaleFallsInReplays) {
+  const TrainingOptions options{
+      .model = "linear", .precision = Precision::fp16, .edit = [](int step, Batch& batch) {
+        if (step % 2 == 1) batch.images().mul_(1e30);
+      }};
+  ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
+  expected.run();
+  found.run();
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+  for (const NamedTensor& entry : found.state()) {
+    if (entry.name != "scale") continue;
+    EXPECT_LT(entry.tensor.item<double>(), 65536.0 / 4);
+  }
+}
+
+TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
+  TrainingOptions options{.skip_nonfinite = true};
+  options.edit = [](int step, Batch& batch) {
+    if (step == kSteps - 1) batch.images().fill_(std::numeric_limits<double>::quiet_NaN());
+  };
+  ShortTraining found(options, Mode::recorded), before(options, Mode::recorded);
+  found.run();
+  before.run_to(kSteps - 1);
+  std::vector<std::string> changed = differences(found, before);
+  // Batches are counted, skipped or not.
+  std::erase_if(changed,
+                [](const std::string& name) { return name.ends_with("num_batches_tracked"); });
+  EXPECT_THAT(changed, testing::ElementsAre("losses"));
+  EXPECT_EQ(found.replays(), kReplays);
+  expect_same(options);
+}
+
+TEST(WholeStep, EachImageSizeHasItsOwnRecording) {
+  TrainingOptions options{.steps = 3 * kSteps,
+                          .size_px = [](int step) { return 32 + 16 * (step % 3); }};
+  ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
+  expected.run();
+  found.run();
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+  EXPECT_EQ(found.log().recordings, 3);
+  EXPECT_EQ(found.log().alive, 3);
+  EXPECT_EQ(found.replays(), 3 * kReplays);
+}
+
+TEST(WholeStep, TheLeastRecentlyUsedRecordingMakesRoom) {
+  // Sizes A, B, A, C, A with room for two: C takes B's place.
+  constexpr std::int64_t kSizes[] = {32, 48, 32, 64, 32};
+  TrainingOptions options{.kept = 2, .steps = 5 * kSteps};
+  options.size_px = [&](int step) { return kSizes[step / kSteps]; };
+  ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
+  expected.run();
+  found.run();
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+  EXPECT_EQ(found.log().recordings, 3);
+  EXPECT_EQ(found.log().alive, 2);
+  EXPECT_EQ(found.replays(), 3 * kReplays + 2 * kSteps);
+}
+
+TEST(WholeStep, FrozenLayersAreRecordedAgain) {
+  TrainingOptions options{.methods = {{"layer_freezing", "{freeze_start: 0.2, freeze_level: 0.5}"}},
+                          .steps = 4 * kSteps};
+  ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
+  expected.run();
+  found.run();
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+  EXPECT_GT(found.log().recordings, 1);
+  EXPECT_EQ(found.log().alive, 1);
+}
+
+TEST(WholeStep, APartialBatchInBetweenRunsWithoutARecording) {
+  TrainingOptions options{.steps = 2 * kSteps};
+  options.edit = [](int step, Batch& batch) {
+    if (step == kSteps) batch = batch.narrow(0, 2);
+  };
+  expect_same(options, Mode::plain, 2 * kSteps - 1 - kWarmUps);
+}
+
+TEST(WholeStep, AResumedTrainingIsThatWhichWasNotInterrupted) {
+  const TrainingOptions options{
+      .optimizer = "adamw", .methods = {{"ema", "{}"}}, .steps = 3 * kSteps};
+  ShortTraining whole(options, Mode::recorded);
+  whole.run();
+  ShortTraining first(options, Mode::recorded);
+  first.run_to(kSteps + 2);
+  ShortTraining second(options, Mode::recorded);
+  second.restore(first);
+  second.run();
+  std::vector<std::string> changed = differences(second, whole);
+  std::erase(changed, "losses");
+  EXPECT_THAT(changed, IsEmpty());
+}
+
+TEST(WholeStep, ATrainingThatGoesBackUsesItsRecordingAgain) {
+  const TrainingOptions options{
+      .optimizer = "adamw", .methods = {{"ema", "{}"}}, .steps = 3 * kSteps};
+  ShortTraining whole(options, Mode::recorded), kept(options, Mode::recorded);
+  ShortTraining back(options, Mode::recorded);
+  whole.run();
+  kept.run_to(kSteps);
+  back.run_to(2 * kSteps);
+  back.restore(kept);
+  back.run();
+  std::vector<std::string> changed = differences(back, whole);
+  std::erase(changed, "losses");
+  EXPECT_THAT(changed, IsEmpty());
+  EXPECT_EQ(back.log().recordings, 1);
+}
+
+TEST(WholeStep, AHookThatReplacesGradientsIsRecorded) {
+  class Halving final : public Method {
+   public:
+    void on_gradients(Model& model) override {
+      for (const NamedTensor& parameter : model.parameters())
+        parameter.tensor.mutable_grad() = parameter.tensor.grad() / 2;
+    }
+    void on_step_end(Model& model, std::int64_t /*global_step*/) override {
+      for (const NamedTensor& parameter : model.parameters())
+        parameter.tensor.mutable_grad() = at::zeros_like(parameter.tensor.detach());
+    }
+  };
+  ShortTraining expected({}, Mode::plain), found({}, Mode::recorded);
+  for (ShortTraining* training : {&expected, &found}) {
+    training->add_method("halving", std::make_unique<Halving>());
+    training->run();
+  }
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+}
+
+// Faults that a recording must not have are seen by the tests above, because TapeRecorder freezes
+// them.
+
+TrainingOptions with_fault(FaultyOptimizer::Fault fault) {
+  return {.model = "linear", .make_optimizer = [fault](const Model& model) {
+            return std::make_unique<FaultyOptimizer>(fault, model.parameters());
+          }};
+}
+
+TEST(PlantedFault, ARateThatTheHostReadsCannotBeRecorded) {
+  ShortTraining training(with_fault(FaultyOptimizer::Fault::reads_the_rate), Mode::recorded);
+  try {
+    training.run();
+    FAIL() << "expected an error";
+  } catch (const DeviceError& failure) {
+    EXPECT_EQ(failure.exit_code(), ExitCode::environment);
+    EXPECT_THAT(failure.what(), HasSubstr("capturing"));
+    EXPECT_THAT(failure.what(), HasSubstr("training.cuda_graphs"));
+  }
+}
+
+TEST(PlantedFault, ARateOrMomentsOfTheHostGiveOtherWeights) {
+  for (const auto fault :
+       {FaultyOptimizer::Fault::keeps_the_rate, FaultyOptimizer::Fault::makes_its_moments_late}) {
+    ShortTraining expected(with_fault(fault), Mode::unrecorded);
+    ShortTraining found(with_fault(fault), Mode::recorded);
+    expected.run();
+    found.run();
+    EXPECT_THAT(differences(found, expected), testing::Contains("weight"))
+        << static_cast<int>(fault);
+  }
+}
+
+TEST(PlantedFault, AHookThatCountsOnTheHostGivesOtherWeights) {
+  class Counting final : public Method {
+   public:
+    void on_gradients(Model& model) override {
+      for (const NamedTensor& parameter : model.parameters())
+        parameter.tensor.grad().mul_(++count_);
+    }
+
+   private:
+    int count_ = 0;
+  };
+  ShortTraining expected({.model = "linear"}, Mode::plain),
+      found({.model = "linear"}, Mode::recorded);
+  for (ShortTraining* training : {&expected, &found}) {
+    training->add_method("counting", std::make_unique<Counting>());
+    training->run();
+  }
+  EXPECT_THAT(differences(found, expected), testing::Contains("weight"));
+}
+
+}  // namespace
+}  // namespace precast::engine

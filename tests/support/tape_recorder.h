@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "framework/engine/graph_recorder.h"
+
+namespace precast::test {
+
+/// What happened to a recorder that its StepGraph owns.
+struct TapeLog {
+  int warm_ups = 0;
+  int recordings = 0;
+  /// Recordings that exist now.
+  int alive = 0;
+  int replays = 0;
+  /// Operations in the last recording.
+  std::size_t operations = 0;
+};
+
+/// A GraphRecorder for CPUs that keeps what a CUDA graph keeps: the operations below autograd and
+/// autocast, with the plain numbers and the memory that they were called with. So a replay repeats
+/// decisions and numbers of the host, reads and writes the memory of the recorded step even if a
+/// tensor has been replaced since, and repeats the initialisation of tensors that were created
+/// while it was recorded.
+///
+///   - What is recorded is not executed: all memory that the work has not allocated itself, and the
+///     default generator, are as before.
+///   - Reading a value on the host throws, as cudaStreamSynchronize() does during a capture.
+///   - Recordings share memory: a replay fills what any of them has allocated with NaN first,
+///     except tensors that the host still refers to.
+///   - A replay throws if memory that the work has not allocated itself is gone.
+///
+/// Not seen: memory that is read or written through a pointer, without an operation.
+class TapeRecorder final : public engine::GraphRecorder {
+ public:
+  explicit TapeRecorder(TapeLog& log);
+  TapeRecorder(const TapeRecorder&) = delete;
+  TapeRecorder& operator=(const TapeRecorder&) = delete;
+  ~TapeRecorder() override;
+
+  void warm_up(const Work& work) override;
+  [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override;
+
+  class Pool;
+
+ private:
+  TapeLog& log_;
+  std::shared_ptr<Pool> pool_;
+};
+
+}  // namespace precast::test

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "framework/api/train_plan.h"
+#include "framework/engine/graph_choice.h"
+#include "tools/app/resolved_run.h"
+
+namespace precast::tools {
+
+/// The value of training.cuda_graphs.
+[[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
+
+/// What training.cuda_graphs means for this run:
+/// {"setting": "step", "records": "passes", "obstacles": ["sam replaces ..."]}; `records` is none,
+/// passes or step, and `obstacles` are the reasons why it is not `step` if the setting is.
+[[nodiscard]] nlohmann::ordered_json describe_graphs(const ResolvedRun& run, const TrainPlan& plan,
+                                                     const Registries& registries);
+
+/// As one line: "the forward and backward passes, not the whole step: sam replaces ...".
+/// @param graphs from describe_graphs()
+[[nodiscard]] std::string graphs_text(const nlohmann::ordered_json& graphs);
+
+}  // namespace precast::tools
