@@ -17,9 +17,8 @@ class BatchSource {
   virtual ~BatchSource() = default;
   /// Starts a pass over the data; a pass that is still running is abandoned.
   virtual void begin_epoch(const EpochRequest& request) = 0;
-  /// The next batch in order, or nothing at the end of the pass. A source that waits for another
-  /// process also returns nothing if this process was asked to stop (StopSignals). Rethrows an
-  /// exception of a worker thread.
+  /// The next batch in order, or nothing at the end of the pass. Rethrows an exception of a worker
+  /// thread.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
   /// Number of batches in a full pass, on the rank with the most batches.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;

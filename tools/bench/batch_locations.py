@@ -6,8 +6,8 @@ usage: batch_locations.py IMAGES.beton [--build BUILD] [--python PYTHON] [--imag
 
 Writes the first samples of the file as a dataset of raw pixels, and times training steps of a network that costs next
 to nothing, with batches from: device, cpu, queue (synthetic), that dataset, the given file (JPEGs: decoded and
-cropped), and the producers of examples/producers, which read the same pixels. Prints the medians of the rounds, in each of which
-all places are measured once. CPU time is that of the trainer and the producer. Needs NumPy and pyzmq in PYTHON.
+cropped), and the producers of examples/producers, which read the same pixels. Prints the medians of the rounds; in
+each, all places are measured once. CPU time is that of the trainer and the producer. Needs NumPy and pyzmq in PYTHON.
 """
 import argparse
 import json
