@@ -36,6 +36,13 @@ const ImageOutput* normalized_image(const Output& output) {
   return image != nullptr && !image->pipeline.type ? image : nullptr;
 }
 
+/// Whether its values are padded to the largest of each batch.
+bool has_any_size(const Output& output) {
+  if (const auto* const bytes = std::get_if<BytesOutput>(&output.kind)) return bytes->packed;
+  const auto* const shaped = std::get_if<ShapedOutput>(&output.kind);
+  return shaped != nullptr && shaped->size == ShapedOutput::Size::packed;
+}
+
 /// The tensor's memory, or a copy if it is not aligned for its type.
 at::Tensor view_or_copy(const HostTensor& host, const std::shared_ptr<const void>& memory) {
   const at::TensorOptions options(scalar_type(host.type));
@@ -136,7 +143,7 @@ class OutsideSource final : public BatchSource {
       FieldForm form{
           .name = output.name, .types = {output.type}, .shape = layout.fields()[i].shape};
       if (normalized_image(output) != nullptr) form.types.push_back(ElementType::f32);
-      if (is_packed(output)) form.shape = {-1};
+      if (has_any_size(output)) form.shape = {-1};
       forms_.push_back(std::move(form));
     }
   }
