@@ -13,8 +13,9 @@ import zmq
 images, samples = np.load(sys.argv[2]), json.loads(pathlib.Path(sys.argv[3]).read_text())["samples"]
 labels = np.array([sample["label"] for sample in samples])
 size, epochs, first_epoch, first_batch = map(int, (*sys.argv[4:], 0, 0)[:4])
-pushes = zmq.Context().socket(zmq.PUSH)
-pushes.sndhwm, pushes.sndtimeo, pushes.linger = 4, 600_000, 10_000  # messages; milliseconds
+context = zmq.Context()
+pushes = context.socket(zmq.PUSH)
+pushes.sndhwm, pushes.sndtimeo = 4, 600_000  # messages, milliseconds
 pushes.bind(sys.argv[1])
 
 
@@ -34,3 +35,4 @@ for epoch in range(first_epoch, epochs):
         pixels = np.where(flip[ids, None, None, None], images[ids, :, ::-1], images[ids])
         send({"epoch": epoch, "batch": batch}, image=pixels, label=labels[ids])
 send({"end": "all epochs are sent"})
+context.destroy(linger=10_000)  # milliseconds for messages that are still on their way
