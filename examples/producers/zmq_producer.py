@@ -16,6 +16,7 @@ size, epochs, first_epoch, first_batch = map(int, (*sys.argv[4:], 0, 0)[:4])
 context = zmq.Context()
 pushes = context.socket(zmq.PUSH)
 pushes.sndhwm, pushes.sndtimeo = 4, 600_000  # messages, milliseconds
+departures = pushes.get_monitor_socket(zmq.EVENT_DISCONNECTED)
 pushes.bind(sys.argv[1])
 
 
@@ -35,4 +36,5 @@ for epoch in range(first_epoch, epochs):
         pixels = np.where(flip[ids, None, None, None], images[ids, :, ::-1], images[ids])
         send({"epoch": epoch, "batch": batch}, image=pixels, label=labels[ids])
 send({"end": "all epochs are sent"})
-context.destroy(linger=10_000)  # milliseconds for messages that are still on their way
+departures.poll(600_000)  # until the run has ended: messages of a closed connection can be lost
+context.destroy(linger=0)
