@@ -26,10 +26,11 @@ ARG JOBS=
 RUN cmake -S . -B build -G Ninja -DPRECAST_TESTS=OFF && \
     cmake --build build -j "${JOBS:-$(nproc)}" && \
     cmake --install build --prefix /opt/out --strip
-# What the programs and libraries need of Debian, as names of packages; and certificates, for datasets on servers.
+# What the programs and libraries need of Debian, as names of packages; certificates, for datasets on servers; and
+# libzmq, which is loaded when a recipe names it.
 RUN LD_LIBRARY_PATH=/opt/out/lib ldd /opt/out/bin/precast* /opt/out/lib/libprecast*.so | \
       sed -n 's|.*=> \(/usr\)\?/\(lib/[^ ]*\) .*|*/\2|p' | sort -u | \
-      xargs dpkg-query -S | cut -d : -f 1 | sort -u > /runtime-packages && echo ca-certificates >> /runtime-packages
+      xargs dpkg-query -S | cut -d : -f 1 | sort -u > /runtime-packages && echo ca-certificates libzmq5 >> /runtime-packages
 
 FROM debian:12-slim
 COPY --from=build /runtime-packages /usr/local/share/precast/runtime-packages

@@ -50,17 +50,15 @@ std::uint64_t data_end(const RingHeader& header) {
 std::string read_name(const RingOutput& output) {
   const std::string_view all(output.name, sizeof output.name);
   const std::string_view name = all.substr(0, all.find('\0'));
-  const bool text =
-      std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  expect(!name.empty() && name.size() < all.size() && text, "name", name.size());
+  expect(is_output_name(name), "name", name.size());
   return std::string(name);
 }
 
 ElementType read_dtype(const RingOutput& output) {
   const std::string_view all(output.dtype, sizeof output.dtype);
-  const auto* const known = std::ranges::find(kRingDtypes, all.substr(0, all.find('\0')));
-  expect(known != kRingDtypes.end(), "dtype", std::bit_cast<std::uint64_t>(output.dtype));
-  return static_cast<ElementType>(known - kRingDtypes.begin());
+  const auto type = ring_dtype(all.substr(0, all.find('\0')));
+  expect(type.has_value(), "dtype", std::bit_cast<std::uint64_t>(output.dtype));
+  return type.value_or(ElementType::u8);
 }
 
 /// The strides of C order; also checks that the size can be computed.
@@ -108,6 +106,22 @@ std::uint64_t most_outputs(const RingHeader& header) {
 }
 
 }  // namespace
+
+bool is_output_name(std::string_view name) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  return !name.empty() && name.size() < sizeof RingOutput::name &&
+         std::ranges::none_of(name, is_control);
+}
+
+std::optional<ElementType> ring_dtype(std::string_view name) {
+  const auto* const known = std::ranges::find(kRingDtypes, name);
+  if (known == kRingDtypes.end()) return std::nullopt;
+  return static_cast<ElementType>(known - kRingDtypes.begin());
+}
+
+std::string_view ring_dtype_name(ElementType type) {
+  return kRingDtypes.at(static_cast<std::size_t>(type));
+}
 
 RingHeader read_ring_header(std::span<const std::byte> memory) {
   expect(memory.size() >= kRingHeaderBytes, "segment size", memory.size());
@@ -200,7 +214,7 @@ void write_ring_item(std::span<std::byte> memory, const RingHeader& header, std:
     expect(tensor.name.size() < sizeof output.name, "name", tensor.name.size());
     expect(tensor.shape.size() <= kMaxRingDimensions, "dimensions", tensor.shape.size());
     tensor.name.copy(output.name, tensor.name.size());
-    const std::string_view dtype = kRingDtypes[static_cast<std::size_t>(tensor.type)];
+    const std::string_view dtype = ring_dtype_name(tensor.type);
     dtype.copy(output.dtype, dtype.size());
     std::uint64_t bytes = 0;
     std::ranges::copy(tensor.shape, output.shape);

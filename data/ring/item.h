@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/loader/host_batch.h"
@@ -12,6 +14,13 @@
 #include "framework/core/export.h"
 
 namespace precast::data {
+
+/// The rules of RING.md for one output: whether `name` is a valid name, and the dtypes by name.
+/// @{
+[[nodiscard]] PRECAST_API bool is_output_name(std::string_view name);
+[[nodiscard]] PRECAST_API std::optional<ElementType> ring_dtype(std::string_view name);
+[[nodiscard]] PRECAST_API std::string_view ring_dtype_name(ElementType type);
+/// @}
 
 /// What one slot describes.
 struct RingItem {

@@ -20,13 +20,6 @@
 namespace precast::data {
 namespace {
 
-at::ScalarType scalar_type(ElementType type) {
-  constexpr at::ScalarType kTypes[] = {
-      at::kByte,  at::kFloat, at::kLong,   at::kDouble, at::kHalf,   at::kBFloat16, at::kChar,
-      at::kShort, at::kInt,   at::kUInt16, at::kUInt32, at::kUInt64, at::kBool};
-  return kTypes[static_cast<int>(type)];
-}
-
 using IsOfKind = bool (*)(const Output&);
 
 /// Indices of the outputs with those names; without names, of the first output whose kind comes
@@ -111,6 +104,13 @@ class CpuBatchSource final : public BatchSource {
 };
 
 }  // namespace
+
+at::ScalarType scalar_type(ElementType type) {
+  constexpr at::ScalarType kTypes[] = {
+      at::kByte,  at::kFloat, at::kLong,   at::kDouble, at::kHalf,   at::kBFloat16, at::kChar,
+      at::kShort, at::kInt,   at::kUInt16, at::kUInt32, at::kUInt64, at::kBool};
+  return kTypes[static_cast<int>(type)];
+}
 
 BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline, bool normalize,
                         const FieldChoice& choice) {

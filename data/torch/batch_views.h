@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -18,6 +20,8 @@ struct BatchFields {
   std::vector<std::size_t> inputs;
   std::vector<std::size_t> targets;
 };
+
+[[nodiscard]] at::ScalarType scalar_type(ElementType type);
 
 /// @param normalize whether the loader normalises. @throws DataError naming the file if a
 /// field of `choice` is missing; ConfigError

@@ -132,7 +132,11 @@ Trainer::Verdict Trainer::train_epoch() {
   Verdict verdict = Verdict::go_on;
   while (verdict == Verdict::go_on) {
     std::optional<Batch> batch = parts_.train_source.next();
-    if (!batch) break;
+    if (!batch) {
+      // A source that waits for another process ends its wait when the run is asked to stop.
+      if (state_.step < plan_.steps_per_epoch && StopSignals::requested()) return Verdict::stop;
+      break;
+    }
     take_step(*batch);
     clock.count(state_, parts_.train_source);
     verdict = agree();

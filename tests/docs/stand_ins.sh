@@ -18,6 +18,19 @@ precast() {
     # shellcheck disable=SC2086
     set -- $all
   fi
+  # Producers of other programs are started by the test `producers`; here the keys and options are checked.
+  if [[ $all == *ring://mine* || $all == *zmq://* ]]; then
+    case $1 in
+      train)
+        set -- "${@//ring:\/\/mine/zmq://127.0.0.1:5555}" --dry-run
+        all="$*"
+        ;;
+      bench)
+        set -- "${@//zmq:\/\/127.0.0.1:5555/device}"
+        set -- "${@//ring:\/\/mine/device}"
+        ;;
+    esac
+  fi
   case $1 in
     train)
       # Several ranks need as many devices, ImageNet's recipes days; rn18_16px diverges on noise.
@@ -67,6 +80,7 @@ python3() {
   case "$1 $2" in
     tests/full_size/*) command python3 "$SOURCE_FOLDER/$1" --help >/dev/null ;;
     '-m venv') ;;
+    examples/producers/*) [[ -f $SOURCE_FOLDER/$1 ]] ;;
     'make_data.py .') for name in {train,val}.{npz,jsonl}; do cp -r "IMAGENET/${name%.*}" "$name"; done ;;
     'twin.py train.npz') ;;
     *) return 1 ;;

@@ -22,6 +22,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/small_pages.h"
+#include "tests/data/outside/made_message.h"
 #include "tests/data/ring/made_ring.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/paths.h"
@@ -206,6 +207,15 @@ void make_rings(const fs::path& to) {
   put(to / "ring" / "welcome", std::as_bytes(std::span(&welcome, 1)));
 }
 
+/// Batches with and without a position, and an end.
+void make_outside_messages(const fs::path& to) {
+  const fs::path folder = to / "outside_message";
+  const test::MadeBatch batch(2);
+  put(folder / "batch", batch.message());
+  put(folder / "position", batch.message(data::RingPosition{.epoch = 1, .batch = 2}));
+  put(folder / "end", test::raw_message(R"({"end":"reason"})"));
+}
+
 void put_text(const fs::path& path, std::string_view text) {
   put(path, std::as_bytes(std::span(text)));
 }
@@ -326,5 +336,6 @@ int main(int count, char** arguments) {
   precast::fuzz::make_tars(to);
   precast::fuzz::make_sources(to);
   precast::fuzz::make_rings(to);
+  precast::fuzz::make_outside_messages(to);
   return 0;
 }

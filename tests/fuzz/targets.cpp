@@ -25,6 +25,7 @@ const std::map<std::string, std::function<void(Input)>, std::less<>>& targets() 
       {"manifest", manifest},
       {"recipe", recipe},
       {"ring", ring},
+      {"outside_message", outside_message},
       {"beton", beton},
       {"jpeg", jpeg},
       {"jpeg_lanes", jpeg_lanes},

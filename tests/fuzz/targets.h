@@ -23,6 +23,7 @@ void npy(Input input);
 void manifest(Input input);
 void recipe(Input input);
 void ring(Input input);
+void outside_message(Input input);
 void beton(Input input);
 void jpeg(Input input);
 void jpeg_lanes(Input input);

@@ -10,6 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "tools/app/model_probe.h"
+#include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/recipe_parts.h"
 #include "tools/app/session.h"
@@ -142,7 +143,7 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
 bool may_read_images(const Recipe& recipe) {
   if (!recipe.config.data.inputs.empty()) return false;
   try {
-    const auto reader = open_dataset("data.train_dataset", recipe);
+    const auto reader = open_dataset(fields_key(recipe), recipe);
     return reader->first_field(data::FieldType::image) < reader->fields().size();
   } catch (const Error&) {
     return true;
@@ -207,8 +208,9 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
 }
 
 /// @param path of the recipe, which is where a dataset that it does not name is missing.
-std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema& schema,
+std::vector<NamedDataset> named_datasets(const Recipe& recipe, const Schema& schema,
                                          const std::string& path) {
+  const TrainConfig& config = recipe.config;
   const Origin nowhere{path.empty() ? "command line" : path, 0, 0};
   std::vector<NamedDataset> datasets;
   const auto add = [&](const char* key, std::vector<std::string> files) {
@@ -216,7 +218,7 @@ std::vector<NamedDataset> named_datasets(const TrainConfig& config, const Schema
     for (const std::string& file : files)
       datasets.push_back({key, file, schema.given(key) ? schema.origin(key) : nowhere});
   };
-  add("data.train_dataset", config.data.train_dataset);
+  if (recipe.outside.empty()) add("data.train_dataset", config.data.train_dataset);
   add("data.val_dataset", config.data.val_dataset);
   return datasets;
 }
@@ -323,9 +325,10 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
     recipe.ring =
         find_ring_dataset(recipe.config.data.train_dataset, schema.origin("data.train_dataset"));
     // Recorded as the files, with which the run can be repeated.
-    if (!recipe.ring.name.empty()) recipe.config.data.train_dataset = recipe.ring.files;
+    if (!recipe.ring.files.empty()) recipe.config.data.train_dataset = recipe.ring.files;
+    find_outside_producer(recipe, schema, diagnostics);
   }
-  recipe.datasets = named_datasets(recipe.config, schema, path);
+  recipe.datasets = named_datasets(recipe, schema, path);
   recipe.resolved = schema.values();
   shorten_lists_of_one(recipe.resolved);
   recipe.resolved["plugins"] = plugins.at("files");

@@ -38,6 +38,10 @@ struct Recipe {
   std::vector<NamedDataset> datasets;
   /// With data.train_dataset: ring://NAME; `datasets` then has the files that the ring loads.
   RingDataset ring;
+  /// The address from which training batches come if another program makes them
+  /// (outside_loading.h); empty: they are loaded from `datasets`. `train_pipeline` is then that of
+  /// evaluation: it determines the outputs.
+  std::string outside;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
   /// Warnings for a run of one rank: keys that were given but are read only with several ranks.

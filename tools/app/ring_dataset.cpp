@@ -63,11 +63,6 @@ RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origi
     throw ConfigError(fmt::format("{}: {}", place, error.what()));
   }
   ring.files = files_of(ring.description);
-  if (ring.files.empty())
-    throw ConfigError(
-        fmt::format("{}: expected a ring of `precast serve`, whose description "
-                    "names its dataset, got {}, whose description does not",
-                    place, *named));
   return ring;
 }
 

@@ -14,14 +14,15 @@ struct RingDataset {
   std::string name;
   /// As the ring has it.
   std::string description;
-  /// The dataset's files, from the description.
+  /// The dataset's files, from the description; empty: it does not name any, since the producer is
+  /// not `precast serve`.
   std::vector<std::string> files;
 };
 
 /// Asks the ring that `files` names for its dataset; waits up to 10 s for its producer. @param
 /// origin of the key data.train_dataset.
-/// @return no name if the files are files. @throws ConfigError if a ring is one of several entries,
-/// or if its description does not name its dataset; IoError if there is no such ring; RingError.
+/// @return no name if the files are files. @throws ConfigError if a ring is one of several entries;
+/// IoError if there is no such ring; RingError.
 [[nodiscard]] RingDataset find_ring_dataset(const std::vector<std::string>& files,
                                             const Origin& origin);
 

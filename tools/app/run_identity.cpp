@@ -48,6 +48,9 @@ constexpr std::string_view kMayChange[] = {
     "data.val_dataset",
     "data.num_workers",
     "data.batches_ahead",
+    // Part of dataset.train, since earlier versions did not have the key.
+    "data.batches_per_epoch",
+    "data.producer_timeout_s",
     "data.in_memory",
     "data.cache_mb",
     "data.direct_io",

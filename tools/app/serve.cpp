@@ -78,7 +78,10 @@ int run_serve(const std::vector<std::string>& args) {
   const ServeOptions options = read_options(command.arguments());
   const Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries,
                                     RecipeUse::train, UnreadKeys::warning);
-  if (!recipe.ring.name.empty()) recipe.refuse("data.train_dataset", "expected files, got a ring");
+  if (!recipe.ring.name.empty() || !recipe.outside.empty())
+    recipe.refuse(
+        "data.train_dataset",
+        fmt::format("expected files, got {}", recipe.outside.empty() ? "a ring" : recipe.outside));
   std::vector<NamedDataset> training = recipe.datasets;
   std::erase_if(training, [](const auto& dataset) { return dataset.key != "data.train_dataset"; });
   check_datasets(training);

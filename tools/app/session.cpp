@@ -138,6 +138,10 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Reci
   }
 }
 
+std::string_view fields_key(const Recipe& recipe) {
+  return recipe.outside.empty() ? "data.train_dataset" : "data.val_dataset";
+}
+
 data::FieldChoice field_choice(const Recipe& recipe) {
   return {.inputs = recipe.config.data.inputs,
           .targets = recipe.config.data.targets,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/beton/reader.h"
@@ -30,6 +31,10 @@ namespace precast::tools {
 /// DataError; IoError. With several files, messages begin with the key and its place.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
                                                               const Recipe& recipe);
+
+/// The key of the dataset that has the fields of training batches: the training set or, if another
+/// program makes the batches, the validation set.
+[[nodiscard]] std::string_view fields_key(const Recipe& recipe);
 
 /// The parts that read a training set.
 struct TrainData {

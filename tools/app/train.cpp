@@ -14,6 +14,7 @@
 #include "tools/app/eval.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
+#include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/result_file.h"
@@ -53,17 +54,22 @@ ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& 
 ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
   const auto& keys = recipe.config.data;
   const ordered_json& values = recipe.resolved;
-  return {{"datasets", datasets},
-          {"order",
-           {{"name", keys.order},
-            {"subset", keys.subset},
-            {"filter", keys.filter},
-            {"repeats", keys.repeats}}},
-          {"pipeline",
-           {{"train", pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"),
-                                       /*train=*/true)},
-            {"val", pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"),
-                                     /*train=*/false)}}}};
+  ordered_json described = {{"datasets", datasets}};
+  ordered_json pipeline = ordered_json::object();
+  if (recipe.outside.empty()) {
+    described["order"] = {{"name", keys.order},
+                          {"subset", keys.subset},
+                          {"filter", keys.filter},
+                          {"repeats", keys.repeats}};
+    pipeline["train"] =
+        pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"), /*train=*/true);
+  } else {
+    described["producer"] = recipe.outside;
+  }
+  pipeline["val"] =
+      pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"), /*train=*/false);
+  described["pipeline"] = std::move(pipeline);
+  return described;
 }
 
 /// `random, subset 64, filter label < 3`.
@@ -79,9 +85,12 @@ std::string order_text(const ordered_json& order) {
 
 void print_data(const ordered_json& plan) {
   for (const auto& [name, dataset] : plan.at("datasets").items()) print_dataset(name, dataset);
-  fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
-  for (const char* part : {"train", "val"})
-    print_pipeline(std::string(part) + " steps", plan.at("pipeline").at(part));
+  if (plan.contains("producer"))
+    fmt::print("{:<12}{}\n", "train", plan.at("producer").get<std::string>());
+  else
+    fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
+  for (const auto& [part, pipeline] : plan.at("pipeline").items())
+    print_pipeline(part + " steps", pipeline);
 }
 
 void print_plan(const ResolvedRun& run, const ordered_json& plan) {
@@ -135,35 +144,62 @@ models::NormKernels planned_norms(const ResolvedRun& run, const TrainPlan& plan,
   return models::norm_kernels(*make_model(registries.models, spec));
 }
 
+/// The facts that the datasets add to a plan.
+struct PlannedData {
+  std::int64_t samples = 0;
+  std::int64_t classes = 0;
+  ordered_json values;
+  ordered_json datasets = ordered_json::object();
+};
+
+/// Reads the training set, and the validation set if the recipe names one.
+void read_datasets(const ResolvedRun& run, const Registries& registries, PlannedData& planned) {
+  const Recipe& recipe = run.recipe;
+  const auto reader = open_dataset("data.train_dataset", recipe);
+  const TrainData data = make_train_order(*reader, run, registries);
+  planned.samples = static_cast<std::int64_t>(data.order->size());
+  planned.values = resolved_values(recipe, *reader, data);
+  planned.classes = count_outputs(*reader, recipe, recipe.train_pipeline, planned.classes);
+  planned.datasets["train"] = dataset_summary(*reader);
+  // Checks that they load the same.
+  if (!recipe.ring.name.empty())
+    static_cast<void>(shared_ring(*reader, data, run,
+                                  make_plan(run, registries, planned.samples, planned.classes)));
+  if (!recipe.config.data.val_dataset.empty())
+    planned.datasets["val"] = describe_val_dataset(*reader, recipe, planned.classes);
+}
+
+/// @param train_samples 0: as many as the dataset has, if the recipe names one.
+PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
+                      std::int64_t train_samples) {
+  const Recipe& recipe = run.recipe;
+  PlannedData planned{.samples = train_samples,
+                      .classes = recipe.config.model.num_classes,
+                      .values = recipe.resolved};
+  std::vector<NamedDataset> named = recipe.datasets;
+  std::erase_if(named, [](const NamedDataset& dataset) { return dataset.path.empty(); });
+  if (!recipe.outside.empty()) {
+    check_datasets(named);
+    const auto reader = open_dataset("data.val_dataset", recipe);
+    planned.samples = outside_samples(run);
+    planned.classes = count_outputs(*reader, recipe, recipe.val_pipeline, planned.classes);
+    planned.datasets["val"] = dataset_summary(*reader);
+  } else if (train_samples == 0 && !recipe.config.data.train_dataset.empty()) {
+    check_datasets(named);
+    read_datasets(run, registries, planned);
+  }
+  if (planned.classes == 0) planned.classes = ModelSpec{}.num_classes;
+  return planned;
+}
+
 /// Prints the plan without training. The number of samples comes from `train_samples`, or from the
 /// dataset if the recipe names one; without either the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
             bool json, bool per_step) {
-  const TrainConfig& config = run.config();
-  std::int64_t classes = config.model.num_classes;
-  ordered_json values = run.recipe.resolved;
-  ordered_json datasets = ordered_json::object();
-  if (train_samples == 0 && !config.data.train_dataset.empty()) {
-    std::vector<NamedDataset> named = run.recipe.datasets;
-    std::erase_if(named, [](const NamedDataset& dataset) { return dataset.path.empty(); });
-    check_datasets(named);
-    const auto reader = open_dataset("data.train_dataset", run.recipe);
-    const TrainData data = make_train_order(*reader, run, registries);
-    train_samples = static_cast<std::int64_t>(data.order->size());
-    values = resolved_values(run.recipe, *reader, data);
-    classes = count_outputs(*reader, run.recipe, run.recipe.train_pipeline, classes);
-    datasets["train"] = dataset_summary(*reader);
-    // Checks that they load the same.
-    if (!run.recipe.ring.name.empty())
-      static_cast<void>(
-          shared_ring(*reader, data, run, make_plan(run, registries, train_samples, classes)));
-    if (!config.data.val_dataset.empty())
-      datasets["val"] = describe_val_dataset(*reader, run.recipe, classes);
-  }
-  if (classes == 0) classes = ModelSpec{}.num_classes;
-  const TrainPlan plan = make_plan(run, registries, train_samples, classes);
-  ordered_json described = describe_plan(run, plan, values, per_step);
-  described.update(describe_data(run.recipe, datasets));
+  const PlannedData planned = plan_data(run, registries, train_samples);
+  const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
+  ordered_json described = describe_plan(run, plan, planned.values, per_step);
+  described.update(describe_data(run.recipe, planned.datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
   described["graphs"] = describe_graphs(run, plan, registries);
   if (const std::string text = kernels_warning(described["kernels"]); !text.empty())
@@ -180,7 +216,12 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
              const Arguments& options, ResultFile& result) {
   ResolvedRun run = resolve_run(recipe, info);
-  if (options.has("ring")) run.ring = options.text("ring");
+  if (options.has("ring")) {
+    if (!recipe.outside.empty())
+      recipe.refuse("data.train_dataset",
+                    fmt::format("expected files with --ring, got {}", recipe.outside));
+    run.ring = options.text("ring");
+  }
   RankSession ranks(recipe.config, info, run.device);
   return ranks.run([&] {
     TrainRun training(run, registries, ranks);

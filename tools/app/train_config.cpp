@@ -36,7 +36,8 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema.add("data.train_dataset", &data.train_dataset,
              ".beton file to train on, or its http:// or https:// URL; several, such as "
              "[a.beton, b.beton], are read as one, as "
-             "`precast merge` would write them; or ring://NAME, what `precast serve` loads");
+             "`precast merge` would write them; ring://NAME, what `precast serve` loads or another "
+             "program makes; or zmq://HOST:PORT, what another program sends");
   schema.add("data.val_dataset", &data.val_dataset,
              ".beton file to evaluate on; several are read as one");
   schema
@@ -89,6 +90,16 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .min(-1)
       .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
+  schema
+      .add("data.batches_per_epoch", &data.batches_per_epoch,
+           "number of training batches in an epoch, if another program makes them")
+      .min(0)
+      .max(1e9);
+  schema
+      .add("data.producer_timeout_s", &data.producer_timeout_s,
+           "seconds to wait for a batch that another program makes; after that the run ends")
+      .above(0)
+      .max(1e6);
   add_order_keys(schema, config, registries);
   schema.add("data.inputs", &data.inputs,
              "outputs that the model reads, by name; empty: the first image");

@@ -43,6 +43,8 @@ struct TrainConfig {
     std::string jpeg_dct = "ifast";
     std::int64_t jpeg_index_mb = -1;
     std::int64_t batches_ahead = 3;
+    std::int64_t batches_per_epoch = 0;
+    double producer_timeout_s = 300;
     std::int64_t cache_mb = 0;
     bool direct_io = false;
     std::string cache_dir;

@@ -23,6 +23,7 @@
 #include "tools/app/class_figures.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
+#include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/task.h"
@@ -67,18 +68,18 @@ std::int64_t major_faults() {
 TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks)
     : run_(run),
       ranks_(ranks),
-      train_reader_(open_dataset("data.train_dataset", run.recipe)),
+      train_reader_(run.recipe.outside.empty() ? open_dataset("data.train_dataset", run.recipe)
+                                               : nullptr),
       val_reader_(open_dataset("data.val_dataset", run.recipe)),
-      train_data_(make_train_data(*train_reader_, run, registries)),
-      values_(resolved_values(run.recipe, *train_reader_, train_data_)),
-      parts_(run, checked_plan(registries), registries, ranks, train_reader_.get()),
-      train_source_(make_train_source(*train_reader_, train_data_, run, parts_.plan())),
+      train_data_(train_reader_ ? make_train_data(*train_reader_, run, registries) : TrainData{}),
+      values_(resolved_values(run.recipe, fields(), train_data_)),
+      parts_(run, checked_plan(registries), registries, ranks, &fields()),
+      train_source_(open_train_source()),
       val_source_(make_val_source(*val_reader_, run, parts_.plan())),
-      identity_(
-          describe_identity(values_, parts_.plan(), *train_reader_, *val_reader_, parts_.model())),
+      identity_(identity()),
       folder_(agree_on_folder()) {
   if (run.config().data.in_memory == 2) {
-    data::preload(*train_reader_);
+    if (train_reader_) data::preload(*train_reader_);
     data::preload(*val_reader_);
   }
   // The random numbers of a forward pass (dropout, stochastic depth) differ from rank to rank;
@@ -88,16 +89,33 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
   faults_before_ = major_faults();
 }
 
+std::int64_t TrainRun::train_samples() const {
+  return train_reader_ ? static_cast<std::int64_t>(train_data_.order->size())
+                       : outside_samples(run_);
+}
+
+std::unique_ptr<BatchSource> TrainRun::open_train_source() const {
+  if (!train_reader_) return make_outside_train_source(fields(), run_, parts_.plan());
+  return make_train_source(*train_reader_, train_data_, run_, parts_.plan());
+}
+
+ordered_json TrainRun::identity() const {
+  ordered_json identity =
+      describe_identity(values_, parts_.plan(), fields(), *val_reader_, parts_.model());
+  if (!train_reader_) identity["dataset.train"] = outside_identity(run_);
+  return identity;
+}
+
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const Recipe& recipe = run_.recipe;
   const std::int64_t classes =
-      count_outputs(*train_reader_, recipe, recipe.train_pipeline, recipe.config.model.num_classes);
+      count_outputs(fields(), recipe, recipe.train_pipeline, recipe.config.model.num_classes);
+  if (!train_reader_) return make_plan(run_, registries, train_samples(), classes);
   const auto warnings = check_classes(*train_reader_, *val_reader_, run_.recipe);
   static_cast<void>(count_outputs(*val_reader_, recipe, recipe.val_pipeline, classes));
   if (ranks_.leads())
     for (const std::string& warning : warnings) log_warning("{}", warning);
-  TrainPlan plan =
-      make_plan(run_, registries, static_cast<std::int64_t>(train_data_.order->size()), classes);
+  TrainPlan plan = make_plan(run_, registries, train_samples(), classes);
   if (plan.steps_per_epoch == 0) {
     throw ConfigError(fmt::format(
         "training.batch_size: expected a global batch of at most {} samples, the length of an "
@@ -213,7 +231,7 @@ int TrainRun::run(bool json) {
 }
 
 engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
-  run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, *train_reader_, *val_reader_,
+  run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, fields(), *val_reader_,
                 val_source_->samples());
   trainer.start();
   // Only after the checkpoint has been verified to belong to this run.
@@ -253,15 +271,19 @@ void TrainRun::announce() const {
   log_info("=> {} on {}{}: {} and {}, {}", parts_.plan().model.arch,
            world > 1 ? fmt::format("{} x ", world) : "",
            c10::DeviceTypeName(run_.device.type(), true),
-           format_count(train_data_.order->size(), "training " + kind),
+           format_count(static_cast<std::uint64_t>(train_samples()), "training " + kind),
            format_count(val_reader_->size(), "validation " + kind),
            outputs_text(run_.recipe.targets, parts_.plan().model.num_classes));
   log_info("=> {} of {}, batch {}, run folder {}",
            format_count(static_cast<std::uint64_t>(parts_.plan().epochs), "epoch"),
            format_count(static_cast<std::uint64_t>(parts_.plan().steps_per_epoch), "step"),
            parts_.plan().global_batch_size, folder_.path().string());
-  log_info("=> memory for data: {}",
-           plan_train_memory(*train_reader_, train_data_, run_, parts_.plan()).text());
+  if (train_reader_) {
+    log_info("=> memory for data: {}",
+             plan_train_memory(*train_reader_, train_data_, run_, parts_.plan()).text());
+  } else {
+    log_info("=> training batches from {}", run_.recipe.outside);
+  }
   if (!parts_.plan().model.fused_kernels) return;
   const ordered_json kernels =
       describe_kernels(run_, parts_.plan(), models::norm_kernels(parts_.model()));
@@ -274,25 +296,26 @@ void TrainRun::write_facts() const {
   for (const NamedTensor& parameter : parts_.model().parameters())
     parameters += parameter.tensor.numel();
   std::error_code unknown;  // Another process may have removed the folder.
-  const ordered_json facts = {{"precast", kVersion},
-                              {"torch", torch_version()},
-                              {"device", device_name(run_.device)},
-                              {"processor", processor_name()},
-                              {"cores", usable_cores()},
-                              {"loader_threads", run_.loader_threads()},
-                              {"memory_bytes", memory_limit_bytes()},
-                              {"world_size", ranks_.communicator().world()},
-                              {"train_images", train_data_.order->size()},
-                              {"val_images", val_reader_->size()},
-                              {"train_dataset_bytes", train_reader_->file_bytes()},
-                              {"val_dataset_bytes", val_reader_->file_bytes()},
-                              {"classes", parts_.plan().model.num_classes},
-                              {"best_metric", best_json()},
-                              {"parameters", parameters},
-                              {"global_batch_size", parts_.plan().global_batch_size},
-                              {"epochs", parts_.plan().epochs},
-                              {"steps_per_epoch", parts_.plan().steps_per_epoch},
-                              {"started_in", std::filesystem::current_path(unknown).string()}};
+  const ordered_json facts = {
+      {"precast", kVersion},
+      {"torch", torch_version()},
+      {"device", device_name(run_.device)},
+      {"processor", processor_name()},
+      {"cores", usable_cores()},
+      {"loader_threads", run_.loader_threads()},
+      {"memory_bytes", memory_limit_bytes()},
+      {"world_size", ranks_.communicator().world()},
+      {"train_images", train_samples()},
+      {"val_images", val_reader_->size()},
+      {"train_dataset_bytes", train_reader_ ? train_reader_->file_bytes() : 0},
+      {"val_dataset_bytes", val_reader_->file_bytes()},
+      {"classes", parts_.plan().model.num_classes},
+      {"best_metric", best_json()},
+      {"parameters", parameters},
+      {"global_batch_size", parts_.plan().global_batch_size},
+      {"epochs", parts_.plan().epochs},
+      {"steps_per_epoch", parts_.plan().steps_per_epoch},
+      {"started_in", std::filesystem::current_path(unknown).string()}};
   write_file(folder_ / "run.json", facts.dump(2) + "\n");
 }
 

@@ -27,7 +27,15 @@ class TrainRun {
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
+  /// The dataset that has the fields of training batches.
+  [[nodiscard]] const data::BetonReader& fields() const {
+    return train_reader_ ? *train_reader_ : *val_reader_;
+  }
+  /// Samples of an epoch.
+  [[nodiscard]] std::int64_t train_samples() const;
   TrainPlan checked_plan(const Registries& registries) const;
+  [[nodiscard]] std::unique_ptr<BatchSource> open_train_source() const;
+  [[nodiscard]] nlohmann::ordered_json identity() const;
   engine::RunFolder agree_on_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
   void check_identity(const nlohmann::ordered_json& saved) const;
@@ -47,6 +55,7 @@ class TrainRun {
 
   const ResolvedRun& run_;
   RankSession& ranks_;
+  /// Null if another program makes the batches.
   std::unique_ptr<data::BetonReader> train_reader_;
   std::unique_ptr<data::BetonReader> val_reader_;
   TrainData train_data_;

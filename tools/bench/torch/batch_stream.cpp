@@ -166,7 +166,9 @@ std::unique_ptr<BatchStream> make_fake_stream(const std::string& location, const
   if (location == "cpu") return std::make_unique<CpuStream>(shape);
   if (location == "queue") return std::make_unique<QueueStream>(shape);
   throw ConfigError(
-      fmt::format("--data: expected device, cpu, queue or FILE.beton, got '{}'", location));
+      fmt::format("--data: expected device, cpu, queue, FILE.beton, zmq://... or ring://NAME, got "
+                  "'{}'",
+                  location));
 }
 
 std::unique_ptr<BatchStream> make_epochs_stream(BatchSource& source, EpochRequest request) {

@@ -5,8 +5,10 @@
 #include <boost/program_options.hpp>
 #include <climits>
 
+#include "data/outside/outside_batches.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/app/outside_loading.h"
 #include "tools/app/session.h"
 #include "tools/bench/torch/commands.h"
 #include "tools/bench/torch/model_cost.h"
@@ -48,7 +50,8 @@ void add_options(po::options_description& options) {
   options.add_options()(
       "data", po::value<std::string>()->default_value("device"),
       "where batches come from; device: one synthetic batch that stays there; cpu: drawn before "
-      "each step; queue: drawn by a second thread; or FILE.beton")(
+      "each step; queue: drawn by a second thread; FILE.beton; or zmq://... or ring://NAME, "
+      "images and labels that another program makes")(
       "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
       "warmup", po::value<std::int64_t>()->default_value(5), "steps before the measurements")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
@@ -86,6 +89,10 @@ bool is_channels_last(const std::string& layout) {
   return layout != "nchw";
 }
 
+bool is_file(const std::string& data) {
+  return data.ends_with(".beton") && !data::is_producer_address(data);
+}
+
 /// The recipe keys set by the options.
 std::vector<Override> option_overrides(const Arguments& options, bool has_recipe) {
   const Origin origin{"command line", 0, 0};
@@ -101,7 +108,7 @@ std::vector<Override> option_overrides(const Arguments& options, bool has_recipe
   if (options.has("blurpool")) set("training.use_blurpool", "1");
   if (options.has("layout"))
     set("training.channels_last", is_channels_last(options.text("layout")) ? "true" : "false");
-  if (options.text("data").ends_with(".beton")) set("data.train_dataset", options.text("data"));
+  if (is_file(options.text("data"))) set("data.train_dataset", options.text("data"));
   diagnostics.throw_if_errors();
   return overrides;
 }
@@ -129,18 +136,22 @@ class StepBench {
       : run_(run), ranks_(ranks), options_(options) {
     const TrainConfig& config = run.config();
     std::int64_t classes = config.model.num_classes;
-    const bool from_file = options.text("data").ends_with(".beton");
-    if (from_file) {
+    const std::string from = options.text("data");
+    if (is_file(from)) {
       reader_ = open_dataset("data.train_dataset", run.recipe);
       classes = count_classes(*reader_, config, classes);
     }
     if (classes == 0) classes = kDefaultClasses;
     rig_ = std::make_unique<StepRig>(run, registries, ranks, classes);
-    if (!from_file) {
-      batches_ = make_fake_stream(options.text("data"), rig_->fake_shape());
-      return;
+    if (is_file(from)) {
+      open_source(registries);
+    } else if (data::is_producer_address(from)) {
+      source_ = make_outside_stream(from, run_, rig_->plan());
+      batches_ = make_epochs_stream(
+          *source_, {.epoch = 0, .image_size_px = rig_->plan().image_size_px.front()});
+    } else {
+      batches_ = make_fake_stream(from, rig_->fake_shape());
     }
-    open_source(registries);
   }
 
   int run() {

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loader/host_batch.h"
+#include "data/ring/ring_position.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// A message of MESSAGE.md: a batch, or the end.
+struct OutsideMessage {
+  /// Set for an end message: the reason, printable.
+  std::optional<std::string> end;
+  /// Nothing: the producer does not number its batches.
+  std::optional<RingPosition> position;
+  /// Their data points into the message, at any alignment.
+  std::vector<HostTensor> fields;
+};
+
+/// Reads a message of unknown origin. @throws ProducerError if a value is invalid, or the data does
+/// not fill the message exactly.
+[[nodiscard]] PRECAST_API OutsideMessage parse_outside_message(std::span<const std::byte> message);
+
+/// Writes a message; the counterpart of parse_outside_message().
+[[nodiscard]] PRECAST_API std::vector<std::byte> make_outside_message(
+    const OutsideMessage& message);
+
+/// The largest JSON header, in bytes.
+inline constexpr std::uint32_t kMaxMessageHeader = 65536;
+
+}  // namespace precast::data

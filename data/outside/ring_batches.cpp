@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "data/outside/producer_error.h"
+#include "data/outside/transports.h"
+#include "data/outside/wait_limit.h"
+#include "data/ring/consumer.h"
+#include "data/ring/ring_error.h"
+
+namespace precast::data {
+namespace {
+
+/// A producer that was started at the same time needs this long to open its ring.
+constexpr std::chrono::seconds kMostStart{10};
+constexpr std::chrono::milliseconds kTryAgain{100};
+
+/// The codes of a ring are also those of ranks and recipes; here the cause is always the producer.
+ExitCode code_of(const RingError& error) {
+  const ExitCode code = error.exit_code();
+  return code == ExitCode::peer_failed || code == ExitCode::usage ? ExitCode::loader : code;
+}
+
+class RingBatches final : public OutsideBatches {
+ public:
+  RingBatches(std::string name, OutsideOptions options)
+      : name_(std::move(name)), limit_(std::move(options)) {}
+
+  void begin(std::optional<RingPosition> first) override {
+    RingJoin join{.mode = RingJoin::Mode::epoch_start, .position = {}};
+    if (first) join = {.mode = RingJoin::Mode::position, .position = *first};
+    const auto until = std::chrono::steady_clock::now() + kMostStart;
+    while (!consumer_) {
+      try {
+        RingConsumerOptions options{.stopped = [this] { return limit_.reached(); }};
+        consumer_.emplace(name_, join, std::move(options));
+      } catch (const RingError& error) {
+        throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
+      } catch (const IoError&) {
+        if (std::chrono::steady_clock::now() >= until || limit_.stopped()) throw;
+        std::this_thread::sleep_for(kTryAgain);
+      }
+    }
+  }
+
+  std::optional<OutsideBatch> next() override {
+    limit_.restart();
+    try {
+      return take();
+    } catch (const RingError& error) {
+      throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
+    }
+  }
+
+ private:
+  /// The next batch of this pass, or the first one of a later pass.
+  std::optional<OutsideBatch> take() {
+    while (true) {
+      if (!in_pass_) {
+        const std::optional<RingPosition> start = consumer_->begin_pass();
+        if (!start) return end();
+        position_ = *start;
+        in_pass_ = true;
+      }
+      if (std::optional<HostBatch> batch = consumer_->next()) {
+        const RingPosition at = position_;
+        ++position_.batch;
+        return OutsideBatch{
+            .host = std::move(*batch),
+            .position = at,
+            .name = fmt::format("ring '{}': epoch {} batch {}", name_, at.epoch, at.batch)};
+      }
+      in_pass_ = false;
+    }
+  }
+
+  std::optional<OutsideBatch> end() {
+    if (limit_.stopped()) return std::nullopt;
+    limit_.throw_if_reached(fmt::format("ring '{}': expected a batch", name_));
+    throw ProducerError(
+        fmt::format("ring '{}': expected another batch, got the end of the ring after epoch {} "
+                    "batch {}. The producer makes fewer epochs or batches than the run needs",
+                    name_, position_.epoch, position_.batch));
+  }
+
+  std::string name_;
+  WaitLimit limit_;
+  std::optional<RingConsumer> consumer_;
+  bool in_pass_ = false;
+  /// The next batch in the pass.
+  RingPosition position_;
+};
+
+}  // namespace
+
+std::unique_ptr<OutsideBatches> make_ring_batches(std::string name, OutsideOptions options) {
+  return std::make_unique<RingBatches>(std::move(name), std::move(options));
+}
+
+}  // namespace precast::data

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "data/outside/outside_batches.h"
+#include "data/outside/zmq_address.h"
+
+namespace precast::data {
+
+/// The two ways in which batches arrive. @{
+[[nodiscard]] std::unique_ptr<OutsideBatches> make_ring_batches(std::string name,
+                                                                OutsideOptions options);
+/// Without libzmq's header, another source file throws DeviceError.
+[[nodiscard]] std::unique_ptr<OutsideBatches> make_zmq_batches(ZmqAddress address,
+                                                               OutsideOptions options);
+/// @}
+
+}  // namespace precast::data

@@ -1,0 +1,86 @@
+#include "data/outside/zmq_address.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "framework/core/error.h"
+
+namespace precast::data {
+namespace {
+
+constexpr int kLargestPort = 65535;
+constexpr int kMostMessages = 1000;
+/// sun_path without its last zero.
+constexpr std::size_t kLongestPath = 107;
+
+[[noreturn]] void refuse_address(const std::string& text, std::string_view expected) {
+  throw ConfigError(
+      fmt::format("expected {} in zmq://HOST:PORT or zmq:///PATH, with ?bind, ?hwm=N "
+                  "or ?bind&hwm=N after it, got '{}'",
+                  expected, text));
+}
+
+/// Nothing but digits, in [1, most]; 0: no such number.
+int number_in(std::string_view digits, int most) {
+  int number = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  return error == std::errc() && stop == end && number <= most ? std::max(number, 0) : 0;
+}
+
+void read_option(std::string_view option, ZmqAddress& address) {
+  constexpr std::string_view kMark = "hwm=";
+  if (option == "bind") {
+    address.bind = true;
+  } else if (option.starts_with(kMark)) {
+    address.high_water_mark = number_in(option.substr(kMark.size()), kMostMessages);
+    if (address.high_water_mark == 0) refuse_address(address.text, "hwm of 1 to 1000");
+  } else {
+    refuse_address(address.text, "the options bind and hwm");
+  }
+}
+
+bool is_host_letter(char c) {
+  constexpr std::string_view kOthers = ".-_:[]%*";
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return letter || kOthers.find(c) != std::string_view::npos;
+}
+
+std::string endpoint_of(std::string_view place, const ZmqAddress& address) {
+  if (place.starts_with('/')) {
+    if (place.size() > kLongestPath) refuse_address(address.text, "a path of at most 107 bytes");
+    if (place.find('\0') != std::string_view::npos)
+      refuse_address(address.text, "a path without zeros");
+    return fmt::format("ipc://{}", place);
+  }
+  const std::size_t colon = place.rfind(':');
+  if (colon == std::string_view::npos || number_in(place.substr(colon + 1), kLargestPort) == 0)
+    refuse_address(address.text, "a port of 1 to 65535");
+  const std::string_view host = place.substr(0, colon);
+  if (host.empty() || !std::ranges::all_of(host, is_host_letter))
+    refuse_address(address.text, "a host");
+  if (host == "*" && !address.bind) refuse_address(address.text, "the option bind with the host *");
+  return fmt::format("tcp://{}", place);
+}
+
+}  // namespace
+
+ZmqAddress parse_zmq_address(const std::string& text) {
+  ZmqAddress address{.text = text, .endpoint = {}};
+  if (!text.starts_with(kZmqScheme)) refuse_address(text, "zmq://");
+  std::string_view rest = std::string_view(text).substr(kZmqScheme.size());
+  const std::size_t mark = rest.find('?');
+  std::string_view options = mark == std::string_view::npos ? "" : rest.substr(mark + 1);
+  if (mark != std::string_view::npos && options.empty()) refuse_address(text, "an option after ?");
+  while (!options.empty()) {
+    const std::size_t end = std::min(options.find('&'), options.size());
+    read_option(options.substr(0, end), address);
+    options.remove_prefix(std::min(end + 1, options.size()));
+  }
+  address.endpoint = endpoint_of(rest.substr(0, mark), address);
+  return address;
+}
+
+}  // namespace precast::data

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/loader/outputs.h"
+#include "data/outside/outside_batches.h"
+#include "data/torch/batch_source.h"
+#include "data/transforms/pipeline.h"
+#include "framework/api/batch_source.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// What a run expects of batches that another program makes.
+struct OutsideForm {
+  /// The outputs that the model and the loss read; a batch may have others, which are ignored.
+  /// Images without an element type of their own are |u1 or normalised <f4, [N, H, W, C].
+  std::vector<Output> outputs;
+  /// Indices into `outputs`, as Batch::inputs and Batch::targets.
+  std::vector<std::size_t> inputs;
+  std::vector<std::size_t> targets;
+  std::int64_t batch_size = 0;
+  /// Of one pass.
+  std::int64_t batches = 0;
+  /// If above 0, the first target is a class index in [0, classes).
+  std::int64_t classes = 0;
+  /// Whether batches must be numbered as the passes are, if they have numbers. Off for
+  /// measurements.
+  bool checks_positions = true;
+  /// Whether a run that does not start at its first batch accepts batches without numbers.
+  bool accepts_gaps = false;
+};
+
+/// The outputs of a file's samples: of those, what `choice` selects. The rest of the form is left
+/// to the caller. @throws DataError, ConfigError as make_batch_source()
+[[nodiscard]] PRECAST_API OutsideForm make_outside_form(const BetonReader& reader,
+                                                        const Pipeline& pipeline,
+                                                        const FieldChoice& choice);
+/// An image called `image` with ImageNet's normalisation and an integer called `label`.
+[[nodiscard]] PRECAST_API OutsideForm make_image_form(int channels);
+
+/// The size in bytes of a message with a batch of this form, float32 images and some room.
+[[nodiscard]] PRECAST_API std::uint64_t outside_message_bytes(const OutsideForm& form,
+                                                              std::int64_t image_size_px);
+
+/// Creates a source of batches of one rank that another program makes. Each batch is checked, and
+/// u8 images are normalised. The source begins to receive at the first begin_epoch(); passes must
+/// follow each other, since what was received cannot be received again.
+/// next() throws ProducerError for a batch that does not have this form or is not the next one,
+/// and CheckpointError for batches without numbers in a run that does not start at its first batch.
+/// Asked to stop while it waits, it returns nothing before the end of the pass.
+/// @param image_dtype as in make_batch_source()
+[[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_outside_source(
+    std::unique_ptr<OutsideBatches> batches, OutsideForm form, at::Device device,
+    at::ScalarType image_dtype);
+
+}  // namespace precast::data

@@ -1,0 +1,212 @@
+#include "data/torch/outside_source.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "data/image/normalize.h"
+#include "data/outside/producer_error.h"
+#include "framework/core/error.h"
+#include "tests/data/outside/made_message.h"
+#include "tests/support/message_matchers.h"
+
+namespace precast::data {
+namespace {
+
+using test::MadeBatch;
+using test::Names;
+using ::testing::ThrowsMessage;
+
+constexpr std::int64_t kSamples = 3, kSidePx = 4, kClasses = 5;
+
+/// Delivers what was put into it, then stops.
+class PreparedBatches final : public OutsideBatches {
+ public:
+  void put(std::shared_ptr<MadeBatch> made, std::optional<RingPosition> position) {
+    const std::string name = "batch " + std::to_string(++count_);
+    HostBatch host{.fields = made->fields, .sample_ids = {}, .memory = made};
+    queue_.push_back({.host = std::move(host), .position = position, .name = name});
+  }
+  void begin(std::optional<RingPosition> position) override { first = position; }
+  std::optional<OutsideBatch> next() override {
+    if (queue_.empty()) return std::nullopt;
+    OutsideBatch batch = std::move(queue_.front());
+    queue_.pop_front();
+    return batch;
+  }
+
+  std::optional<RingPosition> first;
+
+ private:
+  std::deque<OutsideBatch> queue_;
+  int count_ = 0;
+};
+
+class OutsideSourceTest : public ::testing::Test {
+ protected:
+  OutsideSourceTest() {
+    form_.batch_size = kSamples;
+    form_.batches = 2;
+    form_.classes = kClasses;
+  }
+  void put(std::optional<RingPosition> position, std::int64_t label = 1) {
+    prepared_->put(std::make_shared<MadeBatch>(kSamples, kSidePx, label), position);
+  }
+  BatchSource& source() {
+    if (!source_) source_ = make_outside_source(std::move(owned_), form_, at::kCPU, at::kFloat);
+    return *source_;
+  }
+  void begin(std::int64_t epoch, std::int64_t batch = 0) {
+    source().begin_epoch({.epoch = epoch, .first_batch = batch, .image_size_px = kSidePx});
+  }
+
+  OutsideForm form_ = make_image_form(3);
+  std::unique_ptr<PreparedBatches> owned_ = std::make_unique<PreparedBatches>();
+  PreparedBatches* prepared_ = owned_.get();
+  std::unique_ptr<BatchSource> source_;
+};
+
+TEST_F(OutsideSourceTest, PixelsAreNormalisedAndInChannelsLast) {
+  put(RingPosition{}, /*label=*/4);
+  begin(0);
+  const auto batch = source().next();
+  ASSERT_TRUE(batch);
+  const at::Tensor& images = batch->images();
+  EXPECT_EQ(images.sizes(), (at::IntArrayRef{kSamples, 3, kSidePx, kSidePx}));
+  EXPECT_TRUE(images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const Normalize normalize{NormalizeOptions{}};
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(images[2][static_cast<std::int64_t>(c)][1][3].item<float>(), normalize.f32()[c][7]);
+  }
+  EXPECT_TRUE(at::equal(batch->labels(), at::tensor({4, 4, 4}, at::kLong)));
+}
+
+TEST_F(OutsideSourceTest, FloatsAreTakenAsTheyAreAtAnyAlignment) {
+  auto made = std::make_shared<MadeBatch>(kSamples, kSidePx);
+  constexpr std::size_t kValues = kSamples * kSidePx * kSidePx * 3;
+  made->pixels.assign(kValues * sizeof(float) + 1, {});
+  for (std::size_t i = 0; i < kValues; ++i) {
+    const auto value = static_cast<float>(i);
+    std::memcpy(made->pixels.data() + 1 + i * sizeof value, &value, sizeof value);
+  }
+  made->fields[0].type = ElementType::f32;
+  made->fields[0].data = made->pixels.data() + 1;
+  prepared_->put(made, RingPosition{});
+  begin(0);
+  const auto batch = source().next();
+  ASSERT_TRUE(batch);
+  // [0, 1, 2, 3] of [N, H, W, C].
+  EXPECT_EQ(batch->images()[0][1][2][3].item<float>(), (2 * kSidePx + 3) * 3 + 1);
+}
+
+TEST_F(OutsideSourceTest, APassHasTheNumberOfBatchesOfTheForm) {
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch)
+    for (std::int64_t batch = 0; batch < 2; ++batch) put(RingPosition{epoch, batch});
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    begin(epoch);
+    EXPECT_TRUE(source().next());
+    EXPECT_TRUE(source().next());
+    EXPECT_FALSE(source().next());
+  }
+  EXPECT_EQ(source().size(1), 2);
+  EXPECT_EQ(source().samples(), 2 * kSamples);
+}
+
+TEST_F(OutsideSourceTest, ABatchThatIsNotTheNextOneIsAnErrorWithBothPositions) {
+  put(RingPosition{});
+  put(RingPosition{.epoch = 0, .batch = 7});
+  begin(0);
+  EXPECT_TRUE(source().next());
+  EXPECT_THAT([&] { static_cast<void>(source().next()); },
+              ThrowsMessage<ProducerError>(Names("batch 2", "batch 1", "batch 7")));
+}
+
+TEST_F(OutsideSourceTest, AnEpochThatIsTooShortIsAnError) {
+  put(RingPosition{});
+  put(RingPosition{.epoch = 1, .batch = 0});
+  begin(0);
+  EXPECT_TRUE(source().next());
+  EXPECT_THROW(static_cast<void>(source().next()), ProducerError);
+}
+
+TEST_F(OutsideSourceTest, AResumedRunSkipsToItsBatch) {
+  put(RingPosition{});
+  put(RingPosition{.epoch = 0, .batch = 1});
+  put(RingPosition{.epoch = 1, .batch = 0}, /*label=*/2);
+  put(RingPosition{.epoch = 1, .batch = 1}, /*label=*/3);
+  begin(1, 1);
+  EXPECT_EQ(prepared_->first, (RingPosition{.epoch = 1, .batch = 1}));
+  const auto batch = source().next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->labels()[0].item<std::int64_t>(), 3);
+  EXPECT_FALSE(source().next());
+}
+
+TEST_F(OutsideSourceTest, AResumedRunRefusesBatchesWithoutNumbers) {
+  put(std::nullopt);
+  begin(0, 1);
+  EXPECT_THAT([&] { static_cast<void>(source().next()); },
+              ThrowsMessage<CheckpointError>(Names("epoch 0", "batch 1")));
+}
+
+TEST_F(OutsideSourceTest, AResumedRunAcceptsThemIfItIsForced) {
+  form_.accepts_gaps = true;
+  put(std::nullopt);
+  begin(0, 1);
+  EXPECT_TRUE(source().next());
+}
+
+TEST_F(OutsideSourceTest, NumbersAreInAllBatchesOrInNone) {
+  put(std::nullopt);
+  put(RingPosition{.epoch = 0, .batch = 1});
+  begin(0);
+  EXPECT_TRUE(source().next());
+  EXPECT_THROW(static_cast<void>(source().next()), ProducerError);
+}
+
+TEST_F(OutsideSourceTest, BatchesCannotBeReadAgain) {
+  put(RingPosition{});
+  begin(0);
+  EXPECT_TRUE(source().next());
+  EXPECT_THROW(begin(0), ProducerError);
+}
+
+TEST_F(OutsideSourceTest, ALabelOutOfRangeIsAnErrorThatNamesTheBatch) {
+  put(RingPosition{}, kClasses);
+  begin(0);
+  EXPECT_THAT([&] { static_cast<void>(source().next()); },
+              ThrowsMessage<ProducerError>(Names("batch 1", kClasses)));
+}
+
+TEST_F(OutsideSourceTest, AnotherImageSizeIsAnError) {
+  put(RingPosition{});
+  source().begin_epoch({.epoch = 0, .image_size_px = kSidePx + 1});
+  EXPECT_THROW(static_cast<void>(source().next()), ProducerError);
+}
+
+TEST_F(OutsideSourceTest, MeasurementsTakeBatchesWithAnyNumbers) {
+  form_.checks_positions = false;
+  put(RingPosition{.epoch = 3, .batch = 4});
+  put(std::nullopt);
+  begin(0);
+  EXPECT_FALSE(prepared_->first);
+  EXPECT_TRUE(source().next());
+  EXPECT_TRUE(source().next());
+}
+
+TEST_F(OutsideSourceTest, AStoppedWaitEndsThePassEarly) {
+  begin(0);
+  EXPECT_FALSE(source().next());
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,138 @@
+#include "tools/app/outside_loading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "data/outside/outside_batches.h"
+#include "data/outside/zmq_address.h"
+#include "data/torch/outside_source.h"
+#include "framework/core/error.h"
+#include "framework/process/stop_signals.h"
+#include "tools/app/session.h"
+
+namespace precast::tools {
+namespace {
+
+constexpr const char* kTrainDataset = "data.train_dataset";
+/// Keys that only a loader of this process reads.
+constexpr std::string_view kOfLoader[] = {"pipeline.train", "data.order", "data.subset",
+                                          "data.filter", "data.repeats"};
+/// Keys that only producers need.
+constexpr std::string_view kOfProducer[] = {"data.batches_per_epoch", "data.producer_timeout_s"};
+
+template <typename Keys>
+void report_unread(const Keys& keys, const std::string& reason, const Schema& schema,
+                   Diagnostics& diagnostics) {
+  for (const std::string_view key : keys)
+    if (schema.given(key)) schema.report_unread(key, reason, diagnostics);
+}
+
+/// @return the address of the producer; empty: the recipe names none.
+std::string address_of(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
+  const std::vector<std::string>& named = recipe.config.data.train_dataset;
+  const auto is_zmq = [](const std::string& file) { return file.starts_with(data::kZmqScheme); };
+  const auto zmq = std::ranges::find_if(named, is_zmq);
+  if (zmq == named.end())
+    return recipe.ring.name.empty() || !recipe.ring.files.empty() ? std::string() : named.front();
+  try {
+    if (named.size() > 1)
+      throw ConfigError(
+          fmt::format("expected files, or one address alone, got {} and others", *zmq));
+    data::check_producer_address(*zmq);
+  } catch (const ConfigError& error) {
+    diagnostics.error(schema.origin(kTrainDataset), kTrainDataset, error.what());
+  }
+  return *zmq;
+}
+
+data::OutsideOptions options_of(const ResolvedRun& run, const data::OutsideForm& form,
+                                const TrainPlan& plan) {
+  data::OutsideOptions options;
+  const double seconds = run.config().data.producer_timeout_s;
+  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  options.stopped = [] { return StopSignals::requested().load(); };
+  const std::int64_t largest_px =
+      plan.image_size_px.empty() ? 1 : *std::ranges::max_element(plan.image_size_px);
+  options.max_message_bytes = data::outside_message_bytes(form, largest_px);
+  return options;
+}
+
+std::unique_ptr<BatchSource> open_source(const std::string& address, data::OutsideForm form,
+                                         const ResolvedRun& run, const TrainPlan& plan) {
+  if (run.world > 1)
+    run.recipe.refuse(
+        "training.distributed",
+        fmt::format("expected one rank with batches from {}, got {}", address, run.world));
+  form.batch_size = run.rank_batch_size();
+  form.classes = run.recipe.targets == TargetKind::class_index ? plan.model.num_classes : 0;
+  data::OutsideOptions options = options_of(run, form, plan);
+  return data::make_outside_source(data::open_outside_batches(address, std::move(options)),
+                                   std::move(form), run.device,
+                                   image_dtype(run.device, plan.precision));
+}
+
+}  // namespace
+
+void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
+  recipe.outside = address_of(recipe, schema, diagnostics);
+  if (recipe.outside.empty()) {
+    report_unread(kOfProducer, "it has no effect unless another program makes the batches", schema,
+                  diagnostics);
+    return;
+  }
+  recipe.ring = {};
+  report_unread(kOfLoader,
+                fmt::format("it has no effect with batches from {}, whose producer does this",
+                            recipe.outside),
+                schema, diagnostics);
+  const auto wrong = [&](const char* key, const std::string& message) {
+    diagnostics.error(schema.origin(key), key, message);
+  };
+  const TrainConfig& config = recipe.config;
+  if (config.data.batches_per_epoch == 0)
+    wrong("data.batches_per_epoch",
+          fmt::format("missing. {} does not say how many batches an epoch has", recipe.outside));
+  if (requested_ranks(config) > 1)
+    wrong("training.distributed", fmt::format("expected one rank with batches from {}, got {}",
+                                              recipe.outside, requested_ranks(config)));
+  if (config.training.on_nonfinite == "restore")
+    wrong("training.on_nonfinite",
+          fmt::format("expected stop or skip with batches from {}, which cannot be read again, got "
+                      "restore",
+                      recipe.outside));
+  // The outputs that the model reads are those of the validation set.
+  recipe.train_pipeline = recipe.val_pipeline;
+}
+
+std::int64_t outside_samples(const ResolvedRun& run) {
+  return run.config().data.batches_per_epoch * run.global_batch_size();
+}
+
+std::string outside_identity(const ResolvedRun& run) {
+  return fmt::format("{} batches per epoch, from another program",
+                     run.config().data.batches_per_epoch);
+}
+
+std::unique_ptr<BatchSource> make_outside_train_source(const data::BetonReader& fields,
+                                                       const ResolvedRun& run,
+                                                       const TrainPlan& plan) {
+  data::OutsideForm form =
+      data::make_outside_form(fields, run.recipe.train_pipeline, field_choice(run.recipe));
+  form.batches = plan.steps_per_epoch;
+  form.accepts_gaps = run.config().checkpoint.resume == "force";
+  return open_source(run.recipe.outside, std::move(form), run, plan);
+}
+
+std::unique_ptr<BatchSource> make_outside_stream(const std::string& address, const ResolvedRun& run,
+                                                 const TrainPlan& plan) {
+  data::OutsideForm form = data::make_image_form(static_cast<int>(plan.model.in_channels));
+  form.batches = std::numeric_limits<std::int64_t>::max();
+  form.checks_positions = false;
+  return open_source(address, std::move(form), run, plan);
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "data/beton/reader.h"
+#include "framework/api/batch_source.h"
+#include "framework/api/train_plan.h"
+#include "framework/core/config/schema.h"
+#include "tools/app/resolved_run.h"
+
+namespace precast::tools {
+
+/// Training batches that another program makes: data.train_dataset: zmq://..., or the name of a
+/// ring that does not say what it loads. The validation set then determines what a batch has
+/// (data/outside/README.md).
+
+/// Finds out whether the recipe names such a producer, sets Recipe::outside, and reports keys that
+/// do not fit. Call it after Recipe::ring is set.
+void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
+
+/// The number of training samples of an epoch.
+[[nodiscard]] std::int64_t outside_samples(const ResolvedRun& run);
+
+/// What identifies such batches in a checkpoint: their number and size.
+[[nodiscard]] std::string outside_identity(const ResolvedRun& run);
+
+/// @param fields the validation set. @throws ConfigError for several ranks; and as
+/// data::open_outside_batches(), data::make_outside_form()
+[[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(
+    const data::BetonReader& fields, const ResolvedRun& run, const TrainPlan& plan);
+
+/// For measurements: images and labels from `address`, without end, whatever their numbers.
+[[nodiscard]] std::unique_ptr<BatchSource> make_outside_stream(const std::string& address,
+                                                               const ResolvedRun& run,
+                                                               const TrainPlan& plan);
+
+}  // namespace precast::tools
