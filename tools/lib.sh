@@ -127,7 +127,10 @@ configure() {
   mkdir -p "$folder" || die "$EXIT_IO" "cannot create $folder" "set PRECAST_BUILD_DIR to a folder you can write"
   # Options that are no longer given must not stay in the cache.
   local fresh=()
-  if [[ -f $folder/.options ]]; then fresh=(--fresh); fi
+  if [[ -f $folder/.options ]]; then
+    fresh=(--fresh)
+    say "the options of the build have changed: compiling again what depends on them"
+  fi
   if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then
     die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; a fresh folder helps after a change of tools: rm -r '$folder'"
   fi

@@ -72,6 +72,15 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   return plan;
 }
 
+std::string why_no_steps(const TrainPlan& plan, std::int64_t samples, const std::string& dataset) {
+  if (samples == 0 || plan.steps_per_epoch > 0) return {};
+  return fmt::format(
+      "training.batch_size: expected a global batch of at most {} samples, the length of an epoch "
+      "of "
+      "{}, got {}",
+      samples, dataset, plan.global_batch_size);
+}
+
 ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
                            const ordered_json& values, bool per_step) {
   const Recipe& recipe = run.recipe;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "framework/api/train_plan.h"
 #include "tools/app/resolved_run.h"
@@ -12,6 +14,11 @@ namespace precast::tools {
 /// steps.
 [[nodiscard]] TrainPlan make_plan(const ResolvedRun& run, const Registries& registries,
                                   std::int64_t samples, std::int64_t num_classes);
+
+/// Why an epoch of `samples` samples of `dataset` has no step; empty if it has, or if `samples` is
+/// 0 (unknown).
+[[nodiscard]] std::string why_no_steps(const TrainPlan& plan, std::int64_t samples,
+                                       const std::string& dataset);
 
 /// The plan as JSON. @param values the result of resolved_values(). @param per_step whether to add
 /// the learning rate of every step.

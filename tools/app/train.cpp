@@ -37,6 +37,8 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
   if (info.source != "single") run.world = info.world;
+  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0)
+    run.world = run.local_world = ranks;
   return run;
 }
 
@@ -192,12 +194,23 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   return planned;
 }
 
+/// Checks what only the model can tell: whether the weights fit, and which parameters are frozen.
+void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& registries) {
+  if (run.config().model.weights.empty() && run.config().training.freeze.empty()) return;
+  // The device of the run may be that of another machine.
+  run.device = at::kCPU;
+  static_cast<void>(build_model(run, plan, registries, WeightsUse::train, nullptr));
+}
+
 /// Prints the plan without training. The number of samples comes from `train_samples`, or from the
 /// dataset if the recipe names one; without either the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
             bool json, bool per_step) {
   const PlannedData planned = plan_data(run, registries, train_samples);
   const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
+  if (const std::string why = why_no_steps(plan, planned.samples, "the training set"); !why.empty())
+    log_warning("{}. This run would not start", why);
+  check_model(run, plan, registries);
   ordered_json described = describe_plan(run, plan, planned.values, per_step);
   described.update(describe_data(run.recipe, planned.datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));

@@ -116,12 +116,9 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   if (ranks_.leads())
     for (const std::string& warning : warnings) log_warning("{}", warning);
   TrainPlan plan = make_plan(run_, registries, train_samples(), classes);
-  if (plan.steps_per_epoch == 0) {
-    throw ConfigError(fmt::format(
-        "training.batch_size: expected a global batch of at most {} samples, the length of an "
-        "epoch of {}, got {}",
-        train_data_.order->size(), train_reader_->path().string(), plan.global_batch_size));
-  }
+  if (const std::string why = why_no_steps(plan, train_samples(), train_reader_->path().string());
+      !why.empty())
+    throw ConfigError(why);
   return plan;
 }
 

@@ -85,8 +85,9 @@ void check_folder(const std::string& out) {
   const fs::path folder = fs::path(out).parent_path();
   std::error_code ignored;
   if (!folder.empty() && !fs::is_directory(folder, ignored))
-    throw IoError(
-        fmt::format("cannot write {}: expected a folder {}, got none", out, folder.string()));
+    throw IoError(fmt::format(
+        "cannot write {}: expected a folder {}, got none. Create it first: mkdir -p '{}'", out,
+        folder.string(), folder.string()));
 }
 
 void check_output(const std::string& out, const std::vector<fs::path>& inputs) {

@@ -196,8 +196,9 @@ std::string Schema::Key::bounds() const {
 bool Schema::take(Key& key, const ConfigNode& value, std::string_view shown,
                   Diagnostics& diagnostics) {
   const auto expected = [&](std::string_view what) {
-    diagnostics.error(value.origin, shown,
-                      fmt::format("expected {}, got {}. {}", what, value.text(), key.help_));
+    diagnostics.error(
+        value.origin, shown,
+        fmt::format("expected {}, got {}. Meaning: {}", what, value.text(), key.help_));
     return false;
   };
   const auto is_choice = [&](const std::string& name) {
