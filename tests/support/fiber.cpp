@@ -24,8 +24,8 @@ constexpr std::size_t kStackBytes = 256 << 10;
 /// stack.
 constexpr std::size_t kGuardBytes = 4096;
 
-/// swapcontext() saves the signal mask with a system call, which takes most of the time of a test of
-/// kernels; setjmp() does not. Sanitizers expect that longjmp() stays on its stack.
+/// swapcontext() saves the signal mask with a system call, which takes most of the time of a test
+/// of kernels; setjmp() does not. Sanitizers expect that longjmp() stays on its stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(PRECAST_THREAD_SANITIZER)
 constexpr bool kJumps = false;
 #else
