@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
 
@@ -13,6 +14,7 @@ from ._errors import BY_STATUS, Error
 ABI_VERSION = 1
 OK, END, TIMEOUT = 0, 100, 101
 MAX_DIMS = 32
+_PLACE = re.compile(r"\b(?:options|fields):\d+:\d+: ")
 INTEGER, FLOATING, BYTES, TEXT, ARRAY, IMAGE_FILE = range(6)
 
 
@@ -99,7 +101,8 @@ def library_version() -> str:
 def error_of(status: int) -> Exception:
     """The exception for the last error of this thread."""
     message = function("error_message")().decode("utf-8", "replace")
-    return BY_STATUS.get(status, Error)(message)
+    # A place in the JSON text that as_options() made says nothing to its caller.
+    return BY_STATUS.get(status, Error)(_PLACE.sub("", message))
 
 
 def check(status: int) -> None:

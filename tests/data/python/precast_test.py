@@ -279,6 +279,8 @@ class ErrorTest(FileTest):
             self.loader(batch_size=0, pipeline=["no_such"], no_such_option=1)
         for name in ("batch_size", "'no_such'", "no_such_option"):
             self.assertIn(name, str(raised.exception))
+        # The caller wrote no text with lines and columns.
+        self.assertNotRegex(str(raised.exception), r":\d+:")
         self.assertIsInstance(raised.exception, ValueError)
         with self.assertRaises(precast.ConfigError):
             self.loader(distributed=(2, 2))
