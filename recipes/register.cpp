@@ -78,7 +78,9 @@ void register_methods(MethodRegistry& registry) {
                make_ghost_batch_norm);
   registry.add("mixup", "mix each image and label with its neighbour's (Zhang et al. 2018)",
                make_mixup);
-  registry.add("cutmix", "replace a box of each image with its neighbour's (Yun et al. 2019)",
+  registry.add("cutmix",
+               "replace a rectangle of each image with the same area of the neighbouring image "
+               "(Yun et al. 2019)",
                make_cutmix);
   registry.add("mixup_or_cutmix", "mixup or cutmix, chosen for each batch (timm, torchvision)",
                make_mixup_or_cutmix);

@@ -16,12 +16,12 @@ namespace precast::data {
 
 /// How the bytes of images and other blobs are read.
 enum class BlobAccess {
-  /// The whole file is mapped: read through the page cache, shared with every process that maps it.
+  /// The whole file is mapped. Its pages in the page cache are shared by all processes that map it.
   mapped,
   /// Metadata is read into memory (40 to 60 bytes per sample); callers read blobs through disk().
   /// Nothing is mapped, so that a file that shrinks during use causes an error and not a SIGBUS.
   on_disk,
-  /// As `on_disk`, bypassing the page cache (O_DIRECT).
+  /// Like `on_disk`, but bypasses the page cache (O_DIRECT).
   on_disk_direct,
 };
 

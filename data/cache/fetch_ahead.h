@@ -74,9 +74,9 @@ class PRECAST_API FetchAhead {
   const BetonReader& reader_;
   const std::vector<std::size_t>& fields_;
   const std::span<const std::uint64_t> samples_;
-  /// By place in the file.
+  /// Sorted by position in the file.
   std::vector<Value> values_;
-  /// By first use.
+  /// Sorted by first use.
   std::vector<Request> requests_;
   std::atomic<bool> interrupted_{false};
   /// Requests whose first use is below this may be made.

@@ -142,7 +142,7 @@ JpegSidecar::JpegSidecar(std::span<const std::byte> bytes, const std::string& fi
 
 void JpegSidecar::refuse(std::string_view expected, const std::string& got) const {
   const std::filesystem::path path = file_ ? file_->path() : "memory";
-  throw DataError(fmt::format("{}: expected {}, got {}. Make it again: precast index {}",
+  throw DataError(fmt::format("{}: expected {}, got {}. Recreate it with: precast index {}",
                               path.string(), expected, got,
                               (path.parent_path() / path.stem()).string()));
 }
@@ -205,7 +205,7 @@ void JpegSidecar::report(std::uint64_t block) const {
   const std::filesystem::path& path = file_->path();
   log_warning(
       "{}: expected the checkpoints that were written at bytes {} to {}, got damaged ones. Their "
-      "images are decoded without the index. Make it again: precast index {}",
+      "images are decoded without the index. Recreate it with: precast index {}",
       path.string(), block_begin(block), block_end(block),
       (path.parent_path() / path.stem()).string());
 }

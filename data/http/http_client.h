@@ -21,7 +21,7 @@ struct HttpOptions {
   std::int64_t request_timeout_s = 600;
   /// Time for which a read is repeated without receiving a byte before it fails.
   double retry_s = 300;
-  /// As `retry_s`, for the first request, so that a wrong host or port is reported soon.
+  /// The same for the first request; shorter, so that a wrong host or port is reported soon.
   double open_retry_s = 15;
 };
 

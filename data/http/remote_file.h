@@ -41,7 +41,7 @@ struct RemoteValue {
 
 /// A file on an HTTP server whose parts are fetched when they are needed, into a sparse file on
 /// disk that is mapped as a local dataset would be. Nothing is fetched twice: threads, and the
-/// processes of a host, wait for each other. Thread-safe but for set_values().
+/// processes on a host, wait for each other. Thread-safe except for set_values().
 class PRECAST_API RemoteFile {
  public:
   /// Asks the server for the file's version, and opens or creates its copy. @throws IoError
@@ -117,7 +117,7 @@ class PRECAST_API RemoteFile {
   std::atomic<std::int64_t> waited_ns_{0};
   std::mutex mutex_;
   std::condition_variable landed_;
-  /// By value; guarded by mutex_.
+  /// Indexed by the number of the value; guarded by mutex_.
   std::unordered_map<std::uint64_t, std::shared_ptr<Flight>> flights_;
 };
 

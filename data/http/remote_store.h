@@ -23,8 +23,8 @@ namespace precast::data {
 /// The copy on disk of one version of a remote file: a sparse file with the parts that were
 /// fetched, and next to it a mapped file with the hash of each part. A part exists if its bytes
 /// match its hash, so that an interrupted write is noticed; the bytes are written before the
-/// hash. All processes of a host share it. Thread-safe but for resize_values(); threads must not
-/// write the same range at the same time, which RangeLock does not prevent.
+/// hash. All processes on a host share the copy. Thread-safe except for resize_values(); threads
+/// must not write the same range at the same time, which RangeLock does not prevent.
 class RemoteStore {
  public:
   /// Opens or creates the copy of this version in a folder of its own under `cache`.

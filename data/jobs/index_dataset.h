@@ -25,7 +25,7 @@ struct IndexSummary {
   std::uint64_t jpegs = 0;
   /// Intact JPEGs without checkpoints, such as those that libjpeg has to decode.
   std::uint64_t without = 0;
-  /// By sample; they have no checkpoints either.
+  /// Sorted by sample. These JPEGs have no checkpoints either.
   std::vector<DamagedJpeg> damaged;
   bool cancelled = false;
 };

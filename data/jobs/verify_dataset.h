@@ -24,7 +24,7 @@ struct VerifySummary {
   /// JPEGs that were decoded completely, and JSON documents that were parsed.
   std::uint64_t jpegs = 0;
   std::uint64_t json = 0;
-  /// By sample and field.
+  /// Sorted by sample, then by field.
   std::vector<DamagedValue> damaged;
   bool cancelled = false;
 };

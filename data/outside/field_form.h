@@ -12,12 +12,12 @@
 
 namespace precast::data {
 
-/// What one output of a batch from outside must be.
+/// The form that one output of a batch from outside must have.
 struct FieldForm {
   std::string name;
   /// The accepted element types.
   std::vector<ElementType> types;
-  /// Of one sample. -1: any number.
+  /// The shape of one sample's value. -1: any size.
   std::vector<std::int64_t> shape;
 };
 

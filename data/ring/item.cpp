@@ -15,7 +15,7 @@
 namespace precast::data {
 namespace {
 
-/// By ElementType.
+/// Indexed by ElementType.
 constexpr std::array<std::string_view, 13> kRingDtypes = {
     "|u1", "<f4", "<i8", "<f8", "<f2", "bfloat16", "|i1", "<i2", "<i4", "<u2", "<u4", "<u8", "|b1"};
 

@@ -18,13 +18,14 @@ inline constexpr std::uint32_t kMaxRingSlots = 1024;
 inline constexpr std::uint32_t kMaxRingConsumers = 64;
 inline constexpr std::uint32_t kMaxRingOutputs = 64;
 inline constexpr std::uint32_t kMaxRingDimensions = 8;
-/// For a dimension, and for the samples of a batch.
+/// Limit of each dimension, and of the number of samples in a batch.
 inline constexpr std::uint64_t kMaxRingSide = std::uint64_t{1} << 40;
-/// Of every offset.
+/// Alignment of every offset, in bytes.
 inline constexpr std::uint64_t kRingAlignment = 64;
-/// Of the description.
+/// Maximum size of the description, in bytes.
 inline constexpr std::uint64_t kMaxRingDescription = 65536;
-/// The largest page size: what consumers may write is alone in such pages.
+/// The largest page size. The area that consumers may write shares no page of this size with other
+/// data.
 inline constexpr std::uint64_t kRingPage = 65536;
 
 /// The header without `published`; constant once consumers can see it.

@@ -15,11 +15,11 @@ namespace precast::data {
 struct RingReply {
   enum class Kind : std::uint32_t { welcome = 1, end = 2 };
   Kind kind = Kind::end;
-  /// Of a welcome. @{
+  /// Only in a welcome. @{
   std::uint32_t cell = 0;
   std::uint64_t sequence = 0;
   /// @}
-  /// Of an end; `done` after the last item. @{
+  /// Only in an end; the exit code is `done` after the last item. @{
   ExitCode exit_code = ExitCode::done;
   std::string text = {};
   /// @}

@@ -18,7 +18,7 @@ struct RingOptions {
   std::string name;
   /// Batches by which the fastest consumer can be ahead of the slowest.
   int slots = 4;
-  /// The most samples of a batch.
+  /// Maximum number of samples in a batch.
   std::int64_t batch_size = 0;
   /// Memory of a batch (BatchLayout::bytes()), and how many batches there is memory for: `slots`,
   /// the one that is passed to publish(), and those that the loader fills (batches_ahead).
@@ -29,7 +29,8 @@ struct RingOptions {
 };
 
 /// Makes a ring and gives its batches to consumers in other processes (RING.md). A thread admits
-/// consumers and notices when one has ended. One thread publishes; all else is thread-safe.
+/// consumers and notices when one has ended. Only one thread may publish; all other members are
+/// thread-safe.
 class PRECAST_API RingProducer {
  public:
   /// @throws ConfigError for invalid options, IoError if another producer has the name or there is

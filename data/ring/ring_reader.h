@@ -14,8 +14,8 @@
 
 namespace precast::data {
 
-/// A consumer's side of the protocol (RING.md), on memory that is mapped already. One thread takes
-/// items; all else is thread-safe.
+/// A consumer's side of the protocol (RING.md), on memory that is already mapped. Only one thread
+/// may take items; all other members are thread-safe.
 class PRECAST_API RingReader {
  public:
   /// Borrows the memory. @param control the control area, which is written to; it may be a second

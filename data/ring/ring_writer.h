@@ -13,8 +13,8 @@
 
 namespace precast::data {
 
-/// The producer's side of the protocol (RING.md), on memory that is mapped already: which slots
-/// are free, which consumers count. One thread publishes; all else is thread-safe.
+/// The producer's side of the protocol (RING.md), on memory that is already mapped: which slots
+/// are free, which consumers count. Only one thread may publish; all other members are thread-safe.
 class PRECAST_API RingWriter {
  public:
   /// Makes the header of an empty ring. Borrows `memory`, which is zero and as large as the header
@@ -80,7 +80,7 @@ class PRECAST_API RingWriter {
   std::uint64_t published_ = 0;
   /// The earliest position that the next item can have.
   RingPosition next_;
-  /// By slot.
+  /// The item in each slot: its position and its number of samples.
   std::vector<RingPosition> positions_;
   std::vector<std::uint64_t> samples_;
   std::uint64_t delivered_ = 0;

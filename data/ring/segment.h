@@ -25,7 +25,7 @@ class RingSegment {
 
   /// Writable for its maker only.
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
-  /// Of another process's segment: its checked header, and its control area. @{
+  /// The checked header and the control area of another process's segment. @{
   [[nodiscard]] const RingHeader& header() const { return header_; }
   [[nodiscard]] std::byte* control() const;
   /// @}

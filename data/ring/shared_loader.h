@@ -85,8 +85,9 @@ class PRECAST_API SharedLoader {
 
   EpochRequest request_;
   std::optional<BatchLayout> layout_;
-  /// Of the next batch, and the batches of the pass.
+  /// The position of the next batch.
   RingPosition position_;
+  /// Number of batches in the pass.
   std::int64_t end_ = 0;
 
   std::unique_ptr<RingConsumer> consumer_;
@@ -106,7 +107,7 @@ class PRECAST_API SharedLoader {
 
   std::unique_ptr<Loader> loader_;
   bool loading_ = false;
-  /// Of the private loaders that were dropped. @{
+  /// Statistics of the private loaders that were dropped. @{
   SourceTimes past_times_;
   double past_seconds_ = 0;
   std::vector<ReplacedSample> past_replaced_;

@@ -16,7 +16,7 @@
 
 namespace precast::data {
 
-/// What a run expects of batches that another program makes.
+/// The form that a run expects of batches from another program.
 struct OutsideForm {
   /// The outputs that the model and the loss read; a batch may have others, which are ignored.
   /// Images without an element type of their own are |u1 or normalised <f4, [N, H, W, C].
@@ -25,7 +25,7 @@ struct OutsideForm {
   std::vector<std::size_t> inputs;
   std::vector<std::size_t> targets;
   std::int64_t batch_size = 0;
-  /// Of one pass.
+  /// Number of batches in one pass.
   std::int64_t batches = 0;
   /// If above 0, the first target is a class index in [0, classes).
   std::int64_t classes = 0;

@@ -9,7 +9,7 @@
 
 namespace precast {
 
-/// The pieces of TensorBoard's event files, as bytes to append: records of TFRecord framing
+/// The pieces of TensorBoard's event files, as bytes to append: records in TFRecord framing
 /// (tensorflow/core/lib/io/record_writer.h: length, masked CRC-32C of the length, data, masked
 /// CRC-32C of the data, all little-endian). Each record is an `Event` message
 /// (tensorflow/core/util/event.proto), encoded by hand. TensorBoard reads files with `tfevents` in

@@ -54,7 +54,7 @@ struct PRECAST_API EvalResult {
   double seconds = 0;
   /// Names and values of EvaluatorOptions::metrics, in its order.
   std::vector<std::pair<std::string, double>> metrics = {};
-  /// By class; empty without EvaluatorOptions::num_classes, or if none of the targets is a class.
+  /// Indexed by class; empty without EvaluatorOptions::num_classes, or if no target is a class.
   std::vector<ClassCount> classes = {};
   /// Whether there are top-1 and top-5.
   bool classifies = true;

@@ -15,7 +15,7 @@ namespace {
 
 /// Longer lines are split.
 constexpr std::size_t kLongestLine = 1'000'000;
-/// The largest capacity of a pipe unless root allows more.
+/// The largest capacity that Linux gives a pipe, unless root has raised the limit.
 constexpr std::size_t kPipeBytes = 1'048'576;
 
 }  // namespace

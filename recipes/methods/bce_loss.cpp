@@ -28,8 +28,8 @@ class BceLoss final : public Method {
   }
   void configure(TrainPlan& plan) const override {
     if (plan.loss.name != kDefaultLoss && plan.loss.name != "bce") {
-      throw ConfigError(
-          fmt::format("method bce_loss: expected no other training.loss, got {}", plan.loss.name));
+      throw ConfigError(fmt::format("method bce_loss: expected training.loss {} or bce, got {}",
+                                    kDefaultLoss, plan.loss.name));
     }
     plan.loss.name = "bce";
     plan.loss.set("sum_classes", sum_classes_ ? "true" : "false");

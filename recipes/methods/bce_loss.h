@@ -16,7 +16,8 @@ namespace precast::recipes {
 /// log_bias (default false): the model's last biases start at -log(classes), Composer's
 /// LINEAR_LOG_CONSTANT_BIAS, so that each class starts with probability 1 / classes instead of 1/2
 /// and the first losses are small; written into model.params.log_bias, which a model may reject.
-/// configure() throws ConfigError if the recipe has a training.loss of another name.
+/// configure() throws ConfigError if training.loss is neither `cross_entropy` (the default) nor
+/// `bce`.
 /// Cost: negligible.
 [[nodiscard]] std::unique_ptr<Method> make_bce_loss();
 

@@ -35,11 +35,12 @@ class Sgdw final : public Optimizer {
     });
   }
 
-  /// The share of the weights that a step takes away.
+  /// The fraction by which a step decays the weights.
   [[nodiscard]] double share(const ParameterGroups::Group& group, double lr) const {
     return group.weight_decay * (lr / peak_lr_);
   }
-  /// In double like the number, and rounded where an operation with a number rounds.
+  /// Computed in double, like the scalar overload, and rounded at the same point as an operation
+  /// with a scalar.
   [[nodiscard]] at::Tensor share(const ParameterGroups::Group& group, const at::Tensor& lr) const {
     return lr.to(at::kDouble).div_(peak_lr_).mul_(group.weight_decay);
   }

@@ -73,8 +73,8 @@ TEST(DocumentsTest, LinksLeadToFiles) {
   EXPECT_GT(links, 20);
 }
 
-/// Params of libffcv/ffcv-imagenet's train_imagenet.py, and the two keys that its files have
-/// besides.
+/// The params of libffcv/ffcv-imagenet's train_imagenet.py, and the two additional keys in its
+/// configuration files.
 TEST(FromFfcvTest, NamesEveryKeyOfThePublishedScript) {
   const std::string text = read_text(kSource / "docs/from_ffcv.md");
   for (const char* key : {"model.arch",

@@ -36,7 +36,7 @@ double dot(const Vector& a, const Vector& b) {
 
 /// The elastic net of standardised features and a centred target, in float64.
 struct Reference {
-  /// By feature, [features][samples].
+  /// The standardised features, [features][samples].
   std::vector<Vector> z;
   Vector y;
   Vector deviations;

@@ -58,7 +58,7 @@ void correct_hashes(std::span<std::byte> bytes) {
   store(bytes.data() + kHashAt, hash.value());
 }
 
-/// What is written of these numbers is read as them.
+/// Writes these numbers; reading must return them unchanged.
 void round_trip(Input input) {
   Words numbers(input.size() / sizeof(std::uint64_t));
   std::ranges::copy(std::as_bytes(std::span(input)).first(numbers.size() * sizeof(std::uint64_t)),

@@ -59,7 +59,7 @@ void make_weights(const fs::path& to) {
         write_npy(to / "npy" / name, first.dtype, first.shape, first.bytes);
       }
     } catch (const Error&) {
-      // A golden that is to be refused: still a seed as it is.
+      // A golden that must be refused is still a seed.
     }
   }
 }
@@ -83,7 +83,7 @@ void remove_digests(const fs::path& folder) {
   }
 }
 
-/// As tools/fuzz has it.
+/// The same limit as in tools/fuzz.
 constexpr std::size_t kLargestBeton = 12288;
 
 /// A file of FFCV cut to its first samples, with blobs side by side instead of a page apart and raw
@@ -187,7 +187,7 @@ void make_jpegs(const fs::path& to) {
   }
 }
 
-/// Of fewer samples than a block, of two blocks, of none.
+/// Makes sidecars with fewer samples than a block, with two blocks, and with no samples.
 void make_sidecars(const fs::path& to) {
   fs::create_directories(to / "jpeg_sidecar");
   for (const std::uint64_t samples : {0, 3, 70}) {

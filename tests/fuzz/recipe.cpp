@@ -59,7 +59,7 @@ void recipe(Input input) {
   Diagnostics of_override;
   schema.apply({"model.params", parse_override(text, {"command line"}, of_override)}, of_override);
   tell(of_override);
-  // What a run writes into its folder: JSON, which throws for text that is not UTF-8.
+  // A run writes this JSON into its folder; dump() throws for text that is not UTF-8.
   static_cast<void>(schema.values().dump());
 
   require(options.epochs >= 1 && options.epochs <= 1000 && options.lr > 0 && options.lr < 10,

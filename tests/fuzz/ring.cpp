@@ -62,7 +62,7 @@ void ring(Input input) {
   } catch (const RingError&) {
     reached("no join");
   }
-  // Of exactly this size, and writable.
+  // A writable copy of exactly this size.
   std::vector<std::byte> memory(input.begin(), input.end());
   const RingHeader header = read_ring_header(memory);
   const std::string description = read_ring_description(memory, header);

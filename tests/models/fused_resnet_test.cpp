@@ -37,7 +37,8 @@ constexpr std::int64_t kImages = 4, kClasses = 10, kSizePx = 64;
 /// Below it rounding stays small: at 0.01, noise changes losses by several per cent in 20 steps.
 constexpr double kLr = 3e-4;
 constexpr int kSteps = 3;
-/// Of the last norm of each block: at 1, a deep network makes rounding as large as the update.
+/// Weight of the last norm of each block: at 1, a deep network makes rounding as large as the
+/// update.
 constexpr double kBranchGain = 0.05;
 constexpr int kMostBatches = 3;
 
@@ -47,7 +48,7 @@ constexpr ResNetShape kSmall{.blocks = {1, 1, 1, 1}};
 constexpr ResNetShape kSmallBottlenecks{
     .bottleneck = true, .blocks = {1, 1, 1, 1}, .width_per_group = 16};
 
-/// What is trained, and how.
+/// The network to train, and how.
 struct Training {
   ResNetShape shape{};
   bool blurpool = false;

@@ -16,7 +16,7 @@ namespace {
 struct Meeting {
   explicit Meeting(int world) : all(world), brought(static_cast<std::size_t>(world)) {}
   std::barrier<> all;
-  /// By rank.
+  /// The tensors of each rank.
   std::vector<std::vector<at::Tensor>> brought;
 };
 

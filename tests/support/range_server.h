@@ -23,24 +23,24 @@ class RangeServer {
   /// Kills it.
   ~RangeServer();
 
-  /// With the name `name` of the file; each name is a different file to a client.
+  /// The file's URL, under the name `name`. To a client, each name is a different file.
   [[nodiscard]] std::string url(const std::string& name = "train.beton") const;
   /// Sets faults for the next requests, as range_server.py describes. `{}`: none.
   void set_faults(const std::string& json);
   void kill();
-  /// Starts it again after kill(), on the same port.
+  /// Starts the server again after kill(), on the same port.
   void restart();
 
   struct Request {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     int status = 0;
-    /// Of the body.
+    /// Size of the body.
     std::uint64_t bytes = 0;
   };
-  /// Since it was last started.
+  /// The requests since the server was last started.
   [[nodiscard]] std::vector<Request> requests() const;
-  /// Of all bodies since it was last started.
+  /// Size of all bodies since the server was last started.
   [[nodiscard]] std::uint64_t bytes_sent() const;
 
  private:

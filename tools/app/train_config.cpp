@@ -85,7 +85,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema
       .add("data.jpeg_index_mb", &data.jpeg_index_mb,
            "memory in MiB for the JPEG index, with which crops are decoded without the data before "
-           "them; it is made in the first epoch and shared by the ranks of a host; -1: a sixteenth "
+           "them; it is made in the first epoch and shared by the ranks on a host; -1: a sixteenth "
            "of the memory limit; a sidecar from `precast index` is always used")
       .min(-1)
       .max(1e9);
@@ -144,10 +144,13 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("resolution.max_res", &resolution.max_res, "training image side at the end, px")
       .min(1)
       .max(kLargestImagePx);
-  schema.add("resolution.end_ramp", &resolution.end_ramp, "epoch from which images have max_res")
+  schema
+      .add("resolution.end_ramp", &resolution.end_ramp,
+           "epoch at which the image size reaches max_res")
       .min(0);
   schema
-      .add("resolution.start_ramp", &resolution.start_ramp, "epoch up to which images have min_res")
+      .add("resolution.start_ramp", &resolution.start_ramp,
+           "epoch after which the image size begins to grow from min_res")
       .min(0);
 }
 

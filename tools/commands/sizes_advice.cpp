@@ -36,10 +36,10 @@ std::string explain(const MeasuredWay& way, double bytes, const Machine& machine
                        bytes <= kMemoryShare * *machine.ram_bytes ? "at most" : "more than",
                        100 * kMemoryShare, format_bytes(*machine.ram_bytes));
   const double rate = machine.cores * way.images_per_core_second;
-  why += fmt::format("; {} core{} make {:.0f} images/s of it ({:.0f} each)", machine.cores,
-                     machine.cores == 1 ? "" : "s", rate, way.images_per_core_second);
+  why += fmt::format("; {} core{} {:.0f} images/s from it ({:.0f} each)", machine.cores,
+                     machine.cores == 1 ? " loads" : "s load", rate, way.images_per_core_second);
   if (machine.target_images_per_second)
-    why += fmt::format(", {:.0f} are wanted", *machine.target_images_per_second);
+    why += fmt::format(", the target is {:.0f}", *machine.target_images_per_second);
   return why;
 }
 

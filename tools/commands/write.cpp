@@ -73,7 +73,7 @@ Arguments declare(const data::DataParts& parts) {
       "page size in bytes; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
       "shuffle", po::bool_switch(), kShuffleHelp)(
       "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
-      "kind to write a field as; pixels, ragged or one of a plug-in; `precast list "
+      "how to store a field: as pixels, ragged or a plug-in's kind; `precast list "
       "fields` names them")("subset",
                             po::value<std::string>()->default_value("0")->value_name("SUBSET"),
                             subset_help().c_str())("seed", number(0), kSeedHelp)(
@@ -156,8 +156,8 @@ std::string class_field_of(const data::Source& source) {
   return label == source.fields().end() ? "" : label->name;
 }
 
-/// The options as files name them, with underscores, without those that would differ on another
-/// machine.
+/// The options under the names used in files (with underscores), except those that would differ on
+/// another machine.
 std::map<std::string, std::string> written_options(
     const std::map<std::string, std::string>& options) {
   constexpr std::string_view kElsewhere[] = {

@@ -251,7 +251,7 @@ def prepared(name, spec):
         return peer
     peer.set_length(-(-(edges + 2 * spec["batch"]) // peer.samples))
     measure(peer)
-    # By CPU seconds, so that measurements are not cut short on a busy machine.
+    # The length is computed from CPU seconds, so that measurements are not cut short on a busy machine.
     run = measure(peer)
     wanted = spec["seconds"] * spec["workers"] * run["images"] / max(run["cpu_seconds"], 0.01)
     peer.set_length(-(-int(max(wanted, 4 * spec["batch"]) + edges) // peer.samples))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._library import TensorStruct, check, function
 
-# By precast_data_dtype: name, numpy's type string ("": numpy has none), and the format of a memoryview ("": none).
+# Indexed by precast_data_dtype: name, numpy's type string ("": numpy has none), format of a memoryview ("": none).
 _TYPES = [("uint8", "|u1", "B"), ("float32", "<f4", "f"), ("int64", "<i8", "q"), ("float64", "<f8", "d"),
           ("float16", "<f2", ""), ("bfloat16", "", ""), ("int8", "|i1", "b"), ("int16", "<i2", "h"),
           ("int32", "<i4", "i"), ("uint16", "<u2", "H"), ("uint32", "<u4", "I"), ("uint64", "<u8", "Q"),

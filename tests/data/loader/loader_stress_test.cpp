@@ -120,7 +120,7 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
     }
   };
   const std::int64_t count = 200 * stress();
-  // By then allocators, and the thread sanitizer's own thread, are there.
+  // Afterwards allocators, and the thread sanitizer's own thread, exist.
   cycles(0, count / 4);
   const std::size_t threads = threads_of_process();
   const std::size_t allocated = allocated_bytes();

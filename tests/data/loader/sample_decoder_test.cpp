@@ -114,7 +114,7 @@ class LoadedJpeg {
   int from_planes = 0, from_pixels = 0;
 
  private:
-  /// By libjpeg, and from interleaved pixels.
+  /// The image as libjpeg decodes it, resized from interleaved pixels.
   std::vector<std::byte> decoded_and_resized(const Rect& region, int side, bool flip,
                                              PixelFormat format) {
     JpegDecoder decoder({.libjpeg_only = true, .luma_only = pipeline_.channels == 1});

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 
 struct Parsed {
   Pipeline all;
-  /// Of a list.
+  /// The pipeline, if the text is a list.
   ImagePipeline pipeline;
   std::vector<std::string> errors;
 };
@@ -152,7 +152,7 @@ TEST(ImagePipelineTest, SizesThatATransformCannotTakeAreReportedOnce) {
   EXPECT_THAT(errors_at("[cutout: {crop_size: 24}]", {24, 32}), ElementsAre());
   EXPECT_THAT(errors_at("[grayscale, cutout: {crop_size: 33}]", {24, 32, 64}),
               ElementsAre(Names("r.yaml:1:20", "pipeline.train[1]", "crop_size", "24 x 24", 33)));
-  // What the first leaves is too small for the second.
+  // The image after the first transform is too small for the second.
   EXPECT_THAT(errors_at("[col_out: {p_row: 0.5, p_col: 0.5}, cutout: {crop_size: 24}]", {32}),
               ElementsAre(Names("pipeline.train[1]", "crop_size", "16 x 16", 24)));
 }

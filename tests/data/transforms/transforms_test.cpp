@@ -23,7 +23,7 @@ using test::golden_picture;
 using test::Picture;
 using Values = std::vector<std::uint8_t>;
 
-/// As something that sets can hold (GCC 12 warns of vectors of bytes there).
+/// The values as a string, for sets: GCC 12 warns of vectors of bytes there.
 std::string text(const Values& values) {
   return {values.begin(), values.end()};
 }
@@ -45,7 +45,7 @@ std::shared_ptr<const Transform> make(const std::string& name, const std::string
   return transform;
 }
 
-/// What the transform makes of the golden picture for the sample at `position`.
+/// The golden image after the transform, as for the sample at `position`.
 Picture changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
                 Picture picture = golden_picture(), std::optional<std::uint8_t> mask_fill = {}) {
   // Holds something else each time: nothing may depend on it.
@@ -127,7 +127,7 @@ TEST_P(EveryTransformTest, WorksOnTheSmallestImagesOrSaysWhyNot) {
 TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
   const auto transform = make_any(GetParam());
   if (!transform->moves_pixels()) return;
-  // A picture of places: bilinear is off, so an image is moved as a mask is.
+  // Each pixel's value encodes its position. Bilinear is off, so an image is moved as a mask is.
   Picture places{.values = {}, .shape = {24, 24, 3}};
   Picture mask{.values = {}, .shape = {24, 24, 1}};
   for (int p = 0; p < 24 * 24; ++p) {
@@ -137,7 +137,7 @@ TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
   }
   for (std::uint64_t position = 0; position < 30; ++position) {
     const Picture moved = changed(*transform, position, 0, mask, 0);
-    // As an image with the mask's rules, three channels at once.
+    // The same, moved as an image with the mask's rules, three channels at once.
     const Picture image = changed(*transform, position, 0, places, 0);
     for (std::size_t p = 0; p < moved.values.size(); ++p)
       ASSERT_EQ(moved.values[p], image.values[3 * p]) << position << " " << p;
@@ -278,7 +278,7 @@ TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
     bool known = false;
     for (std::size_t i = 0; i < golden.pictures.size() && !known; ++i) {
       const test::Difference off = test::difference(out, golden.pictures[i]);
-      // Colours within a level, moved pixels but for ties.
+      // Colours differ by at most one level; moved pixels are equal except for ties.
       known = (off.worst <= 1 && off.share < 0.08) || off.share <= 0.002;
       found[i] += known ? 1 : 0;
     }
@@ -287,7 +287,7 @@ TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
   EXPECT_EQ(other, 0);
   std::map<std::string, int> by_name;
   for (std::size_t i = 0; i < found.size(); ++i) by_name[golden.cases[i][0]] += found[i];
-  // The picture has black and white: stretching its contrast changes nothing.
+  // The image contains black and white: stretching its contrast changes nothing.
   EXPECT_EQ(by_name["AutoContrast"], 0);
   EXPECT_NEAR(by_name["Identity"], 2 * 600 / 14, 36);
   for (const auto& [name, count] : by_name) {
@@ -352,7 +352,7 @@ TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
               0.03);
 }
 
-/// What `options` make of the middle of a grey picture of value 100, and how often.
+/// The values that `options` give the middle of a grey image of value 100, and how often each.
 std::map<int, int> grey_becomes(const std::string& options, int draws) {
   const auto augmix = make("augmix", options);
   std::map<int, int> found;
@@ -365,8 +365,8 @@ std::map<int, int> grey_becomes(const std::string& options, int draws) {
 }
 
 TEST(AugMixTest, ChainsAreBlendedAndRoundedToTheNearest) {
-  // Of the safe operations only posterize, 1 of 9, changes a grey middle: to 96. The image has
-  // weight 1/2, each chain 1/4.
+  // Only one of the 9 safe operations, posterize, changes a grey middle: to 96. The image has weight
+  // 1/2, each chain 1/4.
   const auto found =
       grey_becomes("{severity: 1, width: 2, depth: 1, alpha: 1e7, augmentation_set: safe}", 2000);
   ASSERT_EQ(found.size(), 3U);

@@ -86,7 +86,7 @@ struct Way {
   std::string name;
   VariableUpdate update;
   GradCompression compression;
-  /// Of a half type's rounding, relative to the largest value; 0 for equal bits.
+  /// Difference that a half type's rounding may cause, relative to the largest value; 0: equal bits.
   double tolerance;
 };
 
@@ -237,7 +237,7 @@ TEST_P(TransportTest, DISABLED_OneOfTwoRanks) {
   std::ofstream(task.at("out").get<std::string>()) << result;
 }
 
-/// What two such programs wrote, by rank.
+/// The results that two such programs wrote, one per rank.
 std::vector<nlohmann::json> run_two_ranks(const std::string& filter) {
   const TemporaryFolder folder;
   const StoreHost store("127.0.0.1");

@@ -160,7 +160,7 @@ Batch make_batch(TargetKind kind, bool probabilities) {
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
 }
 
-/// A training of a few steps, short enough that every share of a run is passed through.
+/// A training run of a few steps, short enough that every part of a run is reached.
 class ShortRun {
  public:
   ShortRun() {

@@ -27,7 +27,7 @@ namespace precast::engine {
 namespace {
 
 constexpr std::int64_t kEpochs = 4;
-/// What a residual network has, and little else, so that a step is fast.
+/// The kinds of layers of a residual network, and little else, so that a step is fast.
 constexpr const char* kLayers =
     "{layers: [conv: {out: 8, stride: 2, bias: false}, bn, relu, "
     "residual: {layers: [conv: {out: 8, bias: false}, bn, relu, conv: {out: 8, bias: false}, bn]}, "
@@ -145,7 +145,7 @@ std::unique_ptr<StepGraph> ShortTraining::make_graph(Mode mode) {
 }
 
 Batch ShortTraining::make_batch() const {
-  // Of the step alone: an interrupted training gets the same.
+  // A function of the step alone, so that an interrupted run gets the same batches.
   at::manual_seed(100 + static_cast<std::uint64_t>(next_));
   const std::int64_t size_px = options_.size_px(next_);
   Batch batch{.fields = {{"image", at::randn({kBatch, 3, size_px, size_px})},

@@ -15,12 +15,12 @@ namespace precast::engine {
 enum class Mode {
   /// Without a StepGraph.
   plain,
-  /// As whole steps that are never recorded.
+  /// With a StepGraph for whole steps that never records.
   unrecorded,
   recorded,
 };
 
-/// What a training is made of.
+/// The settings of a ShortTraining.
 struct TrainingOptions {
   /// `linear`, `layers` (a small residual network) or a registered model.
   std::string model = "layers";
@@ -41,7 +41,7 @@ struct TrainingOptions {
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
 
-/// A training of a few steps on a CPU that can be interrupted. Trainings with the same options take
+/// A training run of a few steps on a CPU that can be interrupted. Runs with the same options take
 /// the same steps; with Mode::recorded, a TapeRecorder records them after three steps of each size.
 class ShortTraining {
  public:
@@ -56,14 +56,14 @@ class ShortTraining {
   /// Adds a method that has no step strategy and no state, before the first step.
   void add_method(const std::string& name, std::unique_ptr<Method> method);
   void run() { run_to(options_.steps); }
-  /// Takes the steps up to `end`, without it.
+  /// Takes the steps before `end`.
   void run_to(int end);
-  /// Continues from the state of another training, as from its checkpoint.
+  /// Continues from the state of another run, as from its checkpoint.
   void restore(const ShortTraining& other);
 
   /// Everything that a checkpoint has, sharing its memory, and the sum of the finite losses.
   [[nodiscard]] std::vector<NamedTensor> state() const;
-  /// Of each step since the construction.
+  /// The loss of each step since the construction.
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
   [[nodiscard]] const test::TapeLog& log() const { return log_; }
   [[nodiscard]] std::int64_t replays() const { return step_->replayed_passes(); }

@@ -59,21 +59,21 @@ class WaitingLoss final : public DropoutLoss {
 
 struct Training {
   std::vector<double> losses;
-  /// Of all parameters, in one vector on the CPU, float64.
+  /// The values of all parameters, concatenated into one float64 vector on the CPU.
   at::Tensor first_weights, weights;
   std::int64_t replays = 0;
   double loss_sum = 0;
-  /// As the first batch norm has counted them.
+  /// The number that the first batch norm has counted.
   std::int64_t batches = 0;
 };
 
-/// What a training is made of, apart from its passes' precision.
+/// The settings of a training run, except the precision of its passes.
 struct TrainingOptions {
   GraphMode graphs = GraphMode::off;
   std::int64_t micro_batches = 1;
   int steps = kSteps;
   std::string optimizer = "sgd";
-  /// Of methods with on_gradients().
+  /// Names of methods with on_gradients().
   std::vector<std::string> methods{};
   bool skip_nonfinite = false;
   /// One rank over NCCL, whose gradients are summed after the backward pass.
@@ -169,7 +169,7 @@ class StepGraphGpu : public ::testing::Test {
 
  private:
   static Batch make_batch(std::int64_t size_px) {
-    // Drawn on the CPU, after the model: the same in each training.
+    // Drawn on the CPU, after the model: the same in each training run.
     const at::Tensor images = at::randn({kBatch, 3, size_px, size_px});
     return {.fields = {{"image", images.contiguous(at::MemoryFormat::ChannelsLast).to(kGpu)},
                        {"label", at::randint(kClasses, {kBatch}, at::kLong).to(kGpu)}},

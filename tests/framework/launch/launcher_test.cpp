@@ -61,7 +61,7 @@ class Shells : public test::Program {
                 std::move(environment)) {}
 };
 
-/// Of a process or thread, as ps shows it: 'T' is stopped, 'Z' ended and not reaped.
+/// The state of a process or thread, as ps shows it: 'T' is stopped, 'Z' ended and not reaped.
 char state_of(const std::filesystem::path& folder) {
   std::ifstream file(folder / "stat");
   std::string number;
@@ -71,7 +71,7 @@ char state_of(const std::filesystem::path& folder) {
   return state;
 }
 
-/// Of a process that has one.
+/// The child of a process that has one child.
 pid_t child_of(pid_t process) {
   const std::string id = std::to_string(process);
   pid_t child = 0;
@@ -90,7 +90,7 @@ bool comes_true(Condition condition) {
   return condition();
 }
 
-/// Of all threads: a process is stopped once the last of them is.
+/// Whether all threads reach `state`: a process is stopped once its last thread is.
 bool reaches_state(pid_t process, char state) {
   const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
   return comes_true([&] {
@@ -396,7 +396,7 @@ TEST(LauncherTest, ForwardsSignalsWhileNobodyReadsItsOutput) {
       {"/bin/sh", "-c", "exec \"$0\" 2 0 /bin/sh -c \"$1\" > " + fifo, LAUNCH_PROGRAM, script});
   const int reader = open(fifo.c_str(), O_RDONLY);
   ASSERT_TRUE(shells.printed("ready"));
-  // Until the pipe is full, but for what small pieces leave free of its pages.
+  // Until the pipe is full, except for the parts of its pages that small pieces leave free.
   const int enough = fcntl(reader, F_GETPIPE_SZ) - 2 * static_cast<int>(sysconf(_SC_PAGESIZE));
   int bytes = 0;
   EXPECT_TRUE(comes_true([&] { return ioctl(reader, FIONREAD, &bytes) == 0 && bytes > enough; }));

@@ -143,7 +143,7 @@ class WeightsCheckTest : public ::testing::Test {
     const at::NoGradGuard no_grad;
     return model_->forward(make_batch(test::noise_tensor(1000, {4, 3, 72, 72}, 4)));
   }
-  /// Of Python's logits, in units of the largest.
+  /// Largest difference from Python's logits, relative to the largest of them.
   static double error(const at::Tensor& logits, bool blurpool) {
     const auto& golden =
         test::torchvision_golden()["outputs"][blurpool ? "resnet18+blurpool" : "resnet18"];
@@ -161,7 +161,7 @@ class WeightsCheckTest : public ::testing::Test {
     }
     return "";
   }
-  /// What check_weights() says about a file of `there`: its error, or its warning.
+  /// The error or the warning of check_weights() for a file with the spec `there`.
   std::string compared(const WeightsSpec& there, const WeightsSpec& here, WeightsUse use,
                        bool strict = true) {
     const std::vector<std::byte> bytes(4);

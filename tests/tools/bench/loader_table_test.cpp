@@ -191,7 +191,7 @@ TEST_F(LoaderTableTest, ARecipesPipelineReplacesTheStandardOne) {
     return run.at("planned_bytes").get<double>();
   };
   const double u8 = bytes(one, {});
-  // Of each image in the ring: 32 x 32 x 3 values.
+  // Each image in the ring has 32 x 32 x 3 values.
   EXPECT_GT(bytes(one, {"--val"}), u8 + 3 * 32 * 32 * 3 * 24) << "its own f32 in place of u8";
   EXPECT_GT(bytes(one, {"--format", "f32"}), u8 + 3 * 32 * 32 * 3 * 24) << "it names no type";
   EXPECT_EQ(bytes(one, {"--val", "--format", "f16"}), bytes(one, {"--val"})) << "it names one";

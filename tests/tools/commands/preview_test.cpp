@@ -1,4 +1,4 @@
-// `precast preview` as a user starts it; its pixels other tests look at.
+// `precast preview` as a user starts it; other tests check its pixels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

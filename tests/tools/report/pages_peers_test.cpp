@@ -1,4 +1,4 @@
-// What precast writes, read by the programs that it is for: TensorBoard, and a browser.
+// TensorBoard reads precast's event files, and a browser its pages.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST(PagesPeersTest, ABrowserShowsThePagesWithoutARequestOrAWord) {
       done);
   write_file(folder / "table.html", table_page(table, results));
   EXPECT_EQ(look(folder / "table.html"), "0 ");
-  // And one that does both, so that the looking is known to see it.
+  // A page that makes a request and logs a message, which shows that look() detects both.
   write_file(folder / "bad.html",
              "<script>console.log('word')</script><img src='file:///nowhere.png'/>");
   const std::string bad = look(folder / "bad.html");

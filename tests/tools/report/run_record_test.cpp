@@ -114,7 +114,7 @@ TEST_F(RunRecordTest, RatesAreThoseBetweenRows) {
               ElementsAre(DoubleEq(64), DoubleEq(64), DoubleEq(64)));
   EXPECT_THAT(rates(run.epochs, &RunRow::wait_seconds),
               ElementsAre(DoubleEq(0.2), DoubleEq(0.2), DoubleEq(0.2)));
-  // Of a log that begins in the middle nobody knows how long its first epoch took.
+  // If a log begins in the middle of a run, the duration of its first epoch is unknown.
   const std::vector<RunRow> rest(run.epochs.begin() + 1, run.epochs.end());
   EXPECT_TRUE(std::isnan(rates(rest, &RunRow::images)[0]));
 }

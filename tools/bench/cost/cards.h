@@ -23,7 +23,7 @@ struct Card {
   std::string_view source;
 };
 
-/// By name: a100_40gb, a100_80gb, h100, h200, v100.
+/// The known cards, sorted by name: a100_40gb, a100_80gb, h100, h200, v100.
 [[nodiscard]] const std::array<Card, 5>& cards();
 
 /// The cards of a list such as `a100_80gb,h200`, or of `all`. @throws ConfigError naming `option`

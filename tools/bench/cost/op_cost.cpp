@@ -73,7 +73,7 @@ OpCost convolution_cost(const TracedOp& op, const char* name, const ConvolutionS
       .flops = 2 * shape.batch_pixels_out * shape.out * shape.taps * shape.in / shape.groups,
       .bytes = bytes,
       .elements = gemm.rows * gemm.columns * gemm.groups};
-  // Depthwise convolutions do not use tensor cores: they wait for memory.
+  // Depthwise convolutions do not use tensor cores: they are memory-bound.
   if (!shape.depthwise) cost.gemm = gemm;
   return cost;
 }

@@ -30,7 +30,7 @@ enum class StepPhase { forward, backward, update };
 
 /// One call of an op that OpRule counts.
 struct TracedOp {
-  /// As find_rule() takes it.
+  /// The name that find_rule() takes.
   std::string name{};
   StepPhase phase = StepPhase::forward;
   /// In the order of the arguments; the tensors of lists one after the other.
@@ -60,7 +60,7 @@ struct OpCost {
   OpKind kind = OpKind::pointwise;
   StepPhase phase = StepPhase::forward;
   /// Multiplications and additions of matrix products and convolutions: 2 for each
-  /// multiply-accumulate. Elementwise arithmetic is not counted: its kernels wait for memory.
+  /// multiply-accumulate. Elementwise arithmetic is not counted: its kernels are memory-bound.
   double flops = 0;
   /// Bytes to and from the card's memory, without regard to caches.
   double bytes = 0;
@@ -70,7 +70,7 @@ struct OpCost {
   Gemm gemm{};
 };
 
-/// What an op costs in eager PyTorch with channels_last tensors and autocast. A convolution's
+/// The costs of an op in eager PyTorch with channels_last tensors and autocast. A convolution's
 /// backward pass is two kernels and therefore two costs. In half precision, convolutions and matrix
 /// products of parameters also cost the casts of the weights and of their gradients.
 [[nodiscard]] std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision);

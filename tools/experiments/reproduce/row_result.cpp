@@ -14,7 +14,7 @@ std::vector<CurvePoint> curve_of(const RunRecord& record) {
   double val_seconds = 0;
   for (const RunRow& row : record.epochs) {
     if (std::isfinite(row.val_seconds)) val_seconds += row.val_seconds;
-    // Without an evaluation after each epoch, only the last one has a figure.
+    // If the run was not evaluated after each epoch, only the last epoch has a top-1 value.
     if (!std::isfinite(row.top_1)) continue;
     curve.push_back({row.epochs_done, (row.train_seconds + val_seconds) / 60, row.top_1});
   }

@@ -41,8 +41,8 @@ struct RowResult {
   [[nodiscard]] std::string progress() const;
 };
 
-/// The training of a row with one seed. @param settings given to all rows, applied after the row's
-/// own.
+/// The training run of a row with one seed. @param settings given to all rows, applied after the
+/// row's own.
 [[nodiscard]] Trial make_row_trial(const TableRow& row, std::int64_t seed,
                                    const std::vector<Setting>& settings,
                                    const std::filesystem::path& folder);

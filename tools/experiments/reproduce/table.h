@@ -72,7 +72,7 @@ struct ResultTable {
   std::int64_t train_images = 0;
   std::vector<TableRow> rows;
   std::vector<OtherSystem> others;
-  /// By TableRow::id; from a CSV file `row,epoch,minutes,top_1,...`.
+  /// Indexed by TableRow::id; from a CSV file `row,epoch,minutes,top_1,...`.
   std::map<std::string, std::vector<CurvePoint>> curves;
 
   /// The source with that id; rows only name sources that exist.

@@ -66,7 +66,7 @@ class GridTest : public ::testing::Test {
   void wait_for_a_start() const {
     EXPECT_TRUE(eventually([this] { return !fake_log(" start").empty(); }));
   }
-  /// Of all trials.
+  /// Number of epochs that all trials have logged.
   [[nodiscard]] std::ptrdiff_t epochs_logged() const {
     std::ptrdiff_t epochs = 0;
     std::error_code none;
@@ -287,7 +287,7 @@ TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
   const json& bad = all.at("trials")[3];
   EXPECT_EQ(bad.at("status"), "stopped");
   EXPECT_EQ(bad.at("last_value"), 0.1);
-  // 0.7 is below the median, too, once the bad one counts.
+  // 0.7 is also below the median once the bad trial counts.
   EXPECT_EQ(fake_log("saved").size(), std::size_t{all.at("counts").at("stopped")});
   EXPECT_EQ(all.at("ranking")[3].at("count"), 0);
   EXPECT_EQ(grid().exit_code, 0);

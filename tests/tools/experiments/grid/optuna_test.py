@@ -73,7 +73,7 @@ def main(build):
             assert process.poll() is None, "ended before it was killed"
             process.send_signal(signal.SIGKILL)
             process.wait()
-            wait_until(lambda: not trainings(folder), "trainings that outlive the program")
+            wait_until(lambda: not trainings(folder), "training runs that outlive the program")
             told = len(results(folder))
             print(f"killed with {told} results", flush=True)
         subprocess.run(command, check=True)
@@ -102,7 +102,7 @@ def main(build):
                               stderr=subprocess.DEVNULL).returncode
         refused = json.loads(alone.read_text())
         assert code == refused["exit_code"] == 2 and "lr.lr" in refused["error"], refused
-    print("12 trials, each once, with the figures of the same training alone")
+    print("12 trials, each once, with the figures of the same training run alone")
 
 
 if __name__ == "__main__":

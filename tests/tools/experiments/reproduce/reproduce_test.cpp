@@ -60,7 +60,7 @@ rows:
     std::ifstream file(folder_ / name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// How often a training was started.
+  /// Number of training runs that were started.
   std::size_t starts() const {
     return static_cast<std::size_t>(test::occurrences(text_of("fake.log"), " start "));
   }

@@ -63,7 +63,7 @@ class TrialPoolTest : public ::testing::Test {
     return lines;
   }
 
-  /// Of trials that are `deaf`.
+  /// The child process of a trial that is `deaf`.
   [[nodiscard]] std::string child_of(const std::string& id) const {
     std::string number;
     std::ifstream(folder_ / "runs" / id / "child") >> number;
@@ -277,7 +277,8 @@ TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
 TEST_F(TrialPoolTest, TakesOverARunThatEndedUnseen) {
   add("a", "done");
   EXPECT_EQ(run(), ExitCode::done);
-  // As if killed between the training's end and the record of it; the line is incomplete, too.
+  // As if killed after the training run ended and before this was recorded. The line is also
+  // incomplete.
   std::ifstream file(folder_ / "results.jsonl");
   std::string start, end;
   std::getline(file, start);
