@@ -26,8 +26,8 @@ ARG JOBS=
 RUN cmake -S . -B build -G Ninja -DPRECAST_TESTS=OFF && \
     cmake --build build -j "${JOBS:-$(nproc)}" && \
     cmake --install build --prefix /opt/out --strip
-# What the programs and libraries need of Debian, as names of packages; certificates, for datasets on servers; and
-# libzmq, which is loaded when a recipe names it.
+# Names of the Debian packages that the programs and libraries need; also certificates, for datasets on servers, and
+# libzmq, which is loaded when a recipe names a ZMQ address.
 RUN LD_LIBRARY_PATH=/opt/out/lib ldd /opt/out/bin/precast* /opt/out/lib/libprecast*.so | \
       sed -n 's|.*=> \(/usr\)\?/\(lib/[^ ]*\) .*|*/\2|p' | sort -u | \
       xargs dpkg-query -S | cut -d : -f 1 | sort -u > /runtime-packages && echo ca-certificates libzmq5 >> /runtime-packages

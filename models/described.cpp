@@ -30,7 +30,7 @@ namespace {
 
 using at::Tensor;
 
-/// What flows from one layer to the next.
+/// The shape of the values that flow from one layer to the next.
 struct Flow {
   /// Channels; features after flatten.
   std::int64_t channels = 3;

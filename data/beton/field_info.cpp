@@ -63,7 +63,7 @@ void read_arguments(const std::byte* arguments, const BetonOptions& options,
   const std::string here = fmt::format("{} ('{}')", place, field.name);
   if (field.type == FieldType::bytes || field.type == FieldType::custom) {
     field.tag = parse_tag(arguments, here);
-    // A tag of another type is ignored here.
+    // A tag for a different type is ignored here.
     if ((field.tag.kind == FieldTag::Kind::custom) != (field.type == FieldType::custom))
       field.tag = {};
   }

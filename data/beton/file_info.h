@@ -14,8 +14,8 @@ namespace precast::data {
 
 class BetonReader;
 
-/// What a file states about itself in addition to its samples. Stored as JSON next to the checksums
-/// (sums.h).
+/// The facts that a file stores about itself in addition to its samples, as JSON next to the
+/// checksums (sums.h).
 struct FileInfo {
   /// For each int field: the name of each value, counted from 0.
   std::map<std::string, std::vector<std::string>> classes;

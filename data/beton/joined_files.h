@@ -45,7 +45,7 @@ class JoinedFiles {
   std::vector<Part> parts_;
 };
 
-/// Files that are read with pread. Thread-safe but for add().
+/// Files that are read with pread. Thread-safe except for add().
 class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
  public:
   using JoinedFiles::JoinedFiles;
@@ -58,7 +58,7 @@ class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 };
 
-/// Files that are mapped. Thread-safe but for add().
+/// Files that are mapped. Thread-safe except for add().
 class PRECAST_API MappedFiles : public JoinedFiles<MappedFile> {
  public:
   using JoinedFiles::JoinedFiles;

@@ -50,7 +50,7 @@ std::string type_name(const FieldInfo& field) {
   return std::string(is_shaped ? tag_kind_name(field.tag.kind) : field_type_name(field.type));
 }
 
-/// Forms that is a value of `fields` of precast_data_writer_open(), but for JPEG options.
+/// The field in the form that `fields` of precast_data_writer_open() accepts, without JPEG options.
 ordered_json describe(const FieldInfo& field) {
   ordered_json text = {{"name", field.name}, {"type", type_name(field)}};
   if (!field.dtype.empty()) {

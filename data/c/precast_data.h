@@ -31,11 +31,11 @@
 #define PRECAST_DATA_API
 #endif
 
-/* The version of this interface. It changes when a function or a struct changes; added functions
- * get a new version node in the library and leave it as it is. */
+/* The version of this interface. It changes when a function or a struct changes. Adding functions
+ * does not change it: they get a new version node in the library. */
 #define PRECAST_DATA_ABI_VERSION 1
 
-/* The most dimensions of a value. */
+/* Maximum number of dimensions of a value. */
 #define PRECAST_DATA_MAX_DIMS 32
 
 #ifdef __cplusplus

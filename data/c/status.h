@@ -43,7 +43,7 @@ template <typename T>
 void check_argument(const T* pointer, const char* name) {
   if (pointer == nullptr) missing_argument(name);
 }
-/// Checks a handle as check_argument() does. @throws DeviceError, too, if it belongs to another
+/// Checks a handle as check_argument() does. Also @throws DeviceError if it belongs to another
 /// process.
 template <typename Handle>
 Handle& usable(Handle* handle, const char* name) {

@@ -58,7 +58,8 @@ struct WriterOptions {
   }
 };
 
-/// What describes arrays; not options of the registered fields, because a source describes them.
+/// The description of an array field. These are not options of the registered fields, because a
+/// source describes its arrays.
 struct ArrayOptions {
   std::string dtype;
   std::vector<double> shape;

@@ -106,7 +106,7 @@ class PRECAST_API BaselineDecoder {
   std::array<BlockTarget, kMaxMcuBlocks> targets_;
   CheckpointRequest request_;
   std::span<const std::uint8_t> scan_;
-  /// As far as `bytes_` may go.
+  /// The position in `scan_` up to which `bytes_` may read.
   std::size_t scan_end_ = 0;
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;

@@ -20,7 +20,7 @@ namespace precast::data {
 /// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading the data before it
 /// (BaselineDecoder). Filled sample by sample while an epoch decodes the samples for the first
 /// time, or opened from a sidecar file that `precast index` or `precast write` wrote and that
-/// processes share. The ranks of a host can also share an index that grows (share(), join()).
+/// processes share. The ranks on a host can also share an index that grows (share(), join()).
 /// Thread-safe, except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
@@ -41,8 +41,8 @@ class PRECAST_API JpegIndex {
   /// @param points may be empty, for a JPEG without checkpoints; they are then not requested again.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
-  /// Moves an empty index that grows into memory that other processes of the host can use. Call it
-  /// or join() before any other thread uses the index.
+  /// Moves an empty index that grows into memory that other processes on the host can use. Call
+  /// share() or join() before any other thread uses the index.
   /// @return the memory's address, for join(); empty if the index does not grow, or if the system
   /// cannot share memory.
   [[nodiscard]] std::string share();

@@ -156,7 +156,7 @@ void JpegSidecar::open(const std::string& fingerprint) {
   if (!is_index(header.magic)) refuse("an index of JPEGs", "another kind of file");
   if (header.magic != kMagic) refuse("version 02 of an index of JPEGs", version_of(header.magic));
   if (header.fingerprint != number_of(fingerprint) || header.samples != samples_)
-    refuse("the index of this dataset", "the index of another dataset");
+    refuse("the index of this dataset", "the index of a different dataset");
   const std::uint64_t table_bytes = blocks_.size() * kTableEntryBytes;
   if (header.table_at > bytes_.size() || bytes_.size() - header.table_at != table_bytes ||
       header.table_at % sizeof(std::uint64_t) != 0)

@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// Checkpoints of a dataset's JPEGs in memory that several processes of a host share: each process
+/// Checkpoints of a dataset's JPEGs in memory that several processes on a host share: each process
 /// can use the checkpoints that any of them has added. The memory is a file without a name (memfd),
 /// which the other processes open as /proc/PID/fd/N; it is freed when the last of them has ended.
 /// Memory pages without checkpoints need no memory. Thread-safe, without locks.

@@ -16,8 +16,8 @@
 
 namespace precast::data {
 
-/// What happens to a damaged sample: one for which the source or a field throws a DataError. An
-/// IoError and a sample larger than a page always stop the writing.
+/// What happens to a damaged sample, which is a sample for which the source or a field throws a
+/// DataError. An IoError and a sample larger than a page always stop the writing.
 enum class CorruptPolicy {
   fail,
   /// The sample is left out and listed in the summary.

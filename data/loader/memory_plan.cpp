@@ -27,7 +27,7 @@ std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_p
   std::uint64_t largest = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const FieldInfo& info = reader.fields()[field];
-    // Pixels that are not RGB of 8 bits are copied, too. The size of an image is 8 of its bytes.
+    // Pixels that are not 8-bit RGB are also copied. The size of an image is 8 of its bytes.
     const bool copied = info.tag.kind == FieldTag::Kind::pixels && holds_pixels(info) &&
                         (info.tag.channels != 3 || info.tag.dtype != "|u1");
     if (info.type != FieldType::image && !copied) continue;

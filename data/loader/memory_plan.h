@@ -14,7 +14,7 @@ struct Pipeline;
 
 /// The memory that a loader needs, in bytes, computed before it starts.
 struct PRECAST_API MemoryPlan {
-  /// The file, in the page cache: shared by all processes of a host, and reclaimed by the kernel
+  /// The file, in the page cache: shared by all processes on a host, and reclaimed by the kernel
   /// when memory is short. 0 with on_disk access.
   std::uint64_t mapped = 0;
   /// Sizes of blobs and, with on_disk access, metadata.

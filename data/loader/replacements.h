@@ -20,7 +20,7 @@ namespace precast::data {
 class PRECAST_API Replacements {
  public:
   /// Borrows the reader. @param outputs the outputs to be made from a sample. @param verify whether
-  /// to check checksums, too.
+  /// to check checksums as well.
   Replacements(const BetonReader& reader, std::vector<Output> outputs, const JpegOptions& jpeg,
                bool verify);
   Replacements(const Replacements&) = delete;

@@ -22,7 +22,7 @@ namespace precast::data {
 /// twice; naming the file if it lists no sample.
 [[nodiscard]] PRECAST_API Members parse_sample_list(std::string_view text, const std::string& file,
                                                     std::uint64_t size, std::string_view place);
-/// parse_sample_list() of a file. @throws ConfigError, too, if the file cannot be read.
+/// parse_sample_list() of a file. Also @throws ConfigError if the file cannot be read.
 [[nodiscard]] PRECAST_API Members read_sample_list(const std::filesystem::path& file,
                                                    std::uint64_t size, std::string_view place);
 

@@ -16,10 +16,10 @@ namespace precast::data {
 
 /// A batch that another program made.
 struct OutsideBatch {
-  /// Its outputs are inside the received memory; their names, types and shapes can be any. There
+  /// The outputs are inside the received memory, and can have any names, types and shapes. There
   /// may be no sample ids.
   HostBatch host;
-  /// As the producer numbered it; nothing: it does not number its batches.
+  /// The producer's number of the batch; nothing: the producer does not number batches.
   std::optional<RingPosition> position;
   /// For messages: `zmq://localhost:5555: message 3`.
   std::string name;

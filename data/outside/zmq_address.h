@@ -9,12 +9,12 @@ namespace precast::data {
 
 inline constexpr std::string_view kZmqScheme = "zmq://";
 
-/// Where messages of ZMQ come from: zmq://HOST:PORT or zmq:///PATH, then `?` and options joined
-/// with `&`: bind, hwm=N.
+/// The address that ZMQ messages come from: zmq://HOST:PORT or zmq:///PATH, then `?` and options
+/// joined with `&`: bind, hwm=N.
 struct ZmqAddress {
-  /// As it was given, for messages.
+  /// The address as it was given, for messages.
   std::string text;
-  /// As libzmq writes it: tcp://HOST:PORT or ipc:///PATH.
+  /// The address in libzmq's form: tcp://HOST:PORT or ipc:///PATH.
   std::string endpoint;
   /// Whether this process binds the endpoint and producers connect to it; else the other way round.
   bool bind = false;

@@ -118,7 +118,7 @@ class RingConsumer::Attachment {
   int process_ = 0;
   std::function<bool()> stopped_;
   std::unique_ptr<RingSegment> segment_;
-  /// What RingConsumerOptions::on_mapped returned.
+  /// The value that RingConsumerOptions::on_mapped returned.
   std::shared_ptr<void> locked_;
   std::string description_;
   std::optional<RingReader> reader_;

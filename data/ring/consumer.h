@@ -13,7 +13,7 @@
 
 namespace precast::data {
 
-/// What a RingConsumer may be given in addition.
+/// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
   /// Called several times a second while the consumer waits; true: as interrupt().
   std::function<bool()> stopped = {};

@@ -22,7 +22,7 @@ namespace precast::data {
 [[nodiscard]] PRECAST_API std::string_view ring_dtype_name(ElementType type);
 /// @}
 
-/// What one slot describes.
+/// The item that one slot describes.
 struct RingItem {
   RingKind kind = RingKind::batch;
   RingPosition position = {};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxRingBytes = std::size_t{1} << 50;
 
-/// As one buffer after the other in the data, after the ids.
+/// The header of a ring whose data consists of the ids, followed by all buffers.
 RingHeader plan_of(const RingOptions& options) {
   if (options.slots < 1 || options.slots > static_cast<int>(kMaxRingSlots) ||
       options.batch_size < 1 || options.buffers < 1 || options.batch_bytes < 1)

@@ -13,8 +13,8 @@
 
 namespace precast::data {
 
-/// The producer's side of the protocol (RING.md), on memory that is already mapped: which slots
-/// are free, which consumers count. Only one thread may publish; all other members are thread-safe.
+/// The producer's side of the protocol (RING.md), on memory that is already mapped: which slots are
+/// free, which consumers count. Only one thread may publish; all other members are thread-safe.
 class PRECAST_API RingWriter {
  public:
   /// Makes the header of an empty ring. Borrows `memory`, which is zero and as large as the header

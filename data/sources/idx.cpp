@@ -145,7 +145,7 @@ bool is_idx(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;
   const std::string name = path.filename().string();
   if (name.find("idx3") != std::string::npos) return true;
-  // A damaged .gz file of another kind is left to the other sources.
+  // A damaged .gz file of a different kind is left to the other sources.
   if (name.find("images") == std::string::npos) return false;
   const std::vector<std::byte> start = read_uncompressed(path, 4);
   return start.size() == 4 && big_endian(start, 0) == kImagesMagic;

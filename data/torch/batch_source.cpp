@@ -50,8 +50,8 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
   throw DataError(fmt::format("{}: expected {} field, got none", reader.path().string(), what));
 }
 
-/// What a model reads, and what the loss compares its outputs with, unless the recipe names them. A
-/// file of text or tables has no image.
+/// The kinds of outputs that a model reads, and those that the loss compares the model's outputs
+/// with, unless the recipe names them. A file of text or tables has no image.
 constexpr std::array<IsOfKind, 4> kInputs = {is<ImageOutput>, is<ShapedOutput>, is<ArrayOutput>,
                                              is<BytesOutput>};
 constexpr std::array<IsOfKind, 2> kTargets = {is<IntegerOutput>, is<FloatingOutput>};

@@ -32,8 +32,8 @@ inline constexpr std::int64_t kCopiedAhead = 2;
 /// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
 /// outlives the source and its batches. On a CPU the loader's threads normalise, and the tensors
 /// are views of the loader's memory. On a GPU, uint8 images are copied from page-locked memory on a
-/// separate stream, ahead of the training, and normalised on the device. Images that the pipeline
-/// converts itself keep the type that it sets.
+/// separate stream, before training needs them, and normalised on the device. Images that the
+/// pipeline converts itself keep the type that it sets.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @param ring from which batches are taken where it has them (SharedLoader).
 /// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not

@@ -124,7 +124,7 @@ class ItemReader {
   }
 
   void read_transform(const PipelineItem& item) {
-    // As the first transform, the flip costs nothing: the resizer does it.
+    // A flip that is the first transform costs nothing: the resizer does it.
     const bool fused = item.name == "horizontal_flip" && spec_.image.steps.empty() && !flipped_;
     if (fused) {
       FlipStage flip;

@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// Blends a picture into the samples of `indices`, like FFCV's Poison:
+/// Blends an image into the samples of `indices`, like FFCV's Poison:
 ///   (1 - alpha) * value + alpha * mask, clamped to the range `clamp` ([0, 255]).
 /// `mask` is an image file or a .npy [H, W, 3] uint8 with the size of the images; `alpha` is a
 /// number or a .npy [H, W] of floats.

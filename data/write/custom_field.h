@@ -18,8 +18,8 @@ class PRECAST_API CustomField final : public Field {
   CustomField(const FieldLayout& layout, std::vector<std::byte> arguments);
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }
-  /// @throws DataError for a value other than a CustomInput, metadata of another size, or a large
-  /// value without room for its pointer.
+  /// @throws DataError for a value other than a CustomInput, metadata of a different size, or a
+  /// large value without room for its pointer.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 
  private:

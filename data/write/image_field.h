@@ -37,7 +37,7 @@ struct PRECAST_API ImageFieldOptions {
   std::int64_t jpeg_quality = 90;
   double compress_probability = 0.5;
   std::int64_t smart_threshold_bytes = 0;
-  /// If a JPEG is to be stored, keeps the bytes of a grey or YCbCr JPEG, baseline or progressive,
+  /// If a JPEG must be stored, keeps the bytes of a grey or YCbCr JPEG, baseline or progressive,
   /// that needs no resize and decodes without a warning. Such a file is still read to its end, so
   /// that damage is detected during writing and not during training. FFCV always encodes again,
   /// which loses quality a second time.

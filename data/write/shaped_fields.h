@@ -35,8 +35,8 @@ class PRECAST_API PixelsField final : public ShapedField {
   explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
   /// The tag for values like this one. @throws DataError if the value is not an image.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
-  /// @throws DataError for an image of another type or with other channels, or a value that is not
-  /// an image.
+  /// @throws DataError for an image of a different type or number of channels, or a value that is
+  /// not an image.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
@@ -47,7 +47,7 @@ class PRECAST_API RaggedField final : public ShapedField {
   explicit RaggedField(const FieldTag& tag) : ShapedField(tag) {}
   /// The tag for values like this one. @throws DataError if the value is not an array.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
-  /// @throws DataError for an array of another type or number of dimensions.
+  /// @throws DataError for an array of a different type or number of dimensions.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 

@@ -8,7 +8,7 @@
 
 namespace sparse_regression {
 
-/// What a batch contributes to a gradient.
+/// The contribution of a batch to a gradient.
 struct Products {
   /// X v - offset, float32 [batch].
   at::Tensor residuals;
@@ -29,7 +29,7 @@ class BatchProducts {
   [[nodiscard]] Products multiply(const at::Tensor& rows, const at::Tensor& v,
                                   const at::Tensor& offset);
 
-  /// Calls `add` for each block of rows, with the sums that the block is to be added to, float32
+  /// Calls `add` for each block of rows, with the sums to which the block must be added, float32
   /// [count, features]. @return the totals, float64 [count, features].
   using AddBlock =
       std::function<void(const at::Tensor& block, std::int64_t first, at::Tensor& sums)>;

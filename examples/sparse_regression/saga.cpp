@@ -152,7 +152,7 @@ class Saga {
         precast::ExitCode::diverged);
   }
 
-  /// What the coefficients are at the moment.
+  /// Fills `point` with the current coefficients.
   void describe(PathPoint& point) const {
     const at::Tensor coefficients = w_ * moments_.inverse_deviation;
     point.nonzeros = w_.ne(0).sum().item<std::int64_t>();

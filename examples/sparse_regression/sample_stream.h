@@ -33,7 +33,7 @@ struct StreamOptions {
   at::Device device = at::kCPU;
 };
 
-/// What the stream has done so far.
+/// Counts and times of the stream so far.
 struct StreamStatistics {
   std::int64_t passes = 0;
   /// Waiting for batches.
@@ -45,8 +45,8 @@ struct StreamStatistics {
 /// batches whose content depends on seed and pass alone. Use from one thread.
 class SampleStream {
  public:
-  /// @throws precast::DataError for a file without these fields or with a field of another type;
-  /// precast::ConfigError if the memory is too small; precast::IoError.
+  /// @throws precast::DataError for a file without these fields or with a field of a different
+  /// type; precast::ConfigError if the memory is too small; precast::IoError.
   SampleStream(const std::filesystem::path& path, const StreamOptions& options);
   ~SampleStream();
 

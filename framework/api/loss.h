@@ -33,7 +33,7 @@ class PRECAST_API TargetLoss : public Loss {
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor mean(const at::Tensor& outputs,
                                         const at::Tensor& target) const = 0;
-  /// As Loss::per_sample.
+  /// The loss of each sample, like Loss::per_sample().
   [[nodiscard]] virtual at::Tensor each(const at::Tensor& outputs, const at::Tensor& target) const;
   [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs, const Batch& batch) const final {
     return mean(outputs, batch.target());

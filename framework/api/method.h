@@ -19,7 +19,7 @@ struct RunFacts;
 class StepStrategy;
 struct TrainPlan;
 
-/// What a method requires of the other methods of a recipe.
+/// A requirement of a method on the other methods of a recipe.
 struct MethodRule {
   enum class Kind {
     /// The two exclude each other.

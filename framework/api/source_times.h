@@ -18,8 +18,9 @@ struct SourceTimes {
   /// loader.
   double ahead = 0;
 
-  /// What the threads spent most of their time on. Empty if they were ahead of the model for at
-  /// least half of the time (the model then does not wait for them), or if nothing was measured.
+  /// The activity that took most of the threads' time. Empty if the threads were ahead of the model
+  /// for at least half of the time (the model then does not wait for them), or if nothing was
+  /// measured.
   [[nodiscard]] std::string_view longest() const {
     if (processing + disk + blocked <= ahead) return {};
     if (disk >= processing && disk >= blocked && disk > 0) return "reading";

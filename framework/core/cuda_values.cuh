@@ -1,6 +1,6 @@
 #pragma once
 
-// What kernels need to read and write float32, float16 and bfloat16. For .cu files only.
+// Functions with which kernels read and write float32, float16 and bfloat16. For .cu files only.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -30,7 +30,7 @@ __device__ __forceinline__ void round_to(float value, __nv_bfloat16& out) {
   out = __float2bfloat16_rn(value);
 }
 
-/// What a thread reads or writes at a time, as one access of up to 16 bytes.
+/// The values that a thread reads or writes in one access of up to 16 bytes.
 template <typename T, int V>
 struct alignas(V * sizeof(T)) Pack {
   T values[V];

@@ -23,7 +23,7 @@ namespace {
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
 constexpr int kMaxTakenNames = 100'000;
-/// As Linux.
+/// The same limit as Linux.
 constexpr int kMaxLinks = 40;
 
 class PosixFileOps final : public FileOps {

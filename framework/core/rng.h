@@ -9,9 +9,9 @@
 
 namespace precast {
 
-/// What a stream of random numbers is used for; part of its key, so that no two operations use the
-/// same numbers. The enumerators' values are part of the reproducibility contract: append, never
-/// renumber.
+/// The purpose of a stream of random numbers. It is part of the stream's key, so that no two
+/// operations use the same numbers. The enumerators' values are part of the reproducibility
+/// contract: append, never renumber.
 enum class RandomUse : std::uint8_t {
   order = 0,
   crop = 1,

@@ -54,8 +54,8 @@ bool is_this_host(const std::string& host) {
   return host == "localhost" || host == "127.0.0.1" || host == "::1";
 }
 
-/// The network interface: what GLOO_SOCKET_IFNAME names, the loopback for ranks of one host, else
-/// that of the host's own name.
+/// The network interface: the one that GLOO_SOCKET_IFNAME names, the loopback for ranks on one
+/// host, else the interface of the host's own name.
 std::shared_ptr<::gloo::transport::Device> gloo_device(const GroupOptions& options) {
   using c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr)

@@ -46,7 +46,7 @@ struct GraphChoice {
   std::vector<std::string> obstacles;
 };
 
-/// What the choice depends on; the last three matter only for GraphMode::step.
+/// The facts that the choice depends on; the last three matter only for GraphMode::step.
 struct GraphFacts {
   GraphMode mode = GraphMode::off;
   Precision precision = Precision::fp32;
@@ -74,7 +74,7 @@ struct GraphFacts {
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
-/// @return null if nothing is to be recorded: choose_graph() says none, or the mode is `automatic`
+/// @return null if nothing will be recorded: choose_graph() says none, or the mode is `automatic`
 /// in a build without CUDA. If the mode is `step` and a recording does not contain the whole step,
 /// rank zero prints why.
 /// @throws DeviceError for `on` and `step` in a build without CUDA.

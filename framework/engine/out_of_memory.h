@@ -6,7 +6,7 @@
 
 namespace precast::engine {
 
-/// Whether an exception of libtorch means that the device or the host has run out of memory. Its
+/// Whether a libtorch exception means that the device or the host has run out of memory. libtorch's
 /// allocators, cuDNN and cuBLAS all use different messages.
 [[nodiscard]] PRECAST_API bool is_out_of_memory(const std::exception& error);
 

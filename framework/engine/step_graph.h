@@ -17,7 +17,7 @@
 namespace precast::engine {
 
 struct StepGraphOptions {
-  /// What the recorded work is; TrainStep reads it.
+  /// The extent of the recorded work; TrainStep reads it.
   GraphScope scope = GraphScope::passes;
   /// Runs with a shape before it is recorded, in which libraries allocate their workspaces, cuDNN
   /// chooses its kernels and the model creates its constants. PyTorch's documentation of CUDA
@@ -31,10 +31,10 @@ struct StepGraphOptions {
 /// caller decides (GraphScope).
 ///
 /// The first steps with a shape run without a recording; then one step is recorded, and replayed
-/// from then on. Batches of another shape or type get their own recording; another set of
-/// parameters that require gradients (layer freezing) drops all of them. If a step cannot be
-/// recorded, this step and all later ones run as without a graph, with a warning; or, unless the
-/// mode is `automatic`, the run ends.
+/// from then on. Batches of a different shape or type get their own recording. If the set of
+/// parameters that require gradients changes (layer freezing), all recordings are dropped. If a
+/// step cannot be recorded, this step and all later ones run as without a graph, with a warning;
+/// or, unless the mode is `automatic`, the run ends.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.
@@ -54,7 +54,7 @@ class PRECAST_API StepGraph {
 
   /// Runs `work`, or replays the recording of it. @return as `work`; owned by the caller
   /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded; if memory
-  /// runs out during the recording, the exception of libtorch.
+  /// runs out during the recording, libtorch's exception.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
@@ -62,7 +62,7 @@ class PRECAST_API StepGraph {
   [[nodiscard]] std::int64_t replays() const { return replays_; }
 
  private:
-  /// What is known of batches of one shape.
+  /// The state for batches of one shape.
   struct Shape {
     /// The private tensors that the recorded work reads, without sample ids.
     Batch batch;

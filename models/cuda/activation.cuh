@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernels of this folder share. For .cu files only.
+// Code shared by the kernels in this folder. For .cu files only.
 
 #include "framework/core/cuda_values.cuh"
 #include "models/cuda/activation.h"

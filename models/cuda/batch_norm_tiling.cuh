@@ -1,7 +1,7 @@
 #pragma once
 
-// What the kernels of batch_norm_forward.cu and batch_norm_backward.cu share. Internal to each of
-// them.
+// Code shared by the kernels of batch_norm_forward.cu and batch_norm_backward.cu, and internal to
+// both.
 
 #include "models/cuda/activation.cuh"
 #include "models/cuda/batch_norm.h"

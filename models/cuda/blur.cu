@@ -61,7 +61,8 @@ struct Pixels {
 };
 
 /// Blurs the pixels at multiples of kStride.
-/// @param y_even the results at even rows and columns, too; only for stride 1; may be nullptr.
+/// @param y_even a second copy of the results at even rows and columns; only for stride 1; may be
+/// nullptr.
 template <typename T, int V, int kStride>
 __global__ void blur_kernel(Strips strips, Pixels<T, V> x, Pack<T, V>* y, Pack<T, V>* y_even) {
   const int place = static_cast<int>(blockIdx.y) * kThreads + static_cast<int>(threadIdx.x);

@@ -38,7 +38,7 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
 
  private:
   [[nodiscard]] bool blurs_by_kernels(const at::Tensor& input) const;
-  /// What forward_blurred() takes.
+  /// The blurred input that forward_blurred() takes.
   at::Tensor blurred(const at::Tensor& input);
   /// The filter for `input`'s device and dtype; created once for each of them.
   const at::Tensor& filter_for(const at::Tensor& input);

@@ -38,7 +38,7 @@ struct FusedKernels {
 /// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 
-// What the ops share.
+// Functions that the ops share.
 
 [[nodiscard]] ActivationType activation_type(at::ScalarType type);
 /// `tensor` with this dtype, channels-last and aligned as kernels read it.

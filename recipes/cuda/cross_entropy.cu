@@ -60,8 +60,8 @@ __device__ void write_zeros(Pack<T, V>* to, int packs) {
     to[i] = zeros;
 }
 
-/// What a row's loss and gradient are made of: its largest logit, and the sums over its classes of
-/// exp(logit - largest) and of logit - largest.
+/// The values from which a row's loss and gradient are computed: its largest logit, and the sums
+/// over its classes of exp(logit - largest) and of logit - largest.
 struct Softmax {
   float largest;
   float exps;

@@ -32,7 +32,7 @@ struct CrossEntropyCall {
 
   /// One value; nullptr: not written.
   float* loss = nullptr;
-  /// As the logits; nullptr: not written.
+  /// The gradient of the logits, with their shape and type; nullptr: not written.
   void* d_logits = nullptr;
   /// The gradient of the loss, one value: with a loss scale, that of the scaler, so that rounding
   /// to 16 bits does not lose small gradients. nullptr: 1.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What kernels share of which each block reads a row of logits. For .cu files only.
+// Code shared by kernels in which each block reads a row of logits. For .cu files only.
 
 #include "framework/core/cuda_values.cuh"
 #include "recipes/cuda/logits.h"

@@ -49,7 +49,7 @@ class Swap final : public Method::EvalGuard {
       const at::NoGradGuard no_grad;
       at::_foreach_copy_(weights_, saved_);
     } catch (const std::exception& failure) {
-      // Reached only if the device has failed; all later calls then fail, too.
+      // Reached only if the device has failed; all later calls then also fail.
       log_warning("method {}: the weights could not be restored: {}", method_, failure.what());
     }
   }

@@ -21,7 +21,8 @@ class F1 final : public Metric {
   }
   [[nodiscard]] std::int64_t sums() const override { return 0; }
 
-  /// correct, predicted and actual of each class, then the samples of which a class may be absent.
+  /// Correct, predicted and actual samples of each class, then the number of samples if the targets
+  /// are multi-hot, else 0.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     const at::Tensor& target = batch.target();
     const bool multi_hot = target.dim() == 2;

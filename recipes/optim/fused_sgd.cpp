@@ -97,7 +97,7 @@ class TableSgd final : public FusedSgd {
 
   float momentum_;
   bool nesterov_;
-  /// What the table contains.
+  /// The tensors that the table contains.
   std::vector<SgdTensor> tensors_;
   int chunk_count_ = 0;
   /// Bytes on the device: tensors_, then their chunks.

@@ -54,7 +54,7 @@ extern "C" int sched_getaffinity(pid_t process, std::size_t size, cpu_set_t* set
   if (cores.empty()) {
     const long written = ::syscall(SYS_sched_getaffinity, process, size, set);
     if (written < 0) return -1;
-    // As the C library does: the kernel leaves the rest as it was.
+    // Like the C library, clears the rest of the set, which the kernel does not change.
     std::memset(reinterpret_cast<char*>(set) + written, 0,
                 size - static_cast<std::size_t>(written));
     return 0;

@@ -7,7 +7,7 @@
 namespace precast::test {
 namespace {
 
-/// What print_cpu prints with these variables set.
+/// The output of print_cpu with these variables set; its exit code if it fails.
 std::string printed(std::vector<std::string> environment) {
   environment.emplace_back("LD_PRELOAD=" OTHER_CPU);
   Program program({PRINT_CPU}, std::move(environment));

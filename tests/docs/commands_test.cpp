@@ -102,7 +102,7 @@ void DocumentTest::try_block(const Quoted& block) {
       << block.text;
 }
 
-/// Checks lines of which only the options can be checked.
+/// Checks the options in lines that cannot be run.
 void DocumentTest::try_usage(const Quoted& block) {
   Quoted line = block;
   std::istringstream lines(block.text);

@@ -23,8 +23,8 @@ struct Size {
   int width = 0;
 };
 
-/// What the first start-of-frame marker says, as the metadata of a dataset would; none if there is
-/// no marker.
+/// The size in the first start-of-frame marker, which the metadata of a dataset would have; none if
+/// there is no marker.
 std::optional<Size> promised_size(Input jpeg) {
   for (std::size_t i = 0; i + 8 < jpeg.size(); ++i) {
     const auto at = [&](std::size_t offset) { return std::to_integer<int>(jpeg[i + offset]); };

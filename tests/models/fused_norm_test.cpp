@@ -75,7 +75,7 @@ at::Tensor composed(const Inputs& in) {
   return at::relu(y);
 }
 
-/// What a norm multiplies values by, at most. Large where a channel has two similar values.
+/// The largest factor by which a norm multiplies values. Large if a channel has two similar values.
 double largest_factor(const Inputs& in) {
   const at::Tensor variance = in.x.detach().var({0, 2, 3}, /*unbiased=*/false);
   return (in.norm.weight.detach().abs() / (variance + in.norm.eps).sqrt()).max().item<double>();

@@ -32,7 +32,7 @@ void expect_values(const at::Tensor& actual, const json& values) {
   EXPECT_TRUE(at::allclose(actual.detach(), expected, 1e-4, 1e-5)) << actual << expected;
 }
 
-/// As in the golden.
+/// A batch norm with the parameters of the golden.
 BatchNorm2d ghost_norm(std::int64_t size) {
   const at::NoGradGuard no_grad;
   BatchNorm2d norm(3, nullptr, size);

@@ -28,7 +28,7 @@ struct Problem {
   at::Tensor weight, bias;
 };
 
-/// What comes out: [N, C, H, W], or [C].
+/// The results: [N, C, H, W], or [C].
 struct Outcome {
   at::Tensor y, x_gradient;
   at::Tensor weight_gradient, bias_gradient;
@@ -90,7 +90,7 @@ Outcome of_rank(const Normalize& normalize, const Halves& halves, const Problem&
   const at::Tensor y = normalize(x, norm);
   EXPECT_EQ(y.scalar_type(), halves.type);
   EXPECT_TRUE(y.is_contiguous(x.suggest_memory_format()));
-  // As it comes from a layer that knows no memory format.
+  // The gradient in the layout that a layer without memory formats returns.
   y.backward(mine(problem.gradient).contiguous());
   return {.y = y.detach(),
           .x_gradient = x.grad(),

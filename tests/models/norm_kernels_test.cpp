@@ -10,7 +10,7 @@
 namespace precast::test {
 namespace {
 
-/// What `model.kernels: fused` reports, and needs no device.
+/// The report of `model.kernels: fused`, which needs no device.
 models::NormKernels norms(ModelSpec spec, const std::string& yaml = "{}") {
   spec.fused_kernels = true;
   spec.params = test::params(yaml);

@@ -237,7 +237,7 @@ class Ffcv:
         metadata, handler = self.reader.metadata[self.columns[name]][sample], self.reader.handlers[name]
         if isinstance(handler, rgb_image.RGBImageField):
             return self.image(metadata)
-        if isinstance(handler, ffcv_bytes.BytesField):  # JSON's, too
+        if isinstance(handler, ffcv_bytes.BytesField):  # also JSON's
             stored = self.blob(metadata["ptr"])
             if stored.size != metadata["size"]:
                 raise ValueError(f"FFCV sees {stored.size} bytes, the record says {metadata['size']}")

@@ -63,7 +63,7 @@ TEST_P(LayerFreezingTest, FreezesComposersLayersInEveryEpoch) {
                 golden["frozen"][epoch].get<std::vector<std::int64_t>>())
           << epoch;
     }
-    // As when a checkpoint is restored.
+    // Back to epoch 0, as when a checkpoint is restored.
     method->on_epoch_begin(0, model);
     EXPECT_TRUE(model.without_gradient(*method).empty());
   }

@@ -48,7 +48,7 @@ void expect_sums_of_one(const at::Tensor& labels) {
     EXPECT_NEAR(labels[i].sum().item<float>(), 1, 1e-6) << i;
 }
 
-/// What torchvision mixed: four images of noise, labels as probabilities.
+/// The batch that torchvision mixed: four images of noise, labels as probabilities.
 Batch golden_batch() {
   const at::Tensor labels = at::tensor(std::vector<std::int64_t>{0, 1, 1, 4});
   return {.fields = {{"image", noise_tensor(6, {4, 3, 8, 12}, 4)},
@@ -73,14 +73,14 @@ TEST(MixingTest, MixesAsTorchvisionDoesWithTheSameDraws) {
   }
 }
 
-/// What happened to a batch of class-coloured images: "none", "mixup" or "cutmix", and the second
-/// image's own share.
+/// The operation that was applied to a batch of class-coloured images, "none", "mixup" or "cutmix",
+/// and the second image's share of its own label.
 std::pair<std::string, double> kind_of(Batch& batch) {
   const double own = batch.labels()[1][1].item<double>();
   const at::Tensor row = batch.images()[1][0];
   const auto least = row.min().item<float>(), most = row.max().item<float>();
   if (least != most || least == 0) return {"cutmix", own};
-  // An empty box leaves the image as it is, too; a share of exactly 1 hardly ever comes.
+  // An empty box also leaves the image unchanged; a share of exactly 1 is very rare.
   return {most == 1 ? "none" : "mixup", own};
 }
 

@@ -1,4 +1,4 @@
-// What holds for every optimiser; those of sgd alone are in sgd_test.cpp.
+// Tests of all optimisers; those of sgd alone are in sgd_test.cpp.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/scalar_tensor.h>

@@ -63,7 +63,7 @@ TEST(CyclicTest, BehavesAsNumpyWhereThePeakIsNotInsideTheRun) {
   }
 }
 
-/// What a golden of torch's schedulers was made with.
+/// The schedule with which a golden of torch's schedulers was made.
 std::unique_ptr<Schedule> golden_schedule(const std::string& name, nlohmann::json given) {
   const ScheduleInputs inputs{.lr = given["lr"], .epochs = given["epochs"]};
   given.erase("lr");

@@ -32,7 +32,7 @@ class FailingFileOps : public ForwardingFileOps {
   }
   int fsync(int /*fd*/) override { return fails() ? -1 : 0; }
   int close(int fd) override {
-    // As on Linux: the descriptor is gone even when close fails.
+    // On Linux, the descriptor is closed even if close fails.
     const int result = ForwardingFileOps::close(fd);
     return fails() ? -1 : result;
   }

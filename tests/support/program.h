@@ -28,7 +28,7 @@ class Program {
   /// or 2 minutes pass, before that.
   [[nodiscard]] bool printed(const std::string& text, int times = 1) const;
 
-  /// What it has written to its output so far.
+  /// The output that the program has written so far.
   [[nodiscard]] std::string written() const { return text("out"); }
 
   /// Set by wait().

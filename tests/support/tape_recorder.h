@@ -7,7 +7,7 @@
 
 namespace precast::test {
 
-/// What happened to a recorder that its StepGraph owns.
+/// Counts of the calls to a recorder that its StepGraph owns.
 struct TapeLog {
   int warm_ups = 0;
   int recordings = 0;

@@ -12,7 +12,7 @@ namespace precast::tools {
 /// The value of training.cuda_graphs.
 [[nodiscard]] engine::GraphMode graph_mode(const TrainConfig& config);
 
-/// What training.cuda_graphs means for this run:
+/// The effect of training.cuda_graphs in this run:
 /// {"setting": "step", "records": "passes", "obstacles": ["sam replaces ..."]}; `records` is none,
 /// passes or step, and `obstacles` are the reasons why it is not `step` if the setting is.
 [[nodiscard]] nlohmann::ordered_json describe_graphs(const ResolvedRun& run, const TrainPlan& plan,

@@ -9,14 +9,14 @@
 
 namespace precast::tools {
 
-/// What model.kernels means for this run:
+/// The effect of model.kernels in this run:
 /// {"setting": "fused", "fused": 49, "reference": {"no ReLU follows": 4}}, the number of batch
-/// norms with fused kernels, and of the others by reason.
+/// norms with fused kernels, and the number of others for each reason.
 /// @param norms those of the plan's model; read only if fused kernels are requested.
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                                                       models::NormKernels norms);
 
-/// As one line: "fused for 49 of 53 batch norms (4: no ReLU follows)".
+/// The choice in one line: "fused for 49 of 53 batch norms (4: no ReLU follows)".
 /// @param kernels from describe_kernels()
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 

@@ -11,7 +11,7 @@
 
 namespace precast::tools {
 
-/// What a ring has: all batches of one rank. Torch-free.
+/// The data that a ring serves: all batches of one rank. Torch-free.
 struct ServedData {
   const data::BetonReader& reader;
   const data::Pipeline& pipeline;

@@ -134,9 +134,8 @@ void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
   } catch (const c10::NotImplementedError&) {
     throw;  // an error of the device, not of the data
   } catch (const c10::Error& error) {
-    wrong(
-        fmt::format("a model that accepts inputs of shape {}", shape(input)),
-        fmt::format("an error: {}. See data.inputs", first_line(error.what_without_backtrace())));
+    wrong(fmt::format("a model that accepts inputs of shape {}", shape(input)),
+          fmt::format("an error: {}. See data.inputs", first_line(error.what_without_backtrace())));
   }
   const bool classifies = spec.targets == TargetKind::class_index && batch.target().dim() == 1 &&
                           batch.target().scalar_type() == at::kLong;

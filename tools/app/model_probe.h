@@ -18,7 +18,7 @@ namespace precast::tools {
 /// silently train without them. The check runs the model: with BlurPool or ghost batches its output
 /// must change, and with synchronised statistics it must request a sum over the ranks. A setting
 /// that cannot be tried because the forward pass fails counts as applied.
-/// @param sync_bn whether batch statistics are to be synchronised.
+/// @param sync_bn whether batch statistics must be synchronised.
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);
 

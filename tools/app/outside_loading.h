@@ -23,7 +23,7 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
 /// The number of training samples of an epoch.
 [[nodiscard]] std::int64_t outside_samples(const ResolvedRun& run);
 
-/// What identifies such batches in a checkpoint: their number and size.
+/// The text that identifies such batches in a checkpoint: their number and size.
 [[nodiscard]] std::string outside_identity(const ResolvedRun& run);
 
 /// @param fields the validation set. @throws ConfigError for several ranks; and as

@@ -28,7 +28,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::int64_t kMostPredictions = 1'000'000;
-/// The most files named in a message.
+/// Maximum number of files that a message names.
 constexpr std::size_t kFilesShown = 3;
 
 constexpr const char* kAbout =

@@ -15,8 +15,8 @@ struct Registries : TrainParts, data::DataParts {};
 /// Whether the architecture is part of precast and therefore needs no trial run.
 [[nodiscard]] bool is_built_in(const std::string& arch);
 
-/// Adds the parts of a plug-in of either kind. @throws DeviceError if it was built for another
-/// libtorch; the errors of PluginFile; ConfigError if a name is taken.
+/// Adds the parts of a plug-in of kind `train` or `data`. @throws DeviceError if it was built for a
+/// different libtorch; the errors of PluginFile; ConfigError if a name is taken.
 void add_plugin(const PluginFile& file, Registries& registries);
 
 }  // namespace precast::tools

@@ -12,10 +12,10 @@ namespace precast::tools {
 struct RingDataset {
   /// Empty: the recipe names no ring.
   std::string name;
-  /// As the ring has it.
+  /// The ring's description (RING.md).
   std::string description;
-  /// The dataset's files, from the description; empty: it does not name any, since the producer is
-  /// not `precast serve`.
+  /// The dataset's files, from the description; empty: the description does not name any, since the
+  /// producer is not `precast serve`.
   std::vector<std::string> files;
 };
 

@@ -23,7 +23,7 @@ constexpr const char* kParams = "params.json";
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFinalWeights = "final_weights.safetensors";
-/// The most runs named in a message.
+/// Maximum number of runs that a message names.
 constexpr std::size_t kRunsShown = 5;
 
 bool is_run(const fs::path& folder) {
@@ -91,7 +91,7 @@ fs::path run_around(const fs::path& path) {
   fs::path folder = fs::absolute(path).lexically_normal().parent_path();
   for (int level = 0; level < 3; ++level, folder = folder.parent_path()) {
     if (!is_run(folder)) continue;
-    // As the user wrote it, if possible.
+    // The path as the user wrote it, if possible.
     fs::path shown = path;
     for (int up = 0; up <= level; ++up) shown = shown.parent_path();
     return shown.empty() || !is_run(shown) ? folder : shown;

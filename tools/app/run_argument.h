@@ -10,7 +10,7 @@
 namespace precast::tools {
 
 /// The object to which the first argument of `eval` and `predict` refers: a recipe, or a run whose
-/// weights are to be used.
+/// weights will be used.
 struct RunArgument {
   /// The path for load_recipe(): a recipe, or a run's params.json; empty if nothing was given.
   std::string config = {};

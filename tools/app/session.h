@@ -51,7 +51,7 @@ struct TrainData {
 [[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                                         const Registries& registries);
 
-/// Lets the ranks of a host fill one JPEG index together. Collective; call it before batches are
+/// Lets the ranks on a host fill one JPEG index together. Collective; call it before batches are
 /// read, on ranks with the same datasets. A rank that cannot share the index keeps its own, limited
 /// to its share of the memory.
 void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ranks);

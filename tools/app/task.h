@@ -18,7 +18,7 @@ namespace precast::tools {
 /// it is the largest label + 1 for class indices, and the width of the target for values and
 /// multi-hot labels; masks, and losses without targets, require the key.
 /// @param pipeline the recipe's pipeline for `reader`, which determines what the fields become.
-/// @param given model.num_classes, or the number of another dataset; 0: none.
+/// @param given model.num_classes, or the number for a different dataset; 0: none.
 /// @throws ConfigError with the place of the key if the pipeline lacks a field that data.inputs or
 /// data.targets names, the first target does not fit the loss, or the number is missing or
 /// does not fit; DataError for labels that are not classes.

@@ -4,8 +4,8 @@
 
 namespace precast::tools {
 
-/// Rethrows an exception of libtorch as an Error without the C++ stack trace that its what()
-/// contains, because users need only the message. An error of a transport between ranks becomes
+/// Rethrows a libtorch exception as an Error without the C++ stack trace that its what() contains,
+/// because users need only the message. An error of a transport between ranks becomes
 /// ExitCode::peer_failed. Other exceptions are rethrown unchanged.
 [[noreturn]] void rethrow_plainly(const std::exception_ptr& failure);
 

@@ -42,7 +42,7 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   return run;
 }
 
-/// Opens and checks the validation set, too.
+/// Also opens and checks the validation set.
 ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& recipe,
                                   std::int64_t classes) {
   const auto reader = open_dataset("data.val_dataset", recipe);

@@ -22,7 +22,7 @@ inline constexpr std::array kDecoders = {NamedDecoder{"libjpeg", true}, NamedDec
                                          NamedDecoder{"indexed", false, true},
                                          NamedDecoder{"indexed_no_lanes", false, true, true}};
 
-/// What is decoded, and by which decoder.
+/// The part of an image that is decoded, and the decoder.
 struct DecodeMode {
   const NamedDecoder* decoder = nullptr;
   /// Whether to decode only a random crop, as training does, instead of the whole image.

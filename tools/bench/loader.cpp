@@ -187,7 +187,8 @@ int run_sweep(const Arguments& arguments, const LoaderEffort& effort) {
   return measure_and_report(arguments, file, samples, std::move(points));
 }
 
-/// Whether the command line names a recipe as what is to be loaded. Help is that of this program.
+/// Whether the command line names a recipe as the data to load. If it asks for help, false: this
+/// program prints its own.
 bool names_recipe(const std::vector<std::string>& args) {
   if (std::ranges::find(args, "--help") != args.end()) return false;
   for (std::size_t i = 0; i < args.size(); ++i) {

@@ -60,7 +60,7 @@ ordered_json plan_json(const std::vector<LoaderRow>& rows) {
   return all;
 }
 
-/// What the whole table was measured with.
+/// The settings with which the whole table was measured.
 ordered_json head_json(const Arguments& arguments, const TableFiles& files, int rounds,
                        const LoaderSetting& setting) {
   ordered_json head = {{"table", arguments.text("table")},

@@ -26,7 +26,7 @@ struct LoaderRow {
   /// "memory jpg 224 px, 2 workers, precast_indexed"
   [[nodiscard]] std::string name() const;
   [[nodiscard]] int copies() const { return from_disk ? file->disk_copies : 1; }
-  /// What the row changes in the settings and the effort that the command line gives.
+  /// The settings and the effort of the command line, with the row's changes.
   [[nodiscard]] LoaderPoint point(const LoaderSetting& setting, LoaderEffort effort) const;
 };
 

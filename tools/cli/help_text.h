@@ -25,10 +25,10 @@ struct TextRow {
 };
 [[nodiscard]] std::string two_columns(const std::vector<TextRow>& rows, std::size_t width);
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 [[nodiscard]] std::string help_text(const CommandHelp& help, std::size_t width);
 
-/// What `--help-keys` prints: the keys of a recipe by section.
+/// The text that `--help-keys` prints: the keys of a recipe by section.
 [[nodiscard]] std::string keys_text(const std::vector<RecipeKey>& keys, std::size_t width);
 
 /// The help of an option with its default.

@@ -12,6 +12,6 @@ string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)
 file(WRITE ${OUT} "#pragma once
 
-/// What plug-ins are compiled against: the version and a digest of the public headers.
+/// The interface that plug-ins are compiled against: the version and a digest of the public headers.
 #define PRECAST_ABI \"${VERSION} headers ${digest}\"
 ")

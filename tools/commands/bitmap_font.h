@@ -11,7 +11,7 @@ namespace precast::tools {
 inline constexpr std::size_t kLetterWidthPx = 6;
 inline constexpr std::size_t kLineHeightPx = 9;
 
-/// A picture to draw into: [height, width, 3] uint8 RGB.
+/// An image to draw into: [height, width, 3] uint8 RGB.
 struct Canvas {
   std::span<std::uint8_t> pixels;
   std::size_t width = 0;

@@ -149,7 +149,7 @@ std::string key_of(const data::FieldInfo& field) {
 }
 static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
 
-/// The key of the class names of a sample's labels; longer than any field name, too.
+/// The key of the class names of a sample's labels; also longer than any field name.
 constexpr const char* kClassNamesKey = "class_names_by_field";
 static_assert(std::string_view(kClassNamesKey).size() > data::kFieldNameBytes);
 

@@ -21,7 +21,7 @@ enum class LabelRule {
 };
 
 struct MergedLabels {
-  /// As DatasetCopy::relabel; empty if labels stay unchanged.
+  /// The value for DatasetCopy::relabel; empty if labels stay unchanged.
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
   /// The classes of the merged file; empty unless all files name all of their classes and agree.
   std::vector<std::string> names;

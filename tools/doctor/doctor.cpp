@@ -25,7 +25,7 @@ std::string text_of(const Json& value) {
     return all.empty() ? "none" : all;
   }
   if (value.is_object()) {
-    // A pair of versions reads `2.11.0 (built with 2.11.0)`, all else `name value`.
+    // A pair of versions becomes `2.11.0 (built with 2.11.0)`, any other entry `name value`.
     const bool versions = value.contains("build") && value.contains("run");
     std::string all;
     if (versions)

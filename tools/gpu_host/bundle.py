@@ -15,7 +15,7 @@ from gpu_host import datasets, host
 from gpu_host.problem import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Problem, say
 
 ROOT = host.HOME.parent
-# What is copied to the host: the bundle and the tracked tree.
+# Limit of the data copied to the host: the bundle and the tracked tree.
 MOST_BYTES = 64 * 2**20
 PROGRAMS = ["precast", "precast-train"]
 OPTIONAL = ["kernel_bench", "kernels_gpu_test"]

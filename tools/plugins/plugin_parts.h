@@ -58,7 +58,7 @@ void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& f
   }
 }
 
-/// A part of a plug-in before its product is made.
+/// A plug-in's part before its product is made.
 template <typename Guards, typename Product, typename... Inputs>
 class PluginPart final : public Part<Product, Inputs...> {
  public:
@@ -101,7 +101,7 @@ void adopt(PartRegistry<Product, Inputs...>& into, const PartRegistry<Product, I
   }
 }
 
-/// A part of a plug-in, and how its members are called.
+/// A plug-in's part, and how its members are called.
 template <typename Guards, typename Product>
 class GuardedPart {
  public:

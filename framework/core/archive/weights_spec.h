@@ -15,9 +15,9 @@
 
 namespace precast {
 
-/// What must be known to use weights: the network that they belong to, and the images that it was
-/// trained on. The tensors do not contain this: if weights are loaded into the same architecture
-/// with different options, there is no error, but predictions are worse.
+/// The facts that are needed to use weights: the network that they belong to, and the images that
+/// it was trained on. The tensors do not contain them: if weights are loaded into the same
+/// architecture with different options, there is no error, but predictions are worse.
 ///
 /// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
 /// kWeightsSpecKey; in `.pt` files as the record `extra/precast_spec` of the zip archive, which
@@ -51,7 +51,7 @@ struct WeightsSpec {
 inline constexpr std::string_view kWeightsSpecKey = kTorchMetadataKey;
 inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 
-/// As JSON; bytes that are not UTF-8 are replaced.
+/// The spec as JSON; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);
 
 /// Strict: one format version, no unknown or repeated key, at most kMaxWeightsSpecBytes. Needs

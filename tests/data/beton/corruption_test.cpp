@@ -103,7 +103,7 @@ Verdict read(std::span<const std::byte> bytes, const BetonReader& original) {
   }
 }
 
-/// What a byte is changed to: some numbers, and itself with each bit flipped.
+/// The values to which a byte is changed: some numbers, and the byte with each bit flipped.
 std::vector<std::byte> damages_of(std::byte original) {
   std::vector<std::byte> all;
   for (const unsigned value : {0x00U, 0x01U, 0x7FU, 0x80U, 0xFFU})
@@ -266,7 +266,7 @@ TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   }
 }
 
-/// What the decoder alone notices, for the table in FORMAT.md.
+/// Counts of the damage that the decoder alone detects, for the table in FORMAT.md.
 struct DecoderOutcomes {
   int refused = 0, same = 0, changed = 0;
 };

@@ -273,7 +273,7 @@ TEST_F(JpegSidecarTest, OnlyAnIndexIsRemovedWithItsDataset) {
   test::write_bytes(path_, Bytes(100, std::byte{'P'}));
   remove_jpeg_sidecar(folder_ / "x.beton");
   EXPECT_TRUE(std::filesystem::exists(path_));
-  // An older version is one of ours, too.
+  // An older version is also one of precast's files.
   good_[7] = std::byte{'1'};
   test::write_bytes(path_, good_);
   remove_jpeg_sidecar(folder_ / "x.beton");

@@ -194,7 +194,7 @@ TEST_F(RemoteFileTest, ALoaderThatWaitsForAServerCanBeDestroyed) {
 
 TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   const BetonReader remote = open();
-  // As another process that fetches: two open files exclude each other.
+  // Takes the lock like another process that fetches: two open files exclude each other.
   const int fd = ::open((remote.remotes().at(0)->folder() / "data").c_str(), O_RDWR | O_CLOEXEC);
   struct flock whole {};
   whole.l_type = F_WRLCK;

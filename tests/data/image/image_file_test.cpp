@@ -45,7 +45,7 @@ std::string refusal(std::span<const std::byte> file) {
   return "";
 }
 
-/// Mean distance of two pictures in levels.
+/// Mean difference of two images in levels.
 double distance(const Image& a, const Image& b) {
   EXPECT_EQ(a.pixels.size(), b.pixels.size());
   double sum = 0;
@@ -104,7 +104,7 @@ TEST(ImageFile, EveryKindOfFileGivesWhatPillowMakesOfIt) {
 TEST(ImageFile, GreyOf16BitsKeepsItsUpperByte) {
   Image out;
   (void)decode_image_file(golden_image("grey_16.png"), out);
-  // The picture of which the file holds 257 times more.
+  // The same image in 8 bits; the values in grey_16.png are 257 times as large.
   Image small;
   (void)decode_image_file(golden_image("grey_8.png"), small);
   for (std::size_t i = 0; i < out.pixels.size(); ++i)

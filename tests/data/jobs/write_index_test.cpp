@@ -68,7 +68,7 @@ class WriteIndexTest : public ::testing::Test {
         options);
   }
 
-  /// As `precast index` makes it.
+  /// The index that `precast index` makes.
   [[nodiscard]] Bytes indexed_again(IndexSummary& summary) const {
     const BetonReader reader(path_);
     const auto index = index_dataset(reader, reader.first_field(FieldType::image), kInterval,

@@ -34,7 +34,7 @@ using testing::ThrowsMessage;
 
 using Paths = std::vector<std::filesystem::path>;
 
-/// As `precast merge` writes it.
+/// Merges the files like `precast merge`.
 void merge(const Paths& paths, const std::filesystem::path& out) {
   std::vector<BetonReader> readers;
   for (const auto& path : paths) readers.emplace_back(path);

@@ -218,7 +218,7 @@ TEST_F(AnySize, ADamagedFirstPictureIsNamed) {
 }
 
 TEST_F(AnySize, AFileWithoutImagesComesOutWhole) {
-  // But for its pictures, which differ in size and so must be bounded.
+  // Except for the images in `depth`, which differ in size and therefore need a limit.
   EXPECT_THAT([&] { (void)pass({}, 7); }, ThrowsMessage<ConfigError>(Names("'depth'")));
   std::vector<std::string> names;
   for (const Output& output : resolve_outputs(*reader_, {}, false)) names.push_back(output.name);

@@ -24,7 +24,7 @@ TEST(ClassNames, ASplitMayLackTheLastClassesButNotRenumberThem) {
   EXPECT_THAT(class_conflict(train, {"ant", "bee"}), IsEmpty());
   EXPECT_THAT(class_conflict(train, {}), IsEmpty());
   EXPECT_THAT(class_conflict({}, train), IsEmpty());
-  // As a folder with two of the four classes is numbered on its own.
+  // The numbering of a folder that has only two of the four classes.
   EXPECT_THAT(class_conflict(train, {"bee", "dog"}), Names("label 0", "'ant'", "'bee'", 2, 4));
   EXPECT_THAT(class_conflict(train, {"ant", "cat", "bee", "dog"}),
               Names("label 1", "'bee'", "'cat'", "order"));

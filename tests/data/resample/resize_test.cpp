@@ -48,8 +48,8 @@ constexpr int kSizes[][4] = {
     {33, 65, 32, 64}, {512, 340, 99, 80}, {2, 2, 1, 1},     {5, 4, 176, 3},    {300, 200, 2, 1},
     {9, 200, 30, 11}, {40, 41, 40, 17},   {50, 60, 61, 59}, {3, 1000, 5, 333}, {90, 6, 90, 5}};
 
-/// What one output pixel is made of along one axis, straight from the definition of OpenCV's
-/// INTER_AREA.
+/// One of the input pixels of an output pixel along one axis, and its weight, directly from the
+/// definition of OpenCV's INTER_AREA.
 struct Tap {
   int source;
   double weight;
@@ -142,7 +142,7 @@ TEST(ResizerTest, FollowsTheFormulasForAllKindsOfScale) {
   }
 }
 
-/// What peers made of noise (tests/golden/resize).
+/// Images of noise as peers resized them (tests/golden/resize).
 class PeerPixels {
  public:
   explicit PeerPixels(const std::string& peer)

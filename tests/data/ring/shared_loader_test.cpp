@@ -179,7 +179,7 @@ TEST_F(SharedLoaderTest, ARunThatTheRingHasPassedLoadsPrivatelyUntilTheNextPass)
   SharedLoader first = shared(name);
   first.begin_epoch(request(0));
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(first.next());
-  // Resumes at batch 2; the ring is past it and, as the other does not go on, stays where it is.
+  // Resumes at batch 2. The ring is past it, and stays where it is because `first` is not reading.
   SharedLoader resumed = shared(name);
   resumed.begin_epoch(request(0, 2));
   EXPECT_FALSE(resumed.on_ring());
@@ -206,7 +206,7 @@ TEST_F(SharedLoaderTest, ARunThatReachesTheRingInThePassJoinsIt) {
   Hashes got;
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(late.on_ring() && i < 6) << i;
-    // As long as a step, and longer than the pause between two attempts.
+    // The duration of a step; longer than the pause between two attempts.
     std::this_thread::sleep_for(std::chrono::milliseconds(110));
     got.push_back(test::hash(*late.next()));
   }

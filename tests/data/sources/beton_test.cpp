@@ -18,7 +18,7 @@ namespace {
 using test::Names;
 using testing::ThrowsMessage;
 
-/// What a file holds, field by field, as bytes.
+/// The bytes of all values of a file.
 std::vector<std::string> contents(const BetonReader& reader) {
   std::vector<std::string> all;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {

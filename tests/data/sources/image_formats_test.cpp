@@ -28,7 +28,7 @@
 namespace precast::data {
 namespace {
 
-/// What libpng itself makes of a file: RGB of 8 bits.
+/// The pixels that libpng itself decodes from a file, as 8-bit RGB.
 std::vector<std::uint8_t> by_libpng(const std::vector<std::byte>& file) {
   png_image png{};
   png.version = PNG_IMAGE_VERSION;

@@ -152,7 +152,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   EXPECT_EQ(source->fields()[0].name, "label");
   EXPECT_EQ(source->fields()[1].name, "array");
   EXPECT_EQ(source->fields()[1].type, "ndarray");
-  // Labels in the shape of pictures are not pictures.
+  // Labels in the shape of images are not images.
   put_npy(folder / "pictures_labels.npy", {3, 4, 4});
   const auto planes = open_source(folder / "pictures.npy");
   EXPECT_EQ(planes->fields()[0].type, "image");

@@ -18,7 +18,7 @@
 namespace precast::test {
 namespace {
 
-/// The picture's samples as `kind` stores them: [height, width, channels].
+/// The image's samples in the form that `kind` stores: [height, width, channels].
 std::vector<unsigned char> samples_of(const data::Image& image, int channels) {
   std::vector<unsigned char> samples;
   for (std::size_t p = 0; p < image.pixels.size() / 3; ++p) {

@@ -14,7 +14,7 @@ struct jpeg_compress_struct;
 
 namespace precast::test {
 
-/// A smooth picture, which depends on `seed`.
+/// A smooth image, which depends on `seed`.
 data::Image gradient(int height, int width, int seed = 0);
 
 /// A JPEG file of [height, width, channels] samples, of quality 75 unless `configure`, which is
@@ -26,7 +26,7 @@ std::vector<std::byte> encode_jpeg(std::vector<unsigned char> samples, int heigh
 /// The colour space or the form of a JPEG file.
 enum class JpegKind { rgb, grey, cmyk, progressive, three_scans };
 /// JPEG of quality 95. three_scans: baseline, one scan per colour component. cmyk stores the
-/// picture's channels and 255 unchanged (as Adobe's inverted inks).
+/// image's channels and 255 unchanged (as Adobe's inverted inks).
 std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegKind::rgb);
 
 /// A PNG file with 8 bits per channel. @param channels 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and

@@ -202,7 +202,7 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
   EXPECT_EQ(source->fields()[0].type, "json");
   EXPECT_EQ(source->fields()[1].type, "float");
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[0]), "null");
-  // Strings of such a column are documents, too.
+  // The strings in such a column are also documents.
   write_file(folder / "m.jsonl", "{\"x\": \"a \\\"b\"}\n{\"x\": {\"y\": 1}}\n{\"x\": 3}\n");
   const auto mixed = open_source(folder / "m.jsonl");
   EXPECT_EQ(mixed->fields()[0].type, "json");

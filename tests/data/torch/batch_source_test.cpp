@@ -68,7 +68,7 @@ TEST_F(BatchSourceTest, MadeUpBatchesAreLikeRealOnes) {
 TEST_F(BatchSourceTest, InputsAndTargetsAreTakenByName) {
   open("img_jpg_w3");
   const std::string image = reader_->fields()[0].name, label = reader_->fields()[1].name;
-  // What a model reads may be any field.
+  // A model may read any field.
   const auto train = source(at::kCPU, {.inputs = {label, image}, .targets = {label}});
   const Batch batch = all(*train).at(0);
   EXPECT_EQ(batch.input(0).dim(), 1);

@@ -30,7 +30,7 @@ using test::value_of;
 
 constexpr std::size_t kDepth = 2;
 
-/// What DevicePrefetcher needs of a QueuedDevice. The first field goes through the kernel.
+/// The interface that DevicePrefetcher needs, on a QueuedDevice. The kernel copies the first field.
 class QueuedCopies {
  public:
   using Event = QueuedDevice::Event;

@@ -29,7 +29,7 @@ using test::transform_golden;
 
 using Change = std::function<void(const Pixels&, const json&)>;
 
-/// The largest difference over the cases of a golden, each starting from the original picture.
+/// The largest difference over the cases of a golden, each starting from the original image.
 Difference worst_of(const std::string& name, const Change& change) {
   const Golden golden = transform_golden(name);
   EXPECT_EQ(golden.cases.size(), golden.pictures.size()) << name;
@@ -104,7 +104,7 @@ TEST(ColorKernelsTest, TablesEqualTorchvision) {
 }
 
 TEST(ColorKernelsTest, HistogramOperationsEqualTorchvision) {
-  // Case 1 is a dull version of the picture.
+  // Case 1 is a dull version of the image.
   const auto of = [](void (*kernel)(const Pixels&)) {
     return [kernel](const Pixels& image, const json& dull) {
       if (dull == 1) {

@@ -8,24 +8,24 @@
 
 namespace precast::test {
 
-/// What torchvision and FFCV made of one picture
+/// The results of torchvision and FFCV for one image
 /// (tests/golden/transforms/make_transform_goldens.py).
 struct Golden {
   /// The parameters of each case.
   nlohmann::json cases;
-  /// One picture per case.
+  /// One image per case.
   std::vector<std::vector<std::uint8_t>> pictures;
 };
 Golden transform_golden(const std::string& name);
 nlohmann::json transform_golden_facts();
 
-/// A picture that is changed, as transforms take it.
+/// An image to change, in the form that transforms take.
 struct Picture {
   std::vector<std::uint8_t> values;
   data::PixelShape shape;
   data::Pixels pixels() { return {values.data(), shape}; }
 };
-/// The picture of the goldens, [37, 45, 3].
+/// The image of the goldens, [37, 45, 3].
 Picture golden_picture();
 
 struct Difference {

@@ -365,8 +365,8 @@ std::map<int, int> grey_becomes(const std::string& options, int draws) {
 }
 
 TEST(AugMixTest, ChainsAreBlendedAndRoundedToTheNearest) {
-  // Only one of the 9 safe operations, posterize, changes a grey middle: to 96. The image has weight
-  // 1/2, each chain 1/4.
+  // Only one of the 9 safe operations, posterize, changes a grey middle: to 96. The image has
+  // weight 1/2, each chain 1/4.
   const auto found =
       grey_becomes("{severity: 1, width: 2, depth: 1, alpha: 1e7, augmentation_set: safe}", 2000);
   ASSERT_EQ(found.size(), 3U);

@@ -170,7 +170,7 @@ TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
   EXPECT_THAT([&] { CustomField({4, 3, {}}, {}); }, ThrowsMessage<ConfigError>(Names("layout")));
 }
 
-/// What a plug-in adds: a point of two numbers in the metadata alone.
+/// A field as a plug-in adds it: a point of two numbers in the metadata alone.
 class PointField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }

@@ -128,7 +128,7 @@ TEST(ImageField, ReducesTheLongerSideAsFfcvDoes) {
   struct Case {
     int height, width, limit, expected_height, expected_width;
   };
-  // What Python gives for int(limit / longer * side); 72 / 500 * 375 is 53.99999999999999.
+  // Python's results for int(limit / longer * side); 72 / 500 * 375 is 53.99999999999999.
   const Case cases[] = {{300, 400, 0, 300, 400},   {300, 400, 400, 300, 400},
                         {300, 400, 500, 300, 400}, {300, 400, 64, 48, 64},
                         {333, 500, 64, 42, 64},    {500, 375, 72, 72, 53},
@@ -153,8 +153,8 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
   }
   ImageField again({});
   EXPECT_NE(encode(again, {file, {}}).blob, file);
-  // What needs a resize, is CMYK or complained about is encoded again; where pixels are to be
-  // stored nothing is kept.
+  // A JPEG that needs a resize, is CMYK or decodes with a warning is encoded again. If pixels must
+  // be stored, no JPEG is kept.
   ImageField smaller({.max_resolution_px = 50, .passthrough = true});
   EXPECT_NE(encode(smaller, {file, {}}).blob, file);
   ImageField pixels({.mode = ImageWriteMode::raw, .passthrough = true});

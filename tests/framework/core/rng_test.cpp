@@ -58,7 +58,7 @@ TEST(RandomStream, DiffersInEveryArgument) {
   EXPECT_EQ(starts.size(), 4U * 3 * 4 * 5);
 }
 
-/// What a compiler makes of one draw must not depend on the order in which it evaluates operands.
+/// The result of one draw must not depend on the order in which the compiler evaluates operands.
 TEST(RandomStream, TakesTheHighWordFirst) {
   RandomStream words(5, 0, 0, RandomUse::test);
   const std::uint64_t high = words.next_u32();

@@ -48,7 +48,7 @@ Result read_result(const std::string& path) {
   return result;
 }
 
-/// What every rank saw.
+/// Trains on `world` ranks and returns the results of each.
 std::vector<Result> train(int world, const std::vector<std::string>& options) {
   const TemporaryFolder folder;
   const StoreHost store("127.0.0.1");

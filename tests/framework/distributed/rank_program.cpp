@@ -1,6 +1,6 @@
 // One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes
 // the losses of all steps and the evaluation to OUT.RANK as JSON, and the final weights to
-// OUT.RANK.weights as float64. `group=1`: a single rank has a process group, too.
+// OUT.RANK.weights as float64. `group=1`: even a single rank has a process group.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>

@@ -86,7 +86,8 @@ struct Way {
   std::string name;
   VariableUpdate update;
   GradCompression compression;
-  /// Difference that a half type's rounding may cause, relative to the largest value; 0: equal bits.
+  /// Difference that a half type's rounding may cause, relative to the largest value; 0: equal
+  /// bits.
   double tolerance;
 };
 

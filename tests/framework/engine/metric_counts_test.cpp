@@ -80,7 +80,7 @@ struct Samples {
   at::Tensor outputs, target;
 };
 
-/// What a rank computes that is given every world-th sample, in batches.
+/// The values that a rank computes from every world-th sample, in batches.
 Values values_of(const Metrics& metrics, const Samples& all, Communicator& ranks,
                  std::int64_t batch_size) {
   MetricCounts counts(metrics, at::kCPU);

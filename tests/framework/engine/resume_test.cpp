@@ -99,7 +99,7 @@ class AtStep final : public Method {
   std::function<void(Batch&)> action_;
 };
 
-/// A source of which one batch asks the run to stop.
+/// A source that asks the run to stop at one batch.
 class StoppingSource final : public BatchSource {
  public:
   StoppingSource(ColourSource source, std::int64_t stop_at)
@@ -128,7 +128,7 @@ struct Disturbance {
   std::int64_t nan_at_step = kNever;
 };
 
-/// What is left of a run.
+/// The results of a run.
 struct Outcome {
   std::vector<std::pair<std::string, std::vector<float>>> tensors;
   std::vector<std::string> log;

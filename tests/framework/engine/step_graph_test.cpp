@@ -31,7 +31,7 @@ constexpr double kLr = 0.1;
 /// Part of what CUDA says of an operation that waits for the device during a capture.
 constexpr const char* kCaptureFailure = "not permitted when stream is capturing";
 
-/// What happened to a recorder that its StepGraph owns.
+/// Counts of the calls to a recorder that its StepGraph owns.
 struct RecorderLog {
   int warm_ups = 0;
   int recordings = 0;
@@ -166,7 +166,7 @@ TEST_F(StepGraphTest, WarmsUpThenRecordsOnceThenReplays) {
   EXPECT_EQ(log_.warm_ups, StepGraph::kWarmUps);
   EXPECT_EQ(log_.recordings, 0);
   EXPECT_EQ(graph_.replays(), 0);
-  // What is recorded is not executed: the step that records replays too.
+  // Work that is being recorded is not executed, so the step that records it also replays it.
   for (int i = 0; i < 4; ++i) static_cast<void>(run(random_batch()));
   EXPECT_EQ(log_.warm_ups, StepGraph::kWarmUps);
   EXPECT_EQ(log_.recordings, 1);

@@ -23,7 +23,7 @@ namespace {
 using test::Names;
 using Clock = std::chrono::steady_clock;
 
-/// What the part that stalled says of itself.
+/// The description that the stalled part gives of its state.
 constexpr const char* kState = "3 batches are ready";
 
 /// The exit code of a process that runs `body`, -1 if it took more than a minute, and what it

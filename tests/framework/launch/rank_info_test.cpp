@@ -141,7 +141,7 @@ TEST(RankInfoTest, GivesSlurmJobsAndStepsPortsOfTheirOwn) {
 }
 
 TEST(RankInfoTest, IsSingleInABatchScriptWithoutSrun) {
-  // As a batch script of 4 tasks on 4 nodes sees it.
+  // The environment of a batch script of 4 tasks on 4 nodes.
   EXPECT_EQ(find({{"SLURM_NNODES", "4"},
                   {"SLURM_JOBID", "200505"},
                   {"SLURM_JOB_ID", "200505"},

@@ -3,7 +3,7 @@
 
     make_numpy_goldens.py
 
-Writes stored.npz, packed.npz (np.savez, np.savez_compressed), .npy files that are to be refused, and
+Writes stored.npz, packed.npz (np.savez, np.savez_compressed), .npy files that must be refused, and
 expected.json: what the arrays hold, and the bytes of a row of those that become ndarray fields.
 """
 import json

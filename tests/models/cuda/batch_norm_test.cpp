@@ -18,7 +18,7 @@ using test::random_values;
 using test::rounded;
 using test::ValueTypes;
 
-/// What to compute besides the norm itself.
+/// The operations to compute in addition to the norm.
 struct Options {
   bool relu = true;
   bool residual = false;

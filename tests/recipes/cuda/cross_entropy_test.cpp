@@ -89,7 +89,7 @@ class CrossEntropyKernelTest : public ::testing::Test {
                              double std = 3) {
     Reference made;
     made.size = size;
-    // As the kernel gets it.
+    // Rounded to float, as for the kernel.
     made.smoothing = double{static_cast<float>(smoothing)};
     made.d_loss = d_loss;
     const auto rows = static_cast<std::size_t>(size.rows);
@@ -193,7 +193,7 @@ TYPED_TEST(CrossEntropyKernelTest, MinusInfinityIsProbabilityZero) {
   }
 }
 
-/// As in torch: such rows have no softmax, and others are not affected.
+/// Like in torch, such rows have no softmax, and other rows are not affected.
 TYPED_TEST(CrossEntropyKernelTest, RowsWithoutASoftmaxAreNan) {
   for (const double bad : {double{INFINITY}, double{NAN}}) {
     Reference given = TestFixture::reference({3, 40});

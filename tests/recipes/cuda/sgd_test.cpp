@@ -311,7 +311,7 @@ TYPED_TEST(GradientNormKernelTest, FindsTheOnlyInfinityOrNan) {
   }
 }
 
-/// As torch: an infinite norm of finite gradients clips them to 0.
+/// Like in torch, an infinite norm of finite gradients clips them to 0.
 TEST(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
   if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
   struct Limits : GradientNormKernelTest<F32> {

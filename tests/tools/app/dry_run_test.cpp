@@ -1,4 +1,4 @@
-// What `precast train --dry-run` says of a run that would not start, or not as the recipe reads.
+// `precast train --dry-run` of runs that would not start, or that would differ from their recipe.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

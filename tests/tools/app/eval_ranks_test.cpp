@@ -176,7 +176,7 @@ TEST_F(EvalRanksTest, ADamagedSampleEndsAllOrIsReplacedAsOnOneRank) {
   }
 }
 
-/// As on two hosts: the same path, other bytes.
+/// The same path has different bytes on each rank, as on two hosts.
 TEST_F(EvalRanksTest, RanksWithDifferentWeightsAreAnError) {
   Program other(ranks_->command("other", {"--training.epochs=1", "--training.seed=1"}));
   ASSERT_EQ(other.wait(), 0) << other.err;

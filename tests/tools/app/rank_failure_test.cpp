@@ -1,4 +1,4 @@
-// What happens to the others when a rank dies, and to all when one is asked to stop.
+// What happens to the other ranks when a rank dies, and to all ranks when one is asked to stop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

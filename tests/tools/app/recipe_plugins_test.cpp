@@ -44,7 +44,7 @@ class RecipePluginsTest : public testing::Test {
     return load_recipe(folder_ / "r.yaml", {}, registries_);
   }
 
-  /// As precast-train ends.
+  /// The failure as precast-train reports it.
   static Failure plain_failure(const std::exception_ptr& thrown) {
     try {
       rethrow_plainly(thrown);

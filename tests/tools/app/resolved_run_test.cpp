@@ -12,7 +12,7 @@ namespace {
 
 TEST(ResolvedRunTest, LoaderThreadsAreTheShareOfTheCoresWhateverTorchUses) {
   const int before = at::get_num_threads();
-  // What OMP_NUM_THREADS=1 makes of it, which torchrun sets.
+  // The value under OMP_NUM_THREADS=1, which torchrun sets.
   at::set_num_threads(1);
   const int cores = usable_cores();
   Recipe recipe;

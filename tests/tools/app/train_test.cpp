@@ -122,7 +122,7 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
 }
 
 TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
-  // Files cannot grow: the result cannot be written, and the recipe is wrong, too.
+  // Files cannot grow, so the result cannot be written; the recipe is also wrong.
   const ChildResult both = run_child(
       {"/bin/bash", "-c", "ulimit -f 0; exec \"$@\"", "bash", test::bin_dir() + "/precast", "train",
        "--lr.lr=-1", "--result-json=" + (folder_ / "result.json").string()},
@@ -202,7 +202,7 @@ TEST_F(TrainTest, SameSeedSameLossesForAnyNumberOfWorkers) {
 }
 
 TEST_F(TrainTest, LoaderThreadsComeFromTheCoresNotFromOmpNumThreads) {
-  // As torchrun sets it.
+  // torchrun sets OMP_NUM_THREADS to 1.
   const auto loader_threads = [&](const std::string& run, const std::string& more) {
     const ChildResult child =
         precast({"train", "--logging.run_id=" + run, more}, {"/usr/bin/env", "OMP_NUM_THREADS=1"});

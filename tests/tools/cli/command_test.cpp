@@ -1,4 +1,4 @@
-// What all commands have in common.
+// Behaviour that all commands share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 namespace precast::tools {
 namespace {
 
-/// What draw_text() draws on a black picture of `width` x 8 px, one line of text per row.
+/// The result of draw_text() on a black image of `width` x 8 px, one line of text per row.
 std::vector<std::string> drawn(std::string_view text, std::size_t width) {
   std::vector<std::uint8_t> pixels(width * 8 * 3);
   draw_text({pixels, width, 8}, 0, 0, text, width, 255);

@@ -29,7 +29,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-/// A source of 1,000 pictures of noise, 6 MB as pixels, and a folder to write to.
+/// A source of 1,000 images of noise, 6 MB as pixels, and a folder to write to.
 class WriteFaultsTest : public testing::Test {
  protected:
   static constexpr int kImages = 1000;

@@ -427,7 +427,7 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoIndexOfAnotherDataset) {
 }
 
 TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
-  // 30,000 black pictures in a file with a hole: seconds of work.
+  // 30,000 black images in a sparse file: seconds of work.
   const auto images = folder_ / "x-images-idx3-ubyte";
   const auto labels = folder_ / "x-labels-idx1-ubyte";
   const std::string head{"\0\0\x08\x03\0\0\x75\x30\0\0\0\x40\0\0\0\x40", 16};

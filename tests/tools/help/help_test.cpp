@@ -1,4 +1,4 @@
-// What all commands say about themselves, and what is made from it.
+// The help of all commands, and the texts that are generated from it.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -177,7 +177,7 @@ TEST(HelpTest, ManualPagesAreRoff) {
   EXPECT_THAT(page, HasSubstr("\\-\\-page\\-size"));
 }
 
-/// What bash completes at the end of `line`.
+/// The completions that bash offers at the end of `line`.
 std::vector<std::string> completed(const std::string& script, const std::string& line) {
   std::string words;
   for (const std::string& word : words_of(line)) words += "'" + word + "' ";

@@ -57,7 +57,7 @@ struct CountOptions {
   void options(precast::Schema& schema) { schema.add("step", &step, "from number to number"); }
 };
 
-/// As many numbers as the file has bytes.
+/// A source of numbers: as many as the file has bytes.
 class Count final : public precast::data::Source {
  public:
   Count(const std::filesystem::path& path, std::int64_t step)

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// What an op of libtorch computes. `view` moves no bytes; `composite` is made of other ops.
+/// The computation of a libtorch op. `view` moves no bytes; `composite` consists of other ops.
 enum class OpKind {
   convolution,
   depthwise,

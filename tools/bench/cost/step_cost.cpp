@@ -45,7 +45,7 @@ class FusedBlocks {
     if (op.kind == OpKind::norm) op.launches = 2;
     const bool is_add = op.kind == OpKind::add && op.name == "add_";
     if (is_add && follows(OpKind::norm, op)) {
-      // The second pass of the norm reads the shortcut, too.
+      // The second pass of the norm also reads the shortcut.
       op.bytes /= 3;
       op.launches = 0;
       fused_add_ = &op;

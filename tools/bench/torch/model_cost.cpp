@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What the recipe asks of a GPU.
+/// The work that the recipe gives each GPU in a step.
 struct GpuStep {
   CostPrecision precision = CostPrecision::fp16;
   std::int64_t batch_size = 0;

@@ -23,7 +23,7 @@ namespace po = boost::program_options;
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   ResolvedRun run = as_requested(recipe);
   run.world = 1;
-  // Threads and the JPEG index are divided as among the ranks of a host.
+  // Threads and the JPEG index are divided as among the ranks on a host.
   run.local_world = processes;
   if (recipe.config.training.device != "cpu" && at::globalContext().hasCUDA())
     run.device = at::kCUDA;

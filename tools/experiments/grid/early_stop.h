@@ -41,8 +41,8 @@ class EarlyStop {
   /// Records the value of `trial` at the end of epoch `epoch` (from 0). Call in the order of
   /// epochs; repeated calls are allowed.
   void report(const std::string& trial, std::int64_t epoch, double value);
-  /// Whether `trial` is to be stopped, given the reports so far. asha: a rung that was passed stays
-  /// passed.
+  /// Whether `trial` should be stopped, given the reports so far. asha: a rung that was passed
+  /// stays passed.
   [[nodiscard]] bool stops(const std::string& trial);
   /// The best trial of `stopped` that may continue; it then passes its rung.
   [[nodiscard]] std::optional<std::string> resumes(const std::vector<std::string>& stopped);

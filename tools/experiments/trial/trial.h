@@ -49,7 +49,7 @@ struct Trial {
 /// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends only on keys and values, not on their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
-/// What the end of a trial's process means for its job.
+/// The meaning of the end of a trial's process for its job.
 enum class Verdict {
   done,
   /// Preempted with a checkpoint (85); the trial has to be run again.

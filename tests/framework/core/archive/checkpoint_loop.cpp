@@ -18,7 +18,7 @@
 namespace precast {
 namespace {
 
-/// As NFS.
+/// Files that cannot be exchanged, as on NFS.
 class NoExchange final : public test::ForwardingFileOps {
  public:
   int exchange(const char* /*a*/, const char* /*b*/) override {

@@ -93,7 +93,7 @@ def run_killed(precast, sweep, folder, whole):
     assert whole.keys() == resumed.keys()
     for trial in whole:
         assert whole[trial] == resumed[trial], trial
-    print(f"{interrupted} interrupted trials went on; 12 figures, logs and weights equal to the last bit", flush=True)
+    print(f"{interrupted} interrupted trials continued; 12 figures, logs and weights bitwise equal", flush=True)
 
 
 def main(build):
@@ -117,7 +117,7 @@ validation: {{resolution: 64}}
 
         whole = trials_of(scratch / "whole")
         assert len({trial["weights"] for trial in whole.values()}) == len(whole) == 12
-        # In another number of slots, too; then with shared loaders.
+        # Also with a different number of slots; then with shared loaders.
         run_killed(precast, write_sweep(scratch, "killed", 3), scratch / "killed", whole)
         sweep, shared = write_sweep(scratch, "shared", 2, share=True), scratch / "shared"
         run_killed(precast, sweep, shared, whole)

@@ -104,7 +104,7 @@ def main(build):
         assert len({row["weights"] for row in whole.values()}) == 3
         assert "<svg" in (killed / "report.html").read_text()
         assert (killed / "table.md").read_text().count("1 of 1") == 3
-        print("killed twice, two rows went on; three rows' figures, logs and weights equal to the last bit")
+        print("killed twice, two rows continued; three rows' figures, logs and weights bitwise equal")
 
 
 if __name__ == "__main__":
