@@ -16,8 +16,13 @@ IDIOM = re.compile(
     r"|\b(stands?|lies?) (in|at|there|here|beside)\b"
     r"|\b(goes|go|went) on\b"
     r"|\b(held|holds?) (\w+ ){0,4}against\b"
-    r"|\bgives? up\b|\bbeside\b|\bof (its|their) own\b", re.IGNORECASE)
-CODE = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
+    r"|\bgives? up\b|\bbeside\b|\bof (its|their) own\b"
+    r"|\bbut for (?!the first )|\ball else\b|\bwaits? for memory\b"
+    r"|\b(kind|loss|option|field) of a plug-in\b|\bof its documentation\b"
+    r"|(//|/\*|#) The (most|fewest) [a-z]+s\b"
+    r"|\b(a|the|each|every) \w+ of (which|whom) (the|each|only|one|every|a)\b"
+    r"|\b(share|source|picture|lines|those) of which\b", re.IGNORECASE)
+CODE = re.compile(r'//.*|/\*.*|"(?:[^"\\]|\\.)*"')
 SCRIPT = re.compile(r"#.*")
 CODE_ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
 SCRIPT_ENDINGS = {".py", ".sh", ".cmake", ".yaml", ".txt", ""}

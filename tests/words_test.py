@@ -22,14 +22,18 @@ class WordsTest(unittest.TestCase):
         for name, text in [("a.md", "fine\nThe file lies in memory.\n"),
                            ("a.cpp", "int beside;\n// Held as it is against the sum.\n"),
                            ("a.h", 'int x;\nauto text = "the run goes on";\n'),
-                           ("a.py", "x = 1\n# starts anew\n")]:
+                           ("a.h", "int x;\n/* The most samples of a batch. */\n"),
+                           ("a.py", "x = 1\n# starts anew\n"),
+                           ("a.md", "fine\nThread-safe but for close().\n"),
+                           ("a.md", "fine\nA list of which the first entry counts.\n")]:
             code, out = self.check(name, text)
             self.assertEqual(code, 1, name)
             self.assertIn(f"{name}:2", out)
 
     def test_code_and_plain_english_pass(self):
         for name, text in [("a.cpp", 'int beside = 1;\nload("beside");\n// Next to the file.\n'),
-                           ("a.md", "Run it again, it resumes.\n")]:
+                           ("a.md", "Run it again, it resumes.\n"),
+                           ("a.md", "The same but for the first epoch.\n")]:
             self.assertEqual(self.check(name, text)[0], 0, name)
 
     def test_a_readme_has_none_however_long(self):
