@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks that the guards around plug-in parts forward every virtual function:  guards.py ROOT
 
-A guard (tools/plugins/data_guards.cpp, tools/app/train_guards.cpp) derives from an interface, calls the part of a
-plug-in and adds its name to errors. The compiler accepts a guard that forgets a virtual function with a default
-implementation; the plug-in's override would then never run. This script reads the
-classes of the interfaces' headers and of the guards, and reports each virtual function that a guard does not override.
+A guard (tools/plugins/data_guards.cpp, tools/app/train_guards.cpp) derives from an interface, calls the plug-in's
+part and adds the part's name to errors. The compiler accepts a guard that does not override a virtual function with a
+default implementation; the plug-in's override would then never run. This script reads the classes of the interfaces'
+headers and of the guards, and reports each virtual function that a guard does not override.
 """
 
 import pathlib

@@ -19,9 +19,9 @@ namespace precast::data {
 struct FieldInfo {
   std::string name;
   FieldType type = FieldType::integer;
-  /// Its offset in a sample's metadata record.
+  /// The offset of the field's metadata in a sample's record.
   std::size_t offset = 0;
-  /// The layout of its metadata there.
+  /// The layout of that metadata.
   FieldLayout layout = {};
   /// Information from the tag of a bytes or custom field in addition to its type.
   FieldTag tag = {};

@@ -19,7 +19,7 @@ class BetonReader;
 struct FileInfo {
   /// For each int field: the name of each value, counted from 0.
   std::map<std::string, std::vector<std::string>> classes;
-  /// How it was written: the program's version and the options of its command, by name.
+  /// How the file was written: the program's version and the options of its command, by name.
   std::map<std::string, std::string> written;
 };
 

@@ -52,7 +52,8 @@ class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
 
   /// The path of the first file, for messages.
   [[nodiscard]] const std::filesystem::path& path() const { return parts()[0].file->path(); }
-  /// As DiskFile::alignment(). All files must have the same alignment and begin at multiples of it.
+  /// See DiskFile::alignment(). All files must have the same alignment and begin at multiples of
+  /// it.
   [[nodiscard]] std::uint64_t alignment() const { return parts()[0].file->alignment(); }
   /// Reads bytes of one file. Bytes past its end are left unchanged. @throws as DiskFile::read()
   void read(std::uint64_t offset, std::span<std::byte> to) const;
@@ -63,7 +64,7 @@ class PRECAST_API MappedFiles : public JoinedFiles<MappedFile> {
  public:
   using JoinedFiles::JoinedFiles;
 
-  /// As the functions of MappedFile; a range is in one file. @{
+  /// See the functions of MappedFile; a range must be inside one file. @{
   [[nodiscard]] bool cached(std::uint64_t offset) const;
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
   void read_single_pages() const;

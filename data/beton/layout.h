@@ -15,7 +15,7 @@ namespace precast::data {
 /// The layout of one field's metadata in a sample's record.
 struct FieldLayout {
   std::size_t bytes = 0;
-  /// Its offset in the record is a multiple of this.
+  /// The metadata's offset in the record is a multiple of this.
   std::size_t alignment = 1;
   /// Offset in the metadata of the pointer (u64) to a large value; nothing if there is no pointer
   /// or its offset is not known.

@@ -16,9 +16,9 @@ class PRECAST_API HuffmanTable {
  public:
   static constexpr int kLookupBits = 9;
 
-  /// The meaning of a code (T.81, F.1.2), in 32 bits so that it stays in a register: the bits of
-  /// code and coefficient in bits 0-7, the advance in the block (zeros before the coefficient, and
-  /// one) in bits 8-15, the bits of the code alone in 16-23, those of the coefficient in 24-31. 0:
+  /// The meaning of a code (T.81, F.1.2), in 32 bits so that it stays in a register. Bits 0-7:
+  /// length of code and coefficient together, in bits; 8-15: advance in the block (zeros before the
+  /// coefficient, plus one); 16-23: length of the code alone; 24-31: length of the coefficient. 0:
   /// the code is longer than the lookup, or does not exist.
   using Entry = std::uint32_t;
   [[nodiscard]] static constexpr unsigned length(Entry entry) { return entry & 0xFFU; }
@@ -29,9 +29,9 @@ class PRECAST_API HuffmanTable {
   static constexpr unsigned kEndOfBlock = 96;
 
   /// Used to skip over a block: describes all symbols that kSkipBits bits contain, at least one.
-  /// Bits of codes and coefficients in bits 0-7, the advance in the block in bits 8-15: at most
-  /// kMostSkipped, or kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol can be
-  /// determined, or it takes more than kMostSkippedBits.
+  /// Bits 0-7: length of codes and coefficients together, in bits; 8-15: advance in the block, at
+  /// most kMostSkipped, or kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
+  /// can be determined, or it takes more than kMostSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;
   static constexpr unsigned kMostSkippedBits = 18;

@@ -88,7 +88,7 @@ class PRECAST_API JpegIndex {
   std::uint64_t max_bytes_;
   std::vector<std::atomic<Entry>> entries_;
   std::atomic<std::uint64_t> bytes_{0};
-  /// Something no longer fit.
+  /// Whether the checkpoints of some sample did not fit any more.
   std::atomic<bool> full_{false};
   std::mutex mutex_;
   std::uint64_t used_bytes_ = 0;

@@ -27,8 +27,9 @@ inline constexpr std::uint64_t kSidecarBlockSamples = 64;
 PRECAST_API void remove_jpeg_sidecar(const std::filesystem::path& dataset,
                                      FileOps& ops = posix_file_ops());
 
-/// Writes the checkpoints of a dataset's JPEGs to a sidecar (FORMAT.md), sample by sample. Holds
-/// one block, and 16 bytes per block. The file appears when commit() succeeds. One thread.
+/// Writes the checkpoints of a dataset's JPEGs to a sidecar (FORMAT.md), sample by sample. Needs
+/// memory for one block, plus 16 bytes per block. The file appears when commit() succeeds. Use it
+/// from one thread.
 class PRECAST_API JpegSidecarWriter {
  public:
   /// @param path of the sidecar. @param interval MCUs from one checkpoint to the next.

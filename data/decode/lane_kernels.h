@@ -45,8 +45,8 @@ struct LaneScan {
   bool damaged = false;
 };
 
-/// A block has at most 27 + 63 * 26 bits; in damaged data, every place may take a code of at
-/// most 27.
+/// A block has at most 27 + 63 * 26 bits; in damaged data, every place may take a code of up to 27
+/// bits.
 inline constexpr std::size_t kBytesPerBlock = 64 * 27 / 8;
 inline constexpr std::size_t kBytesAhead = 32;
 

@@ -35,18 +35,20 @@ inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
 struct alignas(8) LaneEntry {
   /// Bits of both symbols and their coefficients, at most kMostBits.
   std::uint8_t bits = 0;
-  /// Places from the last one to the first coefficient. 2 for DC: a block ends one place before
-  /// the next one (kBlockPlaces). From kNone on, for a symbol that an entry cannot describe, it
-  /// leads past the block from any place: such a symbol is read alone (LaneTables::symbol()).
+  /// Places from the previous coefficient to the first one. 2 for DC: a block ends one place before
+  /// the next one (kBlockPlaces). A value from kNone on means a symbol that an entry cannot
+  /// describe: it leads past the block from any place, and the symbol is read alone
+  /// (LaneTables::symbol()).
   std::uint8_t advance = kNone;
-  /// After the lookup's bits are removed: what remains above the first coefficient's other bits.
+  /// Number of bits by which the window, without the lookup's bits, is shifted right to get the
+  /// other bits of the first coefficient.
   std::uint8_t shift = 63;
   /// kLastPlace if the last symbol ends the block, else 0.
   std::uint8_t end = 0;
   /// Places from the first to the second coefficient; 0 without one.
   std::uint8_t second_advance = 0;
   std::int8_t second_value = 0;
-  /// The bits that are not in the lookup are added.
+  /// The first coefficient, to which its bits that are not in the lookup are added.
   std::int16_t first_value = 0;
 
   /// For AC; one more for DC.
@@ -62,7 +64,7 @@ struct LaneSymbol {
   bool exists = false;
   bool ends_block = true;
   unsigned bits = 1;
-  /// As in LaneEntry; 0 for the end of a block.
+  /// Same as LaneEntry::advance; 0 for the end of a block.
   unsigned advance = 0;
   std::int16_t value = 0;
 };

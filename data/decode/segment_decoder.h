@@ -15,7 +15,7 @@
 
 namespace precast::data {
 
-/// A scan of which all checkpoints are known.
+/// A scan whose checkpoints are all known.
 struct SegmentedScan {
   /// The entropy-coded bytes, and the rest of the file after them.
   std::span<const std::uint8_t> bytes;

@@ -46,10 +46,10 @@ class PRECAST_API SharedCheckpoints {
   SharedCheckpoints(int fd, void* mapping, std::uint64_t mapped_bytes);
   /// Maps `fd`, which it owns. @return null if it cannot.
   static std::unique_ptr<SharedCheckpoints> map(int fd, std::uint64_t bytes);
-  /// For each sample, where its checkpoints begin among the numbers; 0: unknown.
+  /// For each sample, the index in numbers() at which its checkpoints begin; 0: unknown.
   [[nodiscard]] std::span<std::atomic<std::uint64_t>> entries() const;
-  /// For each known sample the number of its checkpoints, which is followed by the checkpoints. The
-  /// first number is unused.
+  /// For each known sample, the number of its checkpoints, followed by the checkpoints. The first
+  /// element is unused.
   [[nodiscard]] std::span<std::uint64_t> numbers() const;
 
   int fd_;

@@ -60,7 +60,7 @@ class PRECAST_API HttpClient {
   /// URL and byte range: no response in time, a response that is not the range, a changed file,
   /// interrupt().
   void read(std::uint64_t offset, std::span<std::byte> to);
-  /// Waits before a repetition number `attempt` (from 0). Returns early after interrupt().
+  /// Waits before repetition number `attempt` (from 0). Returns early after interrupt().
   void back_off(int attempt);
 
   /// Makes reads fail from now on, until resume() has been called as often as interrupt(). @{

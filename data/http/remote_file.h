@@ -57,7 +57,8 @@ class PRECAST_API RemoteFile {
 
   /// Makes [begin, end) part of the copy: header, metadata, table, checksums. @throws IoError
   void need(std::uint64_t begin, std::uint64_t end);
-  /// Marks such ranges as wrong, so that they are fetched again the next time.
+  /// Marks all ranges that need(begin, end) fetched as wrong, so that they are fetched again the
+  /// next time.
   void forget_ranges();
   /// Sets the number of values. Call before the functions below.
   void set_values(std::uint64_t values);

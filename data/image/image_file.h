@@ -26,8 +26,9 @@ struct ImageFileFacts {
   bool alpha = false;
   /// 16 bits per channel, of which the upper 8 are used.
   bool deep = false;
-  /// A JPEG for which FFCV's decoder, ours and this one return the same RGB: 8 bits, Huffman
-  /// coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline or progressive.
+  /// A JPEG for which FFCV's decoder, JpegDecoder (data/decode) and this one return the same RGB:
+  /// 8 bits, Huffman coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline or
+  /// progressive.
   bool plain_jpeg = false;
   /// For a JPEG: progressive, or one scan per colour.
   bool several_scans = false;

@@ -31,11 +31,11 @@ struct IndexSummary {
 };
 
 /// Opens the index for a dataset's first image field: its sidecar, or an empty index that loaders
-/// fill, with the distance between checkpoints chosen so that it should fit. A sidecar of another
-/// dataset is ignored with a warning. If there are several files, each has its own index.
+/// fill, with the distance between checkpoints chosen so that it should fit. A sidecar of a
+/// different dataset is ignored with a warning. If there are several files, each has its own index.
 /// @param max_bytes limit of the index that loaders fill; 0: no such index. It is divided among
 /// several files in proportion to their numbers of samples.
-/// @return null if there are no JPEGs, or nothing is to be kept.
+/// @return null if there are no JPEGs, or if there is no valid sidecar and `max_bytes` is 0.
 [[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
                                                                      std::uint64_t max_bytes);
 

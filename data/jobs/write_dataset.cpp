@@ -24,7 +24,7 @@ namespace {
 /// The objects with which one worker encodes samples.
 struct Encoders {
   std::vector<std::unique_ptr<Field>> fields;
-  /// Set if a JPEG index is to be written.
+  /// Set if a JPEG index will be written.
   std::optional<CheckpointFinder> finder;
 };
 

@@ -24,7 +24,8 @@ class BatchSlot {
   /// a row accesses it. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
-  /// @} Records the exception that is being handled. If several samples fail, the exception of the
+  /// @}
+  /// Records the exception that is being handled. If several samples fail, the exception of the
   /// lowest index is kept, so that the message does not depend on the threads. @param index of the
   /// sample in the pass.
   void fail(std::int64_t index);
@@ -38,7 +39,7 @@ class BatchSlot {
 
   alignas(64) std::atomic<std::int64_t> remaining_{0};
   std::shared_ptr<std::byte> memory_;
-  /// For the error, and to wait for `full_`.
+  /// Protects the error, and is used to wait for `full_`.
   std::mutex mutex_;
   std::condition_variable full_;
   std::int64_t error_index_ = std::numeric_limits<std::int64_t>::max();

@@ -21,7 +21,7 @@ class alignas(64) WorkerClock {
   /// Counts the time since the last call as busy.
   void end_busy() { add_elapsed(busy_ns_); }
   void end_waiting() { add_elapsed(waiting_ns_); }
-  /// Call for every sample. @param stored_bytes of its blobs.
+  /// Call for every sample. @param stored_bytes size of its blobs.
   void count(std::uint64_t stored_bytes) {
     add<std::int64_t>(samples_, 1);
     add(stored_bytes_, stored_bytes);

@@ -16,7 +16,7 @@ class WaitLimit {
  public:
   explicit WaitLimit(OutsideOptions options) : options_(std::move(options)) {}
 
-  /// A wait begins.
+  /// Starts a new wait.
   void restart() { since_ = Clock::now(); }
   [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
   /// Whether the wait must end.

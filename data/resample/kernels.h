@@ -11,7 +11,7 @@ namespace precast::data {
 
 // ---- Two taps: columns first, then rows, as OpenCV rounds them.
 
-/// A row of 16-bit values in aligned pieces: whole vectors of them are in whole cache lines.
+/// An aligned piece of a row of 16-bit values, so that no vector crosses a cache line.
 struct alignas(64) Words32 {
   std::int16_t value[32];
 };
@@ -54,9 +54,9 @@ struct ColumnBlend {
   };
 
   std::vector<Group> groups;
-  /// Quarters 0 and 2 share a window, and 1 and 3.
+  /// Whether quarters 0 and 2 share a window, and quarters 1 and 3.
   bool wide_windows = false;
-  /// In place of groups if not empty.
+  /// If not empty, used in place of groups.
   std::vector<Line> lines;
   /// The values from which lines are made.
   std::vector<Lerp> lerps;

@@ -26,17 +26,17 @@ struct PlaneLayout {
 /// that holds a pair of taps of each of its outputs; it advances by one pair of taps at a time.
 struct PlaneWeights {
   PlaneLayout layout{};
-  /// Outputs of a window in use: all, or as many as the window reaches.
+  /// Number of a window's outputs in use: all, or as many as the window reaches.
   std::size_t used = 0;
   /// Even.
   std::size_t windows = 0;
   std::size_t pairs = 0;
-  /// Every window needs only the first half of its values.
+  /// Whether every window needs only the first half of its values.
   bool narrow = false;
   /// [windows]: the first value of the first pair.
   std::vector<std::int32_t> start;
   /// [windows][layout.outputs]: a pair's places in the window, as two 16-bit numbers; in windows of
-  /// 16 bytes as those of four bytes.
+  /// 16 bytes, as the places of four bytes.
   std::vector<std::uint32_t> places;
   /// [windows / layout.windows][pairs][layout.windows][layout.outputs]: two weights.
   std::vector<std::uint32_t> weights;

@@ -21,7 +21,7 @@ enum class ResizeFilter {
   /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
   /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.
   bilinear,
-  /// As `bilinear` along an axis that grows. Along an axis that shrinks, a triangle of twice the
+  /// Like `bilinear` along an axis that grows. Along an axis that shrinks, a triangle of twice the
   /// scale's width, as in Pillow's BILINEAR and with antialias=True in torch and torchvision.
   /// Within 1 level of them.
   antialias,

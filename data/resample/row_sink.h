@@ -64,8 +64,8 @@ class RowSink {
     return memory_.pending.data() + pending_bytes_;
   }
 
-  /// Writes the complete cache lines of `pending`. @param last whether to write an incomplete line,
-  /// too.
+  /// Writes the complete cache lines of `pending`. @param last whether to also write an incomplete
+  /// line.
   void stream(bool last) {
     const std::byte* from = memory_.pending.data();
     const std::size_t lines = pending_bytes_ / kCacheLine;

@@ -15,7 +15,8 @@ namespace precast::data {
 
 /// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
-  /// Called several times a second while the consumer waits; true: as interrupt().
+  /// Called several times a second while the consumer waits. true: the wait ends, as after
+  /// interrupt().
   std::function<bool()> stopped = {};
   /// Called once with the mapped segment, for example to page-lock it; what it returns is released
   /// before the memory is unmapped.

@@ -41,14 +41,14 @@ struct RingItem {
 [[nodiscard]] PRECAST_API std::string read_ring_description(std::span<const std::byte> memory,
                                                             const RingHeader& header);
 
-/// Reads a slot in the same way. What it returns points into `memory`, inside the data area.
+/// Reads a slot in the same way. The result points into the data area of `memory`.
 /// @param header as read_ring_header() returned it. @throws RingError if the slot is not that of
 /// `sequence`, a value is invalid, or a range is outside the data area.
 [[nodiscard]] PRECAST_API RingItem read_ring_item(std::span<const std::byte> memory,
                                                   const RingHeader& header, std::uint64_t sequence);
 
-/// Writes the slot of `sequence`. The data is where it is in `memory` already; the ids are copied
-/// to `ids_offset`. @throws RingError for what a slot cannot describe.
+/// Writes the slot of `sequence`. The item's data must already be in `memory`; the ids are copied
+/// to `ids_offset`. @throws RingError for an item that a slot cannot describe.
 PRECAST_API void write_ring_item(std::span<std::byte> memory, const RingHeader& header,
                                  std::uint64_t sequence, const RingItem& item,
                                  std::uint64_t ids_offset);

@@ -14,7 +14,8 @@
 namespace precast::data {
 
 struct RingOptions {
-  /// Consumers join under this name. Empty: only with what RingProducer::connect() returns.
+  /// The name under which consumers join. Empty: they can join only through
+  /// RingProducer::connect().
   std::string name;
   /// Batches by which the fastest consumer can be ahead of the slowest.
   int slots = 4;
@@ -61,7 +62,7 @@ class PRECAST_API RingProducer {
   RingPosition start();
   /// There will be no more items: consumers end when they have read all. @{
   void finish();
-  /// With this error.
+  /// Like finish(), but consumers end with this error.
   void fail(const Error& error);
   /// @}
   /// Ends the waits of the publishing thread, now and from then on.

@@ -35,9 +35,9 @@ class PRECAST_API RingReader {
   /// Waits until take() would return at once, not longer than `limit`. @return whether it would.
   /// @throws RingError as take()
   bool wait_for(std::chrono::nanoseconds limit);
-  /// The item may be overwritten from now on. In any order, once each.
+  /// Allows the item to be overwritten from now on. Call once for each item, in any order.
   void release(std::uint64_t sequence);
-  /// No more items will be published.
+  /// Call when no more items will be published.
   void end();
   /// Makes take() return at once.
   void interrupt();

@@ -19,7 +19,7 @@ class OwnedDescriptor {
   }
   ~OwnedDescriptor();
   [[nodiscard]] int get() const { return fd_; }
-  /// The caller closes it. @{
+  /// Ends the ownership: the caller must close the descriptor. @{
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   /// @}
 

@@ -33,7 +33,7 @@ class PRECAST_API RingWriter {
   /// are as many.
   bool wait_for_consumers(std::size_t count);
 
-  /// As RingProducer. @{
+  /// See RingProducer. @{
   RingPosition start();
   [[nodiscard]] bool all_released();
   [[nodiscard]] std::uint64_t samples_delivered();
@@ -59,7 +59,7 @@ class PRECAST_API RingWriter {
   struct Cell {
     bool taken = false;
     std::uint64_t released = 0;
-    /// Where it joined; items before this are not delivered to it.
+    /// The position at which the consumer joined; earlier items are not delivered to it.
     RingPosition joined = {};
   };
   [[nodiscard]] std::byte* control(std::uint64_t offset) const;

@@ -43,21 +43,22 @@ class PRECAST_API SharedLoader {
   SharedLoader& operator=(const SharedLoader&) = delete;
   ~SharedLoader();
 
-  /// As those of Loader. With a ring, begin_epoch() and next() wait for a ring that is behind. The
-  /// data of a batch from a ring is read-only. @{
+  /// Like those of Loader. With a ring, begin_epoch() and next() wait for a ring that is behind.
+  /// The data of a batch from a ring is read-only. @{
   void begin_epoch(const EpochRequest& request);
   [[nodiscard]] std::optional<HostBatch> next();
   [[nodiscard]] bool ready();
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
   /// @}
-  /// Since construction, over all private loaders. @{
+  /// Statistics since construction, over all private loaders. @{
   [[nodiscard]] SourceTimes times() const;
   [[nodiscard]] std::vector<ReplacedSample> replaced() const;
   /// @}
   /// Seconds that next() and begin_epoch() have waited for workers and for the ring.
   [[nodiscard]] double seconds_waited() const;
-  /// Whether batches come from the ring now: each that is kept takes one of its slots.
+  /// Whether batches come from the ring now: each batch that is kept then occupies one of its
+  /// slots.
   [[nodiscard]] bool on_ring() const { return on_ring_; }
   /// Samples of batches from the ring.
   [[nodiscard]] std::int64_t samples_shared() const { return samples_shared_; }
@@ -94,11 +95,11 @@ class PRECAST_API SharedLoader {
   /// The position after the last item of `consumer_`.
   RingPosition of_consumer_;
   bool on_ring_ = false;
-  /// The ring is of no use: it loads something else.
+  /// Whether the ring is of no use because it loads something else.
   bool unfit_ = false;
   bool warned_ = false;
   bool told_passed_ = false;
-  /// The epoch in which it waited too long or the producer did not respond.
+  /// The epoch in which this loader waited too long or the producer did not respond.
   std::int64_t private_epoch_ = -1;
   Clock::time_point waiting_since_;
   Clock::time_point next_try_;

@@ -19,7 +19,7 @@ class RingSignal {
   [[nodiscard]] std::uint32_t value() const { return word_->load(std::memory_order_acquire); }
   /// Waits until the word differs from `value`; may return earlier.
   void wait(std::uint32_t value) const;
-  /// Not longer than `limit`.
+  /// Like wait(), but not longer than `limit`.
   void wait_for(std::uint32_t value, std::chrono::nanoseconds limit) const;
   /// Changes the word and wakes all that wait.
   void raise() const;

@@ -12,7 +12,7 @@ namespace precast::data {
 /// Expands a WebDataset pattern to names, as a shell does: `{000..127}` counts, with the number of
 /// digits of its first number, and `{train,val}` lists names. Several groups are expanded to all
 /// combinations, in which the last group changes fastest. A name without braces is not changed.
-/// @throws ConfigError for a brace that is not closed, a group of another form, and more than a
+/// @throws ConfigError for a brace that is not closed, a group of a different form, and more than a
 /// million names.
 [[nodiscard]] PRECAST_API std::vector<std::string> expand_braces(std::string_view pattern);
 

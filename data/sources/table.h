@@ -12,9 +12,9 @@ struct PRECAST_API TableOptions {
   /// Columns whose values are kept as the text in the file.
   std::vector<std::string> texts = {};
   /// The text column that contains class names; empty: the first text column called label, labels,
-  /// class, target or category, unless a column of numbers is called so.
+  /// class, target or category, unless a column of numbers has such a name.
   std::string class_column = {};
-  /// All classes, as read_classes(); empty: those in the column.
+  /// All classes, as for read_classes(); empty: those in the column.
   std::string classes = {};
 
   void options(Schema& schema);

@@ -23,9 +23,8 @@ namespace precast::data {
 ///
 /// Fields for which the table gives no name are named after their ending (at most 16 characters of
 /// it); `image` and `label` come first. Endings are case-insensitive; names that begin with a dot
-/// are skipped. Every sample has the fields of the first one; an image may have another of the
-/// endings of images. @throws IoError; DataError naming
-/// shard and sample
+/// are skipped. Every sample has the fields of the first one; an image may have a different one of
+/// the endings of images. @throws IoError; DataError naming shard and sample
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset(
     const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset_shards(

@@ -11,7 +11,7 @@ class PRECAST_API IntField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 
-/// A 64-bit float in the metadata (FFCV's FloatField). Accepts integers too.
+/// A 64-bit float in the metadata (FFCV's FloatField). Also accepts integers.
 class PRECAST_API FloatField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::floating; }

@@ -21,8 +21,8 @@ class GradSync {
   virtual void finish_step() = 0;
   /// Whether every rank has the averaged gradients, or only the rank that updates the parameter.
   [[nodiscard]] virtual bool gradients_everywhere() const { return true; }
-  /// Why a CUDA graph of the whole step cannot contain these calls, as a clause; empty: it can.
-  /// They must then launch the same work in each step and change nothing on the host.
+  /// Why a CUDA graph of the whole step cannot contain these calls, as a clause; empty: it can. The
+  /// calls must then launch the same work in each step and change nothing on the host.
   [[nodiscard]] virtual std::string unrecordable_because() const {
     return "the gradients' exchange does not say that it can be recorded";
   }

@@ -20,15 +20,16 @@ namespace precast {
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// Its name in logs and reports: "top_3".
+  /// The metric's name in logs and reports: "top_3".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Whether it can be computed for targets of this kind.
+  /// Whether the metric can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Whether it needs one row per sample instead of sums. This is so for figures that depend on the
-  /// order of all scores, or on sums of values that are not integers. Each rank stores all rows.
+  /// Whether the metric needs one row per sample instead of sums. This is so for figures that
+  /// depend on the order of all scores, or on sums of values that are not integers. Each rank
+  /// stores all rows.
   [[nodiscard]] virtual bool needs_rows() const { return false; }
-  /// The number of sums that it needs. 0: the number that count() returns, which must be the same
-  /// for every batch.
+  /// The number of sums that the metric needs. 0: the number that count() returns, which must be
+  /// the same for every batch.
   [[nodiscard]] virtual std::int64_t sums() const = 0;
   /// Returns what a batch adds to the sums or, if needs_rows(), its rows. Must not wait for the
   /// device.

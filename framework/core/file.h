@@ -97,7 +97,8 @@ PRECAST_API void write_file(const std::filesystem::path& path, std::string_view 
 [[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
                                                            std::uint64_t max_bytes = UINT64_MAX);
 
-/// Creates `path` and its missing parents, durably. @throws IoError naming the one that failed.
+/// Creates `path` and its missing parents, durably. @throws IoError naming the folder that could
+/// not be created.
 PRECAST_API void create_folders(const std::filesystem::path& path, FileOps& ops = posix_file_ops());
 
 /// A file mapped read-only; shared with every other process that maps it. Immovable, thread-safe.

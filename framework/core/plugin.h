@@ -3,8 +3,8 @@
 /// The interface between a plug-in and the program that loads it. Authors include
 /// framework/api/plugin.h (models, methods, losses, metrics, optimisers, schedules) or
 /// data/plugin.h (transforms, orders, fields, sources), which declare the parts, and build with
-/// precast_add_plugin() of find_package(precast). It defines PRECAST_ABI, a digest of the headers
-/// at the time when the plug-in is built.
+/// precast_add_plugin() of find_package(precast). This function defines PRECAST_ABI, a digest of
+/// the headers at the time when the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
 /// libtorch and compiler as precast. It therefore contains a string that describes how it was
@@ -38,7 +38,8 @@
   PRECAST_COMPILER " abi " PRECAST_PLUGIN_TEXT(__GXX_ABI_VERSION) " " PRECAST_CXX_LIBRARY \
                                                                   " " PRECAST_CXX_STANDARD
 
-/// The first line of that string. The number is increased when this header changes.
+/// The first line of the string that describes how a plug-in was compiled. The number is increased
+/// when this header changes.
 #define PRECAST_PLUGIN_MAGIC "precast plug-in interface "
 #define PRECAST_PLUGIN_INTERFACE "1"
 

@@ -7,7 +7,7 @@
 
 namespace precast::distributed {
 
-/// The objects of which a ProcessGroup consists. Only the sources of this folder include this
+/// The objects that a ProcessGroup consists of. Only the sources of this folder include this
 /// header, because c10d's interfaces change between releases.
 struct ProcessGroup::Parts {
   GroupOptions options;
@@ -29,7 +29,7 @@ struct ProcessGroup::Parts {
 void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
               const GroupOptions& options);
 
-/// The version of NCCL as it encodes it, such as 22703 for 2.27.3; 0 in a build without NCCL.
+/// The version of NCCL in NCCL's own encoding, such as 22703 for 2.27.3; 0 in a build without NCCL.
 [[nodiscard]] int nccl_version();
 
 }  // namespace precast::distributed

@@ -16,8 +16,8 @@ enum class VariableUpdate {
   /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
   replicated,
-  /// As `replicated`, but all gradients are sent at once after the backward pass: the baseline for
-  /// measuring the overlap.
+  /// Like `replicated`, but all gradients are sent at once after the backward pass: the baseline
+  /// for measuring the overlap.
   allreduce_after_backward,
   /// Only rank 0 receives the summed gradients and updates the parameters, which it then sends to
   /// the others.
@@ -34,15 +34,15 @@ struct GradSyncOptions {
   /// Bytes of one bucket. The first bucket is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  /// For each parameter, the rank that updates it (see shard_parameters()). Empty: as `update`
-  /// says. Ignored for parameter_server.
+  /// For each parameter, the rank that updates it (see shard_parameters()). Empty: `update`
+  /// determines the ranks. Ignored for parameter_server.
   std::vector<int> owners{};
 };
 
 /// Why a CUDA graph cannot contain the exchange of gradients, as a clause; empty: it can.
-/// Recordable are sums after the backward pass over NCCL 2.9.6 or later. c10d's Reducer
-/// (`replicated`) is not: its hooks belong to the stream on which it was constructed, while a graph
-/// records another one.
+/// A graph can contain sums after the backward pass over NCCL 2.9.6 or later. It cannot contain
+/// c10d's Reducer (`replicated`), whose hooks belong to the stream on which it was constructed,
+/// while a graph records a different stream.
 [[nodiscard]] PRECAST_API std::string unrecordable_because(VariableUpdate update, at::Device device,
                                                            Transport transport);
 

@@ -56,7 +56,7 @@ struct PRECAST_API EvalResult {
   std::vector<std::pair<std::string, double>> metrics = {};
   /// Indexed by class; empty without EvaluatorOptions::num_classes, or if no target is a class.
   std::vector<ClassCount> classes = {};
-  /// Whether there are top-1 and top-5.
+  /// Whether the result has top-1 and top-5.
   bool classifies = true;
 
   [[nodiscard]] double top_1() const;

@@ -64,7 +64,8 @@ struct GraphFacts {
 /// exchange can be recorded.
 [[nodiscard]] PRECAST_API GraphChoice choose_graph(const GraphFacts& facts);
 
-/// In words: "the whole step", "the forward and backward passes, not the whole step: ...".
+/// The choice in words: "the whole step", "the forward and backward passes, not the whole step:
+/// ...".
 [[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
 
 /// Whether a replay saves time. It does if the device finishes a kernel before the host has

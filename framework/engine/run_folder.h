@@ -22,8 +22,8 @@ class PRECAST_API RunFolder {
   /// @param go_on whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
   /// always be used again.
-  /// @throws IoError if it cannot be created, if another process trains in it, or if it has such
-  /// results and `go_on` is false.
+  /// @throws IoError if the folder cannot be created, if another process trains in it, or if it
+  /// contains results and `go_on` is false.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
             bool go_on);
   /// A folder that another rank has created and locked.
@@ -33,7 +33,7 @@ class PRECAST_API RunFolder {
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
     return path_ / name;
   }
-  /// The resolved configuration, as params.json.
+  /// Writes the resolved configuration to params.json.
   void write_params(const nlohmann::ordered_json& params) const;
 
  private:

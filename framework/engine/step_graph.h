@@ -23,7 +23,8 @@ struct StepGraphOptions {
   /// chooses its kernels and the model creates its constants. PyTorch's documentation of CUDA
   /// graphs asks for this number.
   int warm_ups = 3;
-  /// Recordings kept at once, one for each shape. The least recently used one makes room.
+  /// Recordings kept at once, one for each shape. The least recently used one is dropped to make
+  /// room.
   std::size_t kept = 1;
 };
 
@@ -90,7 +91,7 @@ class PRECAST_API StepGraph {
   std::vector<bool> trained_;
   /// Null once a recording has failed.
   std::unique_ptr<GraphRecorder> recorder_;
-  /// The most recently used one first.
+  /// The most recently used shape first.
   std::list<Shape> shapes_;
 };
 

@@ -18,7 +18,7 @@ struct TrainState {
   std::int64_t global_step = 0;
   /// Sum of this rank's losses over the steps of the epoch: scalar float64 on the device.
   at::Tensor loss_sum;
-  /// The number of losses in that sum, of the same type.
+  /// The number of losses in loss_sum: also a scalar float64 on the device.
   at::Tensor loss_count;
   /// Mean loss over the last finished epoch and all ranks.
   double train_loss = 0;
@@ -27,7 +27,7 @@ struct TrainState {
   /// Factor applied to the plan's learning rate; reduced when a diverged run is restored.
   double lr_factor = 1;
   std::int64_t restores = 0;
-  /// Over all ranks.
+  /// Number of images trained on, over all ranks.
   std::int64_t images_trained = 0;
   /// The best value so far of the metric that evaluations are compared by (TrainerOptions::best;
   /// top-1 for classes), and its epoch; -1: there was none.

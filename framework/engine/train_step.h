@@ -54,7 +54,7 @@ class PRECAST_API TrainStep : private StepPasses {
   [[nodiscard]] Model& model() override { return parts_.model; }
   [[nodiscard]] const Loss& loss() const override { return parts_.loss; }
 
-  /// Whether the graph is to run a batch, as the whole step or as its passes.
+  /// Whether the graph should run a batch, as the whole step or as its passes.
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
   at::Tensor passes(const Batch& batch, bool sync);
@@ -71,8 +71,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// The step strategy, which at most one method has; else null.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
-  /// The learning rate where the graph contains the optimiser; else undefined. Also steps that are
-  /// not recorded then use it, so that they compute the same.
+  /// The learning rate if the graph contains the optimiser; else undefined. Steps that are not
+  /// recorded then also read it, so that they compute the same.
   at::Tensor lr_;
   std::function<void(const at::Tensor& loss)> count_;
   /// Batch statistics, and their values before the step; empty unless skip_nonfinite.

@@ -53,7 +53,7 @@ struct TrainerParts {
   const Evaluator& evaluator;
   Communicator& ranks;
   GradSync& sync;
-  /// Rank 0's; the other ranks have none.
+  /// Only on rank 0; empty on the other ranks.
   std::vector<MetricSink*> sinks;
   /// May be null: a run without checkpoints.
   Checkpointer* checkpointer = nullptr;
@@ -67,7 +67,7 @@ struct TrainSummary {
   double eval_seconds = 0;
   /// The part of the training time that was spent waiting for batches.
   double wait_seconds = 0;
-  /// Sum over all ranks.
+  /// Number of images, summed over all ranks.
   std::int64_t images_trained = 0;
   /// Mean training loss of the last epoch.
   double train_loss = 0;
@@ -127,7 +127,6 @@ class PRECAST_API Trainer {
   DeviceFlag nonfinite_;
   std::unique_ptr<Communicator::PendingSum> verdict_;
   std::optional<EvalResult> last_eval_;
-  /// Mean training loss of the last finished epoch.
   TrainProgress progress_;
 };
 

@@ -36,10 +36,10 @@ struct LaunchOptions {
 /// time in a process.
 ///
 /// @return the exit code: that of the first rank that failed, where ExitCode::peer_failed counts
-/// only if no rank has another one. The code of a rank that was killed by a signal is
+/// only if no rank failed with a different code. The code of a rank that was killed by a signal is
 /// ExitCode::failed, or 128 + the signal if that signal had been sent to the launcher. Without
-/// failures ExitCode::preempted if any rank ended with it, else 0.
-/// @throws IoError if a process cannot be started; none is left then.
+/// failures, ExitCode::preempted if any rank ended with it, else 0.
+/// @throws IoError if a process cannot be started; no process is then left running.
 [[nodiscard]] PRECAST_API int launch(const LaunchOptions& options);
 
 }  // namespace precast

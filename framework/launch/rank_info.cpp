@@ -116,7 +116,7 @@ void read_ranks(const Variables& variables, const Names& names, RankInfo& info) 
   info.rank = variables.number(names.rank, 0, info.world - 1);
 }
 
-/// @param may_miss whether the local numbers may be missing; all ranks then count as ranks of one
+/// @param may_miss whether the local numbers may be missing; all ranks then count as ranks on one
 /// host.
 void read_local_ranks(const Variables& variables, const Names& names, bool may_miss,
                       RankInfo& info) {

@@ -35,7 +35,7 @@ struct InheritedFile {
   int theirs = -1;
 };
 
-/// The environment as `NAME=value` each.
+/// The environment, one `NAME=value` for each variable.
 [[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
 
 /// Pointers to the strings, followed by a null pointer, as exec expects arguments and environments.

@@ -24,7 +24,7 @@ struct NormKernels {
   std::int64_t max_pools = 0;
 };
 
-/// A model that can count them, as models from as_model() can.
+/// A model that can count these layers, as models from as_model() can.
 class PRECAST_API HasNormKernels {
  public:
   virtual ~HasNormKernels();

@@ -9,9 +9,9 @@
 
 #include "framework/core/float_type.h"
 
-// A step of SGD over all parameters in one launch, with what otherwise takes passes of their own:
-// the gradients' scale and clipping, the average of the weights (EMA), and the weights in 16 bits.
-// Includes no header of libtorch.
+// A step of SGD over all parameters in one launch. It includes work that otherwise takes separate
+// passes: the gradients' scale and clipping, the average of the weights (EMA), and the weights in
+// 16 bits. Includes no header of libtorch.
 //
 // Bytes read and written per parameter, with float32 gradients:
 //   sgd_step        20 (12 without momentum), 8 more for an average, 2 for weights in 16 bits

@@ -11,8 +11,8 @@
 
 namespace precast::recipes::detail {
 
-/// In builds with CUDA: the functions of recipes/cuda for one kind of device. The tensor is one of
-/// the call, and determines the device and its stream.
+/// In builds with CUDA: the functions of recipes/cuda for one kind of device. `on` is any tensor of
+/// the call; it determines the device and its stream.
 struct FusedKernels {
   template <typename Shape, typename Call>
   using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
@@ -25,10 +25,10 @@ struct FusedKernels {
   Launch<SgdTable, SgdStep> sgd_step;
 };
 
-/// Those for GPUs.
+/// The kernels for GPUs.
 [[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
 
-/// Those that the fused ops call; gpu_kernels() unless a test has replaced them.
+/// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
 /// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);

@@ -18,7 +18,7 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_graphs(const ResolvedRun& run, const TrainPlan& plan,
                                                      const Registries& registries);
 
-/// As one line: "the forward and backward passes, not the whole step: sam replaces ...".
+/// In one line: "the forward and backward passes, not the whole step: sam replaces ...".
 /// @param graphs from describe_graphs()
 [[nodiscard]] std::string graphs_text(const nlohmann::ordered_json& graphs);
 

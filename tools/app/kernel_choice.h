@@ -16,7 +16,7 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                                                       models::NormKernels norms);
 
-/// The choice in one line: "fused for 49 of 53 batch norms (4: no ReLU follows)".
+/// In one line: "fused for 49 of 53 batch norms (4: no ReLU follows)".
 /// @param kernels from describe_kernels()
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 

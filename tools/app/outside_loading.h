@@ -31,7 +31,8 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(
     const data::BetonReader& fields, const ResolvedRun& run, const TrainPlan& plan);
 
-/// For measurements: images and labels from `address`, without end, whatever their numbers.
+/// For measurements: an endless stream of batches of images and labels from `address`, whose
+/// numbers are ignored.
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_stream(const std::string& address,
                                                                const ResolvedRun& run,
                                                                const TrainPlan& plan);

@@ -38,7 +38,7 @@ class PredictionWriter {
   /// @param names one for each sample.
   /// @param problems for each sample the reason why it could not be read (it is then left out, or
   /// NaN in a .npy); empty if all samples could be read.
-  /// @throws Error with ExitCode::diverged for logits that are not finite, if classes are to be
+  /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
   /// written; ConfigError if the outputs are not one number for each class
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});

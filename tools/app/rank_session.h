@@ -23,7 +23,7 @@ namespace precast::tools {
 
 /// Determines which rank this process is, and checks that the recipe suits the number of ranks.
 /// @throws ConfigError
-/// @param trains whether the ranks are to train.
+/// @param trains whether the ranks will train.
 [[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
 
 /// Number of ranks that this process must start; 0 if it is itself a rank. From `dist.nproc`, or

@@ -13,7 +13,7 @@ namespace precast::tools {
 /// function. Errors of a StepStrategy pass unchanged, because the engine's own passes run inside
 /// it.
 struct TrainGuards {
-  /// As rethrow_from_plugin(). libtorch's errors keep their types during training; errors about
+  /// Like rethrow_from_plugin(). libtorch's errors keep their types during training; errors about
   /// memory or ranks always do. `what` is added to the message.
   [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise);
   static std::unique_ptr<Model> guarded(std::unique_ptr<Model> model, std::string where);

@@ -20,7 +20,7 @@ namespace precast::tools {
 /// The purpose for which the weights of a file are loaded.
 enum class WeightsUse {
   /// Training starts from the weights: classes and normalisation may differ, with a warning; a last
-  /// layer for another number of classes is replaced.
+  /// layer for a different number of classes is replaced.
   train,
   /// Eval and predict: the outputs must have the same meaning.
   evaluate,

@@ -20,8 +20,8 @@ inline constexpr const char* kCustomFieldHelp =
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
                                               const std::string& place);
 
-/// Reads the values of options that accept only layouts. @throws ConfigError for a value of another
-/// form.
+/// Reads the values of options that accept only layouts. @throws ConfigError for a value of a
+/// different form.
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
                                               const std::string& place);
 

@@ -92,7 +92,7 @@ class Rig {
 
 using Costs = std::vector<std::vector<Cost>>;
 
-/// @param skipped receives the damaged samples, if these are to be left out.
+/// @param skipped receives the damaged samples, if these must be left out.
 Costs measure_all(const data::Source& source, std::size_t field, const MeasureOptions& options,
                   const std::vector<Encoding>& encodings,
                   std::vector<data::SkippedSample>& skipped) {

@@ -45,8 +45,8 @@ struct Manifest {
 /// for `manifest.json` itself. Such a name cannot refer to a file outside its folder.
 [[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
 
-/// As JSON, with a digest of itself. @throws std::logic_error for names, numbers or counts that
-/// parse_manifest() would reject.
+/// The manifest as JSON, with a digest of that JSON. @throws std::logic_error for names, numbers or
+/// counts that parse_manifest() would reject.
 [[nodiscard]] PRECAST_API std::string manifest_text(const Manifest& manifest);
 
 /// Strict: one format version, no unknown or repeated key, plain and unique file names, at most

@@ -44,8 +44,8 @@ class PRECAST_API WeightsFile {
 
 /// Opens safetensors and torch files and distinguishes them by their content. Never executes code
 /// from a file.
-/// @throws IoError if the file cannot be read; CheckpointError naming it if it has another format,
-/// is truncated or damaged.
+/// @throws IoError if the file cannot be read; CheckpointError naming it if it has a different
+/// format, is truncated or damaged.
 [[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
 
 /// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (which hold no

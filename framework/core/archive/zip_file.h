@@ -65,7 +65,7 @@ class PRECAST_API ZipReader {
 /// Not thread-safe.
 class PRECAST_API ZipWriter {
  public:
-  /// @param zip32_limit sizes and offsets from this number of bytes on use zip64 fields; only tests
+  /// @param zip32_limit sizes and offsets of at least this many bytes use zip64 fields; only tests
   /// lower it.
   explicit ZipWriter(const std::filesystem::path& path, FileOps& ops = posix_file_ops(),
                      std::uint64_t zip32_limit = UINT32_MAX);
