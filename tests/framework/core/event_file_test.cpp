@@ -29,12 +29,12 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-/// Unmasks as the readers of TFRecord do.
+/// Unmasks a CRC like readers of TFRecord files.
 std::uint32_t unmasked(std::string_view stored) {
   return std::rotl(static_cast<std::uint32_t>(little_endian(stored)) - 0xA282EAD8U, 15);
 }
 
-/// The data of the record at the front, which is taken off; its CRCs are checked.
+/// Removes the first record, checks its CRCs and returns its data.
 std::string take_record(std::string& bytes) {
   const std::size_t size = little_endian(bytes.substr(0, 8));
   EXPECT_EQ(unmasked(bytes.substr(8, 4)), crc32c(bytes.substr(0, 8)));

@@ -102,8 +102,8 @@ TEST(Failpoint, RefusesUnknownNamesAndActions) {
   }
 }
 
-/// A writer that dies before the rename leaves the old file; a later writer is not in its way even
-/// where process numbers repeat, as they do in containers.
+/// A writer that dies before the rename leaves the old file. It does not obstruct a later writer,
+/// even if process ids repeat, as they do in containers.
 TEST(Failpoint, AKilledWriterLeavesTheOldFile) {
   const test::TemporaryFolder folder;
   const auto path = folder / "x";

@@ -38,7 +38,7 @@ std::size_t count_files(const std::filesystem::path& folder) {
 
 class AtomicFileFaults : public ::testing::TestWithParam<int> {};
 
-/// Fails every call in turn, until a run meets no fault.
+/// Fails every call in turn, until a run has no fault.
 TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
   const test::TemporaryFolder folder;
   const auto path = folder / "weights";
@@ -95,7 +95,7 @@ TEST(AtomicFile, WritesPastTheEnd) {
   EXPECT_EQ(text_of(folder / "x"), "headend");
 }
 
-/// A killed process leaves its temporary file, and in a container the next one has its number.
+/// A killed process leaves its temporary file, and in a container the next process has the same id.
 TEST(AtomicFile, IsNotStoppedByTheTemporaryFilesOfAKilledProcess) {
   const test::TemporaryFolder folder;
   for (int i = 0; i < 5000; ++i) {

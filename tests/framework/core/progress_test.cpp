@@ -37,7 +37,7 @@ std::string on_terminal(Action action, unsigned short columns = 0) {
   EXPECT_EQ(::write(STDERR_FILENO, kEnd.data(), kEnd.size()), static_cast<ssize_t>(kEnd.size()));
   ::dup2(saved, STDERR_FILENO);
   ::close(saved);
-  // The kernel hands what was written over in pieces.
+  // The kernel delivers the written text in pieces.
   std::string text;
   char piece[256];
   while (!text.ends_with(kEnd)) {
@@ -165,7 +165,7 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
     const auto before = std::chrono::steady_clock::now();
     progress.show("step 1");
     const bool due = progress.due();
-    // Says nothing on a machine so busy that a redraw is due by now.
+    // Not checked on a machine that is so busy that a redraw is already due.
     if (std::chrono::steady_clock::now() - before < std::chrono::milliseconds(90)) {
       EXPECT_FALSE(due);
     }

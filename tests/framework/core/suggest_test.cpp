@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Names the first and none of the others.
+/// Matches a text that names `name` and not `other`.
 auto names_only(const std::string& name, const std::string& other) {
   return AllOf(Names(name), Not(HasSubstr(other)));
 }

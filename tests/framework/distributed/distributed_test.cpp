@@ -182,7 +182,7 @@ TEST(DistributedMethodsTest, ResizedBatchesAreThoseOfOneRank) {
       1e-9);
 }
 
-/// Which samples a rank keeps is its own draw, as MixUp's shares are.
+/// Each rank draws the samples that it keeps, as it draws MixUp's shares.
 TEST(DistributedMethodsTest, RanksThatSelectForThemselvesStayOneModel) {
   const std::string methods = "methods=selective_backprop:{start: 0, end: 1, interrupt: 3}";
   const auto two = train(2, {"steps=10", methods});
@@ -235,7 +235,7 @@ TEST(DistributedTrainingTest, WithSharedBatchStatisticsTwoRanksAreOneProcess) {
   EXPECT_NEAR(a[0], b[0], 1e-5);
   EXPECT_LT(largest_difference(a, b), 1e-3);
   EXPECT_LT(largest_difference(one.weights, two.weights, 1), 1e-3);
-  // Without it the halves' own statistics make another step.
+  // Without sync_bn, the statistics of each half lead to a different step.
   EXPECT_GT(std::abs(numbers(train(2, resnet)[0], "losses")[0] - a[0]), 1e-4);
 }
 
@@ -287,7 +287,7 @@ class Causes {
       told_.notify_one();
     };
   }
-  /// Those that have come when there are `count` of them, or after a minute.
+  /// Waits for `count` causes, at most a minute. @return the causes so far.
   [[nodiscard]] std::vector<std::string> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
     told_.wait_for(lock, std::chrono::minutes(1), [&] { return all_.size() >= count; });

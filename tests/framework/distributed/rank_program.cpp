@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::int64_t kClasses = 5;
 
-/// Two convolutions and a linear layer in float64, without batch statistics: the ranks' sum is the
-/// whole batch's.
+/// Two convolutions and a linear layer in float64, without batch statistics: the sum over the ranks
+/// is that of the whole batch.
 class PlainNet final : public ImageModel {
  public:
   PlainNet() {
@@ -169,7 +169,7 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
   mine = model.parameters();
   if (group == nullptr) return make_single_rank_sync();
   GradSyncOptions sync;
-  // Small, so that a small model has several.
+  // Small, so that a small model has several buckets.
   sync.bucket_bytes = static_cast<std::size_t>(number(options, "bucket_bytes", 4000));
   sync.first_bucket_bytes = sync.bucket_bytes / 4;
   const std::string update = text(options, "update");

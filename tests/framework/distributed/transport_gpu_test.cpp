@@ -1,4 +1,4 @@
-// The transports of one GPU: NCCL with a rank, Gloo with one and with two.
+// The transports on one GPU: NCCL with one rank, Gloo with one and with two ranks.
 #include "tests/framework/distributed/transport_test.h"
 
 namespace precast::test {

@@ -25,8 +25,8 @@ namespace {
 using namespace distributed;
 using Clock = std::chrono::steady_clock;
 
-/// Longer than a group takes to end by far; shorter than any time limit of c10d that a group that
-/// does not end would run into.
+/// Much longer than a group takes to end, and shorter than every time limit of c10d that would end
+/// a group that hangs.
 constexpr std::chrono::seconds kPromptly{20};
 /// So small that the network has several buckets.
 constexpr std::size_t kBucketBytes = 4000;
@@ -70,7 +70,7 @@ void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, s
   sync.finish_backward();
 }
 
-/// The same without ranks.
+/// The same gradients without ranks.
 void backward_alone(const SmallNetwork& network) {
   network.forget_gradients();
   for (int part = 0; part < 2; ++part) {
@@ -134,7 +134,7 @@ TEST_P(TransportTest, GradientsOfOneRankAreThoseWithoutAGroup) {
     const SmallNetwork network(GetParam().device);
     const auto sync = make_grad_sync(group.ranks, network.parameters(),
                                      small_buckets(way.update, way.compression));
-    // More than once: gradients become views of buckets with the first step.
+    // Several steps, because gradients become views of buckets in the first one.
     for (int step = 0; step < 3; ++step) {
       backward(network, *sync, 0, SmallNetwork::kSamples);
       const double difference = largest_difference(network.gradients(), alone.gradients());
@@ -197,7 +197,7 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
   Clock::time_point end_begins;
   {
     LoneGroup group(GetParam());
-    // No transport carries it.
+    // No transport can send a meta tensor.
     EXPECT_THROW(group.ranks.all_reduce_sum({at::empty({1}, at::kMeta)}), Error);
     group.ranks.all_reduce_sum({one});
     EXPECT_EQ(one.item<double>(), 1) << "the next sum is as if nothing had been";

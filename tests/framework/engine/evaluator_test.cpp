@@ -37,8 +37,8 @@ EvalResult evaluate(Model& model, BatchSource& source) {
 }
 
 TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
-  // Seven classes; class c is shown as colour c % 3. Colour 0 gives the ranking 0, 3, 6, 1, 4 |
-  // 2, 5.
+  // Seven classes; images of class c have colour c % 3. For colour 0, the model ranks the classes
+  // 0, 3, 6, 1, 4 (the top 5), 2, 5.
   LinearModel model(7);
   {
     const at::Tensor weight = model.weight.detach();
@@ -46,8 +46,8 @@ TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
     for (int c = 0; c < 7; ++c) weight[c][0] = colour_0[c];
     weight[4][1] = 1;
   }
-  // Samples of colour 0: labels 0 (top 1), 3 and 6 (top 5). Colour 1: labels 1 (top 5 only), 4 (top
-  // 1).
+  // Samples of colour 0: labels 0 (top 1), 3 and 6 (top 5). Samples of colour 1: two with label 4
+  // (top 1).
   ColourSource source({0, 3, 6, 4, 4}, 2);
   const EvalResult result = evaluate(model, source);
   EXPECT_EQ(result.samples, 5);
@@ -59,7 +59,7 @@ TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
 
 TEST(EvaluatorTest, CountsEachClass) {
   LinearModel model(3);
-  // Colour 1 is taken for class 2.
+  // Colour 1 is predicted as class 2.
   for (const auto& [colour, taken_for] : {std::pair(0, 0), std::pair(1, 2), std::pair(2, 2)})
     model.weight.detach()[taken_for][colour] = 1;
   ColourSource source({0, 1, 2, 0, 1, 0}, 4);

@@ -43,18 +43,18 @@ constexpr std::int64_t kSizePx = 32;
 constexpr std::int64_t kEpochs = 4;
 constexpr std::int64_t kStepsPerEpoch = 1;
 
-/// Operations whose result, or the size of whose result, has to be known on the host.
+/// Operations for which the host has to know the result, or the size of the result.
 constexpr std::array<std::string_view, 12> kWaiting = {
     "aten::_local_scalar_dense", "aten::item",     "aten::is_nonzero", "aten::nonzero",
     "aten::masked_select",       "aten::equal",    "aten::_unique",    "aten::_unique2",
     "aten::unique_consecutive",  "aten::bincount", "aten::unique_dim", "aten::repeat_interleave"};
 
-/// Operations that wait on CPUs alone: the CPU kernel reads the step counters, the CUDA kernel
+/// An operation that waits only on CPUs: the CPU kernel reads the step counters, the CUDA kernel
 /// takes them as tensors.
 constexpr std::string_view kWaitsOnCpus = "aten::_fused_adamw_";
 
-/// Whether it is asked to move a tensor to a device and to wait for that. On a CPU there is nothing
-/// to move, but the question is the same.
+/// Whether the call requests that a tensor is moved to a device and that the host waits for it. On
+/// a CPU nothing is moved, but the request is the same.
 bool is_blocking_move(const at::RecordFunction& call) {
   if (call.name() != std::string_view("aten::to")) return false;
   const std::optional<c10::FunctionSchema> schema = call.operator_schema();
@@ -70,8 +70,8 @@ bool is_blocking_move(const at::RecordFunction& call) {
          !non_blocking->toBool();
 }
 
-/// The waiting operations that are called while it lives, each with those it is part of:
-/// `aten::index > aten::nonzero`. One at a time.
+/// Records the waiting operations that are called while this object exists, each with the
+/// operations that contain it: `aten::index > aten::nonzero`. Only one may exist at a time.
 class HostSyncs {
  public:
   HostSyncs() {
@@ -92,7 +92,7 @@ class HostSyncs {
 
  private:
   static std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& call) {
-    // Within an operation libtorch changes types with the tensor's own device.
+    // Inside an operation, libtorch converts types by moving a tensor to its own device.
     const bool moves = under_way().empty() && is_blocking_move(call);
     under_way().emplace_back(call.name());
     const bool waits =
@@ -108,7 +108,7 @@ class HostSyncs {
   static void leave(const at::RecordFunction& /*call*/, at::ObserverContext* /*context*/) {
     under_way().pop_back();
   }
-  /// In this thread, outermost first.
+  /// The operations that run in this thread, outermost first.
   static std::vector<std::string>& under_way() {
     thread_local std::vector<std::string> calls;
     return calls;
@@ -143,7 +143,7 @@ ModelRegistry all_models() {
   return registry;
 }
 
-/// Class indices are delivered as they are, or as probabilities.
+/// Class indices are delivered unchanged, or as probabilities.
 at::Tensor make_target(TargetKind kind, bool probabilities) {
   if (kind == TargetKind::values) return at::rand({kBatch, kClasses});
   if (kind == TargetKind::multi_hot) return at::randint(2, {kBatch, kClasses}, at::kByte);
@@ -164,7 +164,7 @@ Batch make_batch(TargetKind kind, bool probabilities) {
 class ShortRun {
  public:
   ShortRun() {
-    // So little work that threads would mostly wait for each other.
+    // There is so little work that threads would mostly wait for each other.
     at::set_num_threads(1);
     plan_.model.arch = "linear";
     plan_.model.num_classes = kClasses;
@@ -325,7 +325,7 @@ TEST_P(EachLoss, HasNoHostSyncInAStep) {
       run.plan().precision = precision;
       run.plan().loss = test::part_spec(GetParam(), loss_options(GetParam()));
       run.read_targets(all_losses().make(run.plan().loss)->target_kind());
-      // It asks for the loss of each sample.
+      // This method requests the loss of each sample.
       run.add("selective_backprop", test::make_method("selective_backprop"));
       EXPECT_THAT(run.syncs(/*skip_nonfinite=*/false, probabilities), IsEmpty()) << probabilities;
     }

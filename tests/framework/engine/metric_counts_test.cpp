@@ -18,7 +18,7 @@
 namespace precast::engine {
 namespace {
 
-/// Ranks that are threads.
+/// Lets ranks that are threads communicate.
 class Meeting {
  public:
   explicit Meeting(int world)

@@ -37,8 +37,8 @@ class NoUpdate final : public Optimizer {
   int steps = 0;
 };
 
-/// Counts what it sees in its state, draws random numbers as dropout does, and has memory for a
-/// limited number of pixels.
+/// Counts its calls in its state, draws random numbers like dropout, and has memory for a limited
+/// number of pixels.
 class FussyModel final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override {
@@ -122,7 +122,7 @@ TEST_F(RehearsalTest, MicroBatchesAreTriedAtTheirOwnSize) {
   EXPECT_EQ(model_.seen[1], "train 2 x 8 px");
 }
 
-/// Two passes per step, as SAM's.
+/// Two passes per step, like SAM.
 class TwoPasses final : public Method, private StepStrategy {
  public:
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
@@ -137,7 +137,7 @@ class TwoPasses final : public Method, private StepStrategy {
   }
 };
 
-/// A sync of ranks that are not there.
+/// A gradient synchronisation for ranks that do not exist: nothing may be sent.
 class NobodyThere final : public GradSync {
  public:
   void begin_backward(bool /*last*/) override { ADD_FAILURE() << "gradients travel"; }

@@ -34,7 +34,7 @@ namespace {
 
 using test::ColourSource;
 
-/// A convolution, batch statistics and dropout: whatever a step can depend on.
+/// A convolution, batch statistics and dropout: everything that a step can depend on.
 class SmallNet final : public ImageModel {
  public:
   SmallNet() {
@@ -85,7 +85,7 @@ class Rising final : public Schedule {
   }
 };
 
-/// Does something at one step.
+/// Runs an action at one step.
 class AtStep final : public Method {
  public:
   AtStep(std::int64_t step, std::function<void(Batch&)> action)
@@ -227,7 +227,7 @@ TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
     const test::TemporaryFolder folder;
     test::MemorySink sink;
     const bool cut = !run(folder.path(), sink, {.stop_at_step = step}).finished;
-    // A request in the last evaluation's last batch comes too late.
+    // Only a request during the last batch of the last evaluation would be too late.
     EXPECT_TRUE(cut) << step;
     EXPECT_EQ(run(folder.path(), sink), uncut) << step;
   }
@@ -315,7 +315,7 @@ TEST_P(ResumeTest, ASkippedStepLeavesNothingBehind) {
 TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  // The poison comes each time; after three returns the run ends.
+  // The NaN occurs each time, so the run ends after three restores.
   try {
     static_cast<void>(run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::restore));
     FAIL();
@@ -327,7 +327,7 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
     const auto parsed = nlohmann::json::parse(record);
     if (parsed.contains("step") && parsed.at("step") == 5) rates.push_back(parsed.at("current_lr"));
   }
-  // The log was rewound each time: the remaining records are those of the last try.
+  // The log was rewound each time: the remaining records are those of the last attempt.
   ASSERT_EQ(rates.size(), 1U);
   EXPECT_DOUBLE_EQ(rates[0], 0.1 / 8);
 }

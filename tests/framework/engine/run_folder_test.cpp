@@ -48,7 +48,7 @@ TEST(RunFolderTest, AFolderWithoutResultsCanBeUsedAgain) {
   const test::TemporaryFolder folder;
   { const JsonLinesLog empty(RunFolder(folder.path(), "mine", "x", false) / "log"); }
   EXPECT_EQ(RunFolder(folder.path(), "mine", "x", false).path(), folder / "mine");
-  // Stopped in its first epoch, a run has a checkpoint and no line yet.
+  // A run that was stopped in its first epoch has a checkpoint, but no line in the log yet.
   CheckpointWriter(folder / "mine/checkpoints", 1, 0).commit();
   EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
 }
@@ -123,7 +123,7 @@ TEST(JsonLinesLogTest, ALineThatACrashLeftTornDoesNotSpoilTheNextOne) {
   std::ofstream(folder / "log")
       << "{\"relative_time\": 5, \"epoch\": 0}\n{\"relative_time\": 7, \"ep";
   JsonLinesLog log(folder / "log");
-  // The checkpoint knows of a second line, which a full disk or a power cut kept from the file.
+  // At the checkpoint the log had a second line, which is missing after a full disk or a power cut.
   log.rewind(1000);
   log.write({{"epoch", 2}});
   const auto lines = lines_of(folder / "log");

@@ -53,7 +53,7 @@ ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
       ranks_(make_single_rank()),
       sync_(make_single_rank_sync()),
       loss_sum_(at::zeros({}, at::kDouble)) {
-  // So little work that threads would mostly wait for each other.
+  // There is so little work that threads would mostly wait for each other.
   at::set_num_threads(1);
   at::manual_seed(1);
   plan_.model.arch = options_.model;

@@ -1,4 +1,4 @@
-// Recorded passes and whole steps against the same steps launched kernel by kernel.
+// Compares recorded passes and whole steps with the same steps launched kernel by kernel.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -28,8 +28,8 @@ namespace {
 const at::Device kGpu(at::kCUDA, 0);
 constexpr std::int64_t kBatch = 16;
 constexpr std::int64_t kClasses = 10;
-/// Below it rounding stays small: at 0.01 the noise of atomic additions alone moves losses by
-/// several per cent within 20 steps.
+/// With this rate rounding errors stay small: at 0.01, the noise of atomic additions alone changes
+/// losses by several per cent within 20 steps.
 constexpr double kLr = 3e-4;
 constexpr int kReplays = 3;
 constexpr int kSteps = StepGraph::kWarmUps + kReplays;
@@ -46,7 +46,7 @@ class DropoutLoss : public TargetLoss {
   std::unique_ptr<Loss> loss_;
 };
 
-/// Reads the loss on the host: fine in a plain step, impossible in a recording.
+/// Reads the loss on the host, which is possible in a plain step, but not in a recording.
 class WaitingLoss final : public DropoutLoss {
  public:
   using DropoutLoss::DropoutLoss;
@@ -78,7 +78,7 @@ struct TrainingOptions {
   bool skip_nonfinite = false;
   /// One rank over NCCL, whose gradients are summed after the backward pass.
   bool nccl = false;
-  /// Before each step.
+  /// Called before each step.
   std::function<void(int step, Model& model)> prepare = [](int, Model&) {};
   std::function<std::int64_t(int step)> size_px = [](int) { return 64; };
   bool waits = false;
@@ -134,7 +134,7 @@ class StepGraphGpu : public ::testing::Test {
     for (int i = 0; i < options.steps; ++i) {
       options.prepare(i, *model);
       Batch batch = make_batch(options.size_px(i));
-      // Another rate each step: the optimiser must see it although the passes are recorded.
+      // A different rate in each step: the optimiser must use it although the passes are recorded.
       result.losses.push_back(step.run(batch, kLr * (1 + i % 3) / 3).item<double>());
     }
     result.weights = weights_of(*model);
@@ -149,8 +149,8 @@ class StepGraphGpu : public ::testing::Test {
   /// Losses within 1 %, and weights whose difference is small compared with what training changed.
   ///
   /// Both runs launch the same kernels; only atomic additions (pooling, some weight gradients) may
-  /// differ, by rounding. A replay that were left out, used an old batch or an old rate would be a
-  /// sixth of the update or more.
+  /// differ, by rounding. A replay that is left out, or uses an old batch or rate, would change the
+  /// update by a sixth or more.
   void expect_alike(const Training& found, const Training& expected) const {
     const double loss_tolerance = plan_.precision == Precision::fp32 ? 1e-3 : 1e-2;
     ASSERT_EQ(found.losses.size(), expected.losses.size());
@@ -236,7 +236,7 @@ TEST_P(WholeStepGpu, TrainsMicroBatchesAsTheEagerStep) {
   expect_alike(found, train({.micro_batches = 2}));
 }
 
-/// In fp32, because AdamW's update of a weight depends on the sign of a gradient near 0.
+/// Uses fp32, because AdamW's update of a weight depends on the sign of a gradient near 0.
 TEST_F(StepGraphGpu, WholeStepOfEachOptimizer) {
   plan_.precision = Precision::fp32;
   for (const char* optimizer : {"sgd", "sgdw", "adamw", "lars", "lamb"}) {
@@ -260,7 +260,7 @@ TEST_F(StepGraphGpu, WholeStepContainsTheSumOverTheRanks) {
   expect_alike(found, train({.nccl = true}));
 }
 
-/// Both recordings stay: the first ones of 64 px are replayed again after those of 96 px.
+/// Both recordings are kept: that of 64 px is replayed again after that of 96 px.
 TEST_F(StepGraphGpu, WholeStepsOfSeveralSizesShareAPool) {
   TrainingOptions options{.steps = 3 * kSteps,
                           .size_px = [](int step) { return step / kSteps == 1 ? 96 : 64; }};
@@ -325,7 +325,7 @@ TEST_F(StepGraphGpu, AutomaticContinuesAfterAFailedRecording) {
   const Training found = train({.graphs = GraphMode::automatic, .waits = true});
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("training.cuda_graphs"));
   EXPECT_EQ(found.replays, 0);
-  // Among others the same dropout: the failed recording has drawn nothing.
+  // This includes the same dropout: the failed recording has drawn no random numbers.
   expect_alike(found, expected);
 }
 

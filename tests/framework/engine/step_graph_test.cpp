@@ -28,7 +28,7 @@ using testing::HasSubstr;
 constexpr std::int64_t kClasses = 3;
 constexpr std::int64_t kBatch = 4;
 constexpr double kLr = 0.1;
-/// Part of what CUDA says of an operation that waits for the device during a capture.
+/// Part of CUDA's error for an operation that waits for the device during a capture.
 constexpr const char* kCaptureFailure = "not permitted when stream is capturing";
 
 /// Counts of the calls to a recorder that its StepGraph owns.
@@ -39,7 +39,7 @@ struct RecorderLog {
 };
 
 /// A device whose kernels run on the host: a replay runs the work again and writes its results to
-/// the recording's memory. Its record() runs the work, as a CUDA recording calls it too, and then
+/// the recording's memory. Its record() runs the work, as a CUDA recording also does, and then
 /// throws what `fail` throws.
 class FakeRecorder final : public GraphRecorder {
  public:
@@ -114,7 +114,7 @@ Batch random_batch(std::int64_t size_px = 2) {
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
 }
 
-/// Two layers' worth of parameters and passes over them that a recorder may keep.
+/// The parameters of two layers, and passes over them that a recorder may keep.
 class StepGraphTest : public ::testing::Test {
  protected:
   StepGraphTest() { at::manual_seed(3); }
@@ -182,7 +182,7 @@ TEST_F(StepGraphTest, EachRunGivesLossAndGradientsOfItsOwnBatch) {
     expected_losses.push_back(passes_(batch));
     EXPECT_TRUE(at::equal(gradient, weight_.grad())) << i;
   }
-  // Later replays leave the losses that were returned as they are.
+  // Later replays do not change the losses that were returned.
   EXPECT_TRUE(at::equal(at::stack(losses), at::stack(expected_losses)));
 }
 
@@ -241,7 +241,7 @@ Training train(const std::function<std::unique_ptr<StepGraph>(const LinearModel&
                  /*skip_nonfinite=*/false, make_graph(model));
   Training result;
   for (int i = 0; i < 8; ++i) {
-    // Another size near the end: what has failed is not tried again.
+    // A different batch size near the end: after a failure, recording is not tried again.
     Batch batch = random_batch(i < 6 ? 2 : 3);
     result.losses.push_back(step.run(batch, kLr).item<double>());
   }
@@ -277,7 +277,7 @@ TEST(FailedRecording, AutomaticContinuesAsIfThereWereNoGraph) {
   const Training found = train(failing_graph(GraphMode::automatic, log, refuse_to_record));
   EXPECT_EQ(log.recordings, 1);
   EXPECT_EQ(log.warm_ups, StepGraph::kWarmUps);
-  // Bit for bit, random numbers included.
+  // Bitwise equal, including the random numbers.
   EXPECT_EQ(found.losses, expected.losses);
   EXPECT_TRUE(at::equal(found.weight, expected.weight));
 }

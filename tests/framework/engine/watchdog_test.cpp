@@ -54,7 +54,7 @@ TEST(WatchdogTest, ARunThatStandsStillEndsWithItsPlaceAndAllStacks) {
   EXPECT_EQ(code, static_cast<int>(ExitCode::stalled));
   EXPECT_THAT(printed, Names("1 s", "epoch 2, step 7", kState));
   EXPECT_EQ(test::occurrences(printed, kState), 2) << "here and to peers";
-  // The main thread, the one that pauses and the watchdog's.
+  // The main thread, the thread that pauses and the watchdog's thread.
   EXPECT_EQ(test::occurrences(printed, "\nthread "), 3) << printed;
 }
 
@@ -62,7 +62,8 @@ TEST(WatchdogTest, ARunThatMovesIsLeftAlone) {
   constexpr std::chrono::seconds kLimit{1};
   const auto [code, printed] = in_process([&] {
     const auto start = Clock::now();
-    // The last tick that the watchdog has had for sure, and the longest it has waited for one.
+    // The time of the last tick that has certainly reached the watchdog, and the longest time
+    // between two ticks.
     std::atomic<Clock::time_point> last = start;
     std::atomic<Clock::duration> longest = Clock::duration::zero();
     Watchdog watchdog(
@@ -70,7 +71,7 @@ TEST(WatchdogTest, ARunThatMovesIsLeftAlone) {
         [&](const std::string& /*cause*/) {
           // `last` first: it is stored after `longest`.
           const Clock::duration since = Clock::now() - last.load();
-          // A busy machine gave this process no time for so long: the watchdog is right.
+          // If a busy machine did not run this process for that long, the watchdog is right.
           if (std::max(since, longest.load()) >= kLimit) ::_exit(0);
         });
     while (Clock::now() < start + 2 * kLimit) {

@@ -1,4 +1,5 @@
-// Steps that are recorded as a whole compute bit for bit what steps without a recording compute.
+// Steps that are recorded as a whole have the same results, bit for bit, as steps without a
+// recording.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
@@ -21,7 +22,8 @@ constexpr int kWarmUps = StepGraph::kWarmUps;
 constexpr int kReplays = 4;
 constexpr int kSteps = kWarmUps + kReplays;
 
-/// An optimiser for planted faults: p -= lr * momentum, where momentum = momentum / 2 + gradient.
+/// An optimiser with deliberate faults: p -= lr * momentum, where momentum = momentum / 2 +
+/// gradient.
 class FaultyOptimizer final : public Optimizer {
  public:
   enum class Fault { reads_the_rate, keeps_the_rate, makes_its_moments_late };
@@ -74,7 +76,7 @@ void expect_same(const TrainingOptions& options, Mode reference = Mode::plain,
 class WholeStepOfEachOptimizer : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(WholeStepOfEachOptimizer, UpdatesAsWithoutARecording) {
-  // Its update rounds once more with a tensor as rate.
+  // If the rate is a tensor, lamb's update has one more rounding.
   const Mode reference = GetParam() == "lamb" ? Mode::unrecorded : Mode::plain;
   for (const bool skip_nonfinite : {false, true}) {
     SCOPED_TRACE(skip_nonfinite);
@@ -118,7 +120,7 @@ TEST(WholeStep, Bf16) {
   expect_same({.precision = Precision::bf16});
 }
 
-/// Infinite gradients in recorded steps: fp16's scale falls, and the step changes nothing.
+/// With infinite gradients in recorded steps, fp16's scale falls and the step changes nothing.
 TEST(WholeStep, TheScaleFallsInReplays) {
   const TrainingOptions options{
       .model = "linear", .precision = Precision::fp16, .edit = [](int step, Batch& batch) {
@@ -143,7 +145,7 @@ TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
   found.run();
   before.run_to(kSteps - 1);
   std::vector<std::string> changed = differences(found, before);
-  // Batches are counted, skipped or not.
+  // Batches are counted even if they are skipped.
   std::erase_if(changed,
                 [](const std::string& name) { return name.ends_with("num_batches_tracked"); });
   EXPECT_THAT(changed, testing::ElementsAre("losses"));
@@ -247,8 +249,8 @@ TEST(WholeStep, AHookThatReplacesGradientsIsRecorded) {
   EXPECT_THAT(differences(found, expected), IsEmpty());
 }
 
-// Faults that a recording must not have are seen by the tests above, because TapeRecorder freezes
-// them.
+// The tests above detect faults that a recording must not have, because TapeRecorder freezes values
+// of the host. The tests below show this with deliberate faults.
 
 TrainingOptions with_fault(FaultyOptimizer::Fault fault) {
   return {.model = "linear", .make_optimizer = [fault](const Model& model) {

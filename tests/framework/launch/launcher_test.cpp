@@ -79,7 +79,7 @@ pid_t child_of(pid_t process) {
   return child;
 }
 
-/// @return false if it was not so within a minute.
+/// Waits until the condition holds. @return false if it did not within a minute.
 template <typename Condition>
 bool comes_true(Condition condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -310,7 +310,7 @@ class Reaper {
   ~Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 };
 
-/// The processes that launch_program's `watch` names in `file`.
+/// The ids of the processes in the output of launch_program's `watch`.
 std::vector<pid_t> watching(const std::string& text) {
   std::vector<pid_t> ids;
   const std::regex line("watches true as pid ([0-9]+)");
@@ -338,7 +338,7 @@ TEST(LauncherTest, ChildrenEndWhenTheLauncherIsKilled) {
 
 TEST(LauncherTest, StoppedChildrenEndTooWhenTheLauncherIsKilled) {
   const Reaper reaper;
-  // In its own session, as under a terminal or a batch system that disappears with it.
+  // In a separate session, as under a terminal or a batch system that ends with the launcher.
   std::vector<std::string> command = launch_command(1, 0, {LAUNCH_PROGRAM, "watch"});
   command.insert(command.begin(), "/usr/bin/setsid");
   test::Program launcher(command);
@@ -440,7 +440,7 @@ class Terminal {
     EXPECT_EQ(tcsetattr(line_, TCSANOW, &settings), 0);
   }
   void type(char key) const { EXPECT_EQ(write(screen_, &key, 1), 1); }
-  /// Reads until `text` has come `times` times. @return false if that took over 30 s.
+  /// Reads until `text` has appeared `times` times. @return false if nothing is printed for 30 s.
   bool shows(const std::string& text, int times) {
     std::array<char, 4096> piece{};
     while (test::occurrences(seen, text) < times) {

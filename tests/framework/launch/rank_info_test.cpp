@@ -249,7 +249,7 @@ TEST(RankInfoTest, RefusesWrongValues) {
                                 {kPmi, "PMI_SIZE", "x"}};
   for (const Case& wrong : cases) {
     const std::string error = error_of(wrong.base + Variables{{wrong.variable, wrong.value}});
-    // A size that is too small shows as a rank that is too large.
+    // A size that is too small is reported as a rank that is too large.
     const std::string named = std::string(wrong.variable) == "OMPI_COMM_WORLD_SIZE"
                                   ? "OMPI_COMM_WORLD_RANK"
                                   : wrong.variable;

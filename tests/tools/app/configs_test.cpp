@@ -19,7 +19,7 @@ using std::filesystem::path;
 
 const path kConfigs = path(test::source_dir()) / "configs";
 
-/// Recipes: files that name a model. Tables and sweeps name recipes.
+/// Paths of the recipes, which are the files that name a model. Tables and sweeps name recipes.
 std::vector<std::string> recipes() {
   std::vector<std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kConfigs)) {
@@ -55,7 +55,7 @@ TEST_P(ConfigsTest, PassesADryRun) {
   EXPECT_GT(nlohmann::json::parse(run.output).at("steps_per_epoch").get<int>(), 0);
 }
 
-/// 24 images of three steps, as small as the pipelines allow.
+/// Trains three steps on 24 images, as small as the pipelines allow.
 TEST_P(ConfigsTest, TrainsThreeStepsOnTinyData) {
   const ChildResult run = train({"--data.train_dataset=" + data().string(),
                                  "--data.val_dataset=" + data().string(),

@@ -23,7 +23,7 @@ using testing::ThrowsMessage;
 
 class DatasetCheckTest : public ::testing::Test {
  protected:
-  /// A file of these labels, with the names of classes.
+  /// A file with these labels and names of classes.
   data::BetonReader file(const std::string& name, const std::vector<std::int64_t>& labels,
                          const std::vector<std::string>& names) {
     data::BetonLayout layout;
@@ -194,7 +194,7 @@ TEST_F(DatasetCheckTest, ASubsetOfASortedFileIsWarnedOf) {
   EXPECT_THAT(class_warnings(train, 0, {.subset = "2"}, train, 0),
               ElementsAre(Names("data.subset", 2, 3, "1 (bee), 2 (cat)", "random:N")));
   EXPECT_THAT(class_warnings(train, 0, {.subset = "random:6"}, train, 0), testing::IsEmpty());
-  // A filter leaves classes out on purpose.
+  // If a filter leaves out classes, this is intended.
   EXPECT_THAT(class_warnings(train, 0, {.filter = "label == 'ant'"}, train, 0), testing::IsEmpty());
   EXPECT_THAT(class_warnings(train, 0, {.subset = "2", .filter = "label < 2"}, train, 0),
               ElementsAre(Names("data.subset", 1, 2, "1 (bee)")));

@@ -20,7 +20,7 @@ namespace {
 using test::Names;
 using ::testing::IsEmpty;
 
-/// On 24 images.
+/// Dry runs on 24 images.
 class DryRunTest : public ::testing::Test {
  protected:
   DryRunTest() { test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1")); }

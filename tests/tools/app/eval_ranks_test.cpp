@@ -72,7 +72,7 @@ class EvalRanksTest : public ::testing::Test {
     std::ifstream written(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(written), {}};
   }
-  /// Writes the dataset with its first JPEG overwritten. @return its sample.
+  /// Writes the dataset with its first JPEG overwritten. @return the index of that sample.
   static std::uint64_t damage(const fs::path& path) {
     std::vector<std::byte> bytes = test::read_bytes(data());
     const data::BetonReader reader(data());

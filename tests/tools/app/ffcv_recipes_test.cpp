@@ -114,7 +114,7 @@ std::uint32_t crc_of_rates(const TrainPlan& plan, std::int64_t epoch) {
 }
 
 /// The names of the parameters that do not decay. With gradients of 0 and no velocity, a step
-/// changes what decays and nothing else.
+/// changes only the parameters that decay.
 std::string unchanged_by_decay(const TrainPlan& plan, const std::vector<NamedTensor>& parameters,
                                const Registries& registries) {
   std::vector<at::Tensor> before;

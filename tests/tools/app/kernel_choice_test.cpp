@@ -49,7 +49,7 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
   EXPECT_THAT(kernels_warning(described("fused", at::kCPU, true, {})),
               Names("model.kernels", "BatchNorm2d"));
   if (!models::detail::has_fused_kernels()) return;
-  // Blurs and max pools are fused whatever the norms do.
+  // Blurs and max pools are fused even if norms are not.
   EXPECT_THAT(
       kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}, .blurs = 6})),
       IsEmpty());

@@ -65,11 +65,11 @@ Registries registries_with_resnet10() {
   return registries;
 }
 
-/// The losses of all steps, then that of the evaluation, of a run of two epochs of two steps.
-/// @throws ConfigError where the recipe is refused.
+/// The losses of all steps, then the loss of the evaluation, of a run of two epochs of two steps.
+/// @throws ConfigError if the recipe is rejected.
 std::vector<double> train(const std::string& methods) {
   static Registries registries = registries_with_resnet10();
-  // Images this small are no work for two.
+  // The images are too small to occupy two threads.
   at::set_num_threads(1);
   std::vector<std::string> keys = {"--methods=" + methods,
                                    "--model.arch=resnet10",
@@ -77,7 +77,7 @@ std::vector<double> train(const std::string& methods) {
                                    "--training.epochs=2",
                                    "--training.device=cpu",
                                    "--lr.lr=0.01"};
-  // Keys that stand for methods must not be given together with them.
+  // A key that corresponds to a method must not be given together with the method.
   if (methods.find("label_smoothing") == methods.npos)
     keys.emplace_back("--training.label_smoothing=0");
   if (methods.find("progressive_resize") == methods.npos)
@@ -113,7 +113,7 @@ std::vector<double> train(const std::string& methods) {
   return losses;
 }
 
-/// Every method, so that it acts within four steps.
+/// Every method, with options with which it has an effect within four steps.
 const std::map<std::string, std::string>& acting() {
   static const std::map<std::string, std::string> all = {
       {"blurpool", "{}"},
@@ -143,16 +143,16 @@ const std::map<std::string, std::string>& acting() {
 /// Pairs of methods that are rejected when a recipe lists them in this order.
 const std::set<std::pair<std::string, std::string>>& refused() {
   static const std::set<std::pair<std::string, std::string>> all = {
-      // Each replaces the step.
+      // Both replace the step.
       {"sam", "selective_backprop"},
       {"selective_backprop", "sam"},
-      // Both say which average is evaluated.
+      // Both determine which average is evaluated.
       {"ema", "swa"},
       {"swa", "ema"},
-      // A crop afterwards changes the shares that the labels stand for.
+      // A later crop changes the shares of the images, so the mixed labels would be wrong.
       {"cutmix", "batch_resize"},
       {"mixup_or_cutmix", "batch_resize"},
-      // It stretches the existing image sizes.
+      // scale_schedule stretches the image sizes, which must exist before.
       {"scale_schedule", "progressive_resize"}};
   return all;
 }
@@ -178,7 +178,7 @@ TEST_P(MethodPairsTest, TrainsOrIsRefusedWithAReason) {
     try {
       const std::vector<double> losses = train(list);
       EXPECT_FALSE(is_refused) << "trained";
-      // scale_schedule makes three epochs of two.
+      // scale_schedule turns the two epochs into three.
       EXPECT_EQ(losses.size(), first == "scale_schedule" || second == "scale_schedule" ? 7U : 5U);
       for (const double loss : losses) EXPECT_TRUE(std::isfinite(loss));
     } catch (const ConfigError& error) {

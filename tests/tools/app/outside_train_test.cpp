@@ -1,5 +1,5 @@
-// Training on batches that another program makes: what a user gives, and what happens when the
-// producer does not keep to it.
+// Training on batches that another program makes: the settings in a recipe, and what happens if the
+// producer's batches do not fit them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ using test::PrecastRun;
 
 constexpr std::int64_t kSamples = 4, kSidePx = 32, kBatches = 3, kEpochs = 2;
 
-/// A ring without a description. Its batches depend on their positions alone.
+/// Fills a ring without a description. The batches depend only on their positions.
 class Producer {
  public:
   explicit Producer(std::string name)
@@ -45,7 +45,8 @@ class Producer {
   Producer& operator=(const Producer&) = delete;
   ~Producer() { ring_.interrupt(); }
 
-  /// From this batch of epoch 0 on, something is different.
+  /// The side and the label of the images, and the batches of epoch 0 at which the producer dies or
+  /// waits; -1: it does not.
   std::int64_t side_px = kSidePx, label = 1, dies_at = -1, waits_at = -1;
 
  private:

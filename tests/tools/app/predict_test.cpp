@@ -25,15 +25,15 @@ namespace fs = std::filesystem;
 using test::Names;
 using testing::ElementsAre;
 
-/// A run of three classes, with averaged weights, trained in `work` with relative paths on 8 images
-/// of 11: `work/{tree, tree.beton, runs/r}`.
+/// A run with three classes and averaged weights, trained in `work` with relative paths on 8 of 11
+/// images: `work/{tree, tree.beton, runs/r}`.
 class PredictTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new test::TemporaryFolder();
     fs::create_directories(work());
     test::make_class_tree(work() / "tree");
-    // The dataset stores what it can as it is; of a CMYK file it cannot.
+    // The dataset stores JPEGs unchanged where it can; it cannot for this CMYK file.
     fs::remove(work() / "tree/dog/2.jpg");
     const ChildResult written =
         precast({"write", "tree", "tree.beton", "--image.mode=keep", "--image.passthrough=true"});
@@ -86,7 +86,7 @@ class PredictTest : public ::testing::Test {
     std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
     return values;
   }
-  /// In the dataset's order.
+  /// The images in the dataset's order.
   static std::vector<std::string> photos() {
     return {"tree/cat/a.JPEG",     "tree/cat/b.jpg", "tree/cat/c.png",  "tree/cat/old/0.jpg",
             "tree/cat-like/x.jpg", "tree/dog/1.jpg", "tree/dog/10.jpg", "tree/dog/3.jpg"};
@@ -118,7 +118,7 @@ TEST_F(PredictTest, ACheckpointIsEvaluatedWithItsAverages) {
     EXPECT_EQ(figures.at("val_loss"), summary().at("val_loss")) << named;
     EXPECT_EQ(figures.at("weights"), weights);
   }
-  // The weights themselves are others.
+  // The weights that are not averaged give a different result.
   const auto plain = json_of(precast({"eval", "runs/r", "--model.weights=" + weights, "--json"}));
   EXPECT_NE(plain.at("val_loss"), summary().at("val_loss"));
 }
@@ -248,7 +248,7 @@ TEST_F(PredictTest, FilesThatAreNoImagesAreNamedAndSkipped) {
   const std::vector<float> rows = array(work() / "mixed.npy");
   ASSERT_EQ(rows.size(), 15U);
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(std::isnan(rows[i]), i >= 3) << i;
-  // None is left: there is still a table.
+  // If no image can be read, there is still a table.
   const ChildResult none = precast({"predict", "runs/r", "mixed/b.jpg"});
   EXPECT_EQ(none.exit_code, 3);
   EXPECT_THAT(lines_of(none.output), ElementsAre("name,class,probability"));

@@ -43,8 +43,8 @@ TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
   EXPECT_EQ(test::occurrences(run.err, GetParam().cause), 1) << run.err;
   EXPECT_THAT(run.err, Names(GetParam().cause));
-  // A rank that throws reports it itself; the launcher reports a dead rank, and the others add
-  // nothing.
+  // A rank that throws reports its own error. The launcher reports a dead rank, and the other ranks
+  // print nothing.
   EXPECT_EQ(test::occurrences(run.err, "error: "), GetParam().exit_code == 5 ? 1 : 0) << run.err;
 }
 
@@ -123,7 +123,7 @@ pid_t stopped_child(pid_t parent) {
   return 0;
 }
 
-/// Whether a signal waits for a process that is stopped.
+/// Whether a signal is pending for a process that is stopped.
 bool is_pending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,4 +1,4 @@
-// The same two ranks, started by what else starts ranks.
+// The same two ranks, started by other launchers: torchrun, mpirun, Slurm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using test::Program;
 using test::TwoRanks;
 
-/// A program of PATH; empty if it is not there.
+/// The path of a program in PATH; empty if there is none.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
@@ -32,13 +32,13 @@ class RanksPeersTest : public ::testing::Test {
     Program program(command, environment_);
     ASSERT_EQ(program.wait(), 0) << program.out << program.err;
   }
-  /// Run `a` has trained the same as run `b`.
+  /// Expects that runs `a` and `b` have the same log and weights.
   void expect_same(const std::string& a, const std::string& b) const {
     EXPECT_EQ(ranks_.rows(a), ranks_.rows(b));
     ASSERT_FALSE(ranks_.weights(a).empty());
     EXPECT_TRUE(ranks_.weights(a) == ranks_.weights(b)) << "other weights";
   }
-  /// Ranks of `starter` do what those of precast's own launcher do.
+  /// Expects the same result from ranks of `starter` and from ranks of precast's own launcher.
   void expect_same_as_launcher(const std::vector<std::string>& starter,
                                const std::vector<std::string>& more = {}) {
     run(ranks_.command("launcher", {"--dist.nproc=2"}));
@@ -65,7 +65,7 @@ TEST_F(RanksPeersTest, MpirunStartsTheSame) {
                           {"--dist.port=" + std::to_string(TwoRanks::free_port())});
 }
 
-/// On a Slurm of one node that the test itself starts.
+/// Uses a Slurm with one node that the test itself starts.
 class SlurmTest : public RanksPeersTest {
  protected:
   void SetUp() override {

@@ -19,14 +19,14 @@ using testing::HasSubstr;
 
 struct Ended {
   std::vector<int> codes;
-  /// Everything that they wrote to standard error.
+  /// The standard error of all ranks.
   std::string err;
 };
 
 class RanksTest : public ::testing::Test {
  protected:
-  /// Starts one rank by hand for each entry, with these more arguments, and waits for all.
-  /// @param numbers the rank that each calls itself; empty: 0, 1, ...
+  /// Starts one rank by hand for each entry, with the entry as additional arguments, and waits for
+  /// all. @param numbers the rank number of each; empty: 0, 1, ...
   Ended by_hand(const std::vector<std::vector<std::string>>& arguments, int world,
                 std::vector<int> numbers = {}) const {
     const int port = TwoRanks::free_port();

@@ -80,7 +80,7 @@ TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
   EXPECT_EQ(last.at("options").at("factor"), 2);
 }
 
-/// Knows nothing of what a recipe may ask of a model.
+/// A model that ignores everything that a recipe may request of a model.
 class Deaf final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override { return images.mean({2, 3}); }
@@ -103,7 +103,7 @@ TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
   EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
 }
 
-/// A model whose output is what a test says.
+/// A model whose output a test determines.
 class Answering final : public ImageModel {
  public:
   Answering(at::Tensor output, bool has_parameters)
@@ -167,7 +167,7 @@ TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsTold) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), Names("blurpool", "'layers'"));
 }
 
-/// The options of a part as `precast list KIND --json` lists them.
+/// The options of a part in the output of `precast list KIND --json`.
 nlohmann::json listed_options(const std::string& kind, const std::string& name) {
   testing::internal::CaptureStdout();
   static_cast<void>(run_list({kind, "--json"}));

@@ -19,8 +19,8 @@ namespace {
 
 using test::Names;
 
-/// The file rn18_88_epochs.yaml as ffcv-imagenet publishes its keys: two of them do nothing, one
-/// number has no dot.
+/// The file rn18_88_epochs.yaml with the keys that ffcv-imagenet publishes: two of them have no
+/// effect, and one number has no decimal point.
 constexpr const char* kPublished = R"(data:
   gpu: 0
   in_memory: 1

@@ -63,7 +63,7 @@ TEST_F(RecipesOfRunsTest, ANewRecipeTrainsAsItIs) {
   const ChildResult made = precast({"new", "recipe", recipe, "--train-dataset", path("d.beton"),
                                     "--val-dataset", path("d.beton")});
   ASSERT_EQ(made.exit_code, 0) << made.errors;
-  // Nothing but its length, its place and the images' size are changed, to save time.
+  // Only the length, the folder and the image size are changed, to save time.
   const ChildResult run = precast(
       {"train", recipe, "--training.epochs=1", "--resolution.min_res=32", "--resolution.max_res=32",
        "--validation.resolution=32", "--logging.folder=" + path("runs"), "--logging.run_id=r"});
@@ -132,7 +132,7 @@ TEST_F(RecipesOfRunsTest, SeveralFilesTrainAsTheirMerge) {
   EXPECT_EQ(figures("random0").at("dataset"), nlohmann::json({d, d, d}));
   EXPECT_EQ(figures("all_random").at("dataset"), all);
   EXPECT_EQ(figures("random0").at("images"), 72);
-  // Its parameters are a recipe, with the list.
+  // The run's params.json is a recipe that contains the list.
   const ChildResult again =
       precast({"train", path("runs/random0/params.json"), "--logging.run_id=again"});
   ASSERT_EQ(again.exit_code, 0) << again.errors;

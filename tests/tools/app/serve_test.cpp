@@ -1,4 +1,4 @@
-// Training runs on one ring learn what they learn alone, whatever happens to the ring.
+// Training runs on one ring get the same weights as without the ring, whatever happens to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -81,7 +81,7 @@ class ServeTest : public ::testing::Test {
   [[nodiscard]] std::vector<std::byte> weights(const std::string& run) const {
     return read_file(folder_ / ("runs/" + run + "/final_weights.safetensors"));
   }
-  /// Trains alone.
+  /// The weights of a run without a ring.
   [[nodiscard]] std::vector<std::byte> expected(const std::string& run,
                                                 const std::vector<std::string>& more = {}) const {
     static std::map<std::vector<std::string>, std::vector<std::byte>> known;
@@ -122,7 +122,7 @@ TEST_F(ServeTest, TwoTrainingRunsOnOneRingLearnWhatTheyLearnAlone) {
   EXPECT_EQ(end.at("samples_decoded"), kEpochs * kSteps * kBatch);
   EXPECT_EQ(end.at("samples_delivered"), 2 * kEpochs * kSteps * kBatch);
   EXPECT_EQ(test::occurrences(server->out, "\"event\":\"pass\""), kEpochs);
-  // The run is recorded with its file, with which it can be repeated.
+  // The run records the dataset's file, so that it can be repeated without the ring.
   const json params = json::parse(std::ifstream(folder_ / "runs/ring_a/params.json"));
   EXPECT_EQ(params.at("data.train_dataset"), file());
 }
@@ -142,7 +142,8 @@ TEST_F(ServeTest, ARunThatResumesAtABatchThatTheRingHasPassedHasEqualWeights) {
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(other->next());
   PrecastProgram resumed(train_command(
       "resumed", {on(name), "--checkpoint.every_steps=4", "--checkpoint.resume=auto"}));
-  // It reaches the ring: batches 8 and 9 are its own, all others those of the ring.
+  // The run catches up with the ring: it loads batches 8 and 9 itself and takes all others from the
+  // ring.
   ASSERT_TRUE(resumed.printed("loads privately"));
   ASSERT_TRUE(resumed.printed("are those of ring"));
   other.reset();
@@ -173,7 +174,7 @@ TEST_F(ServeTest, ARingStartsWhereItsEarliestConsumerResumes) {
   EXPECT_EQ(server->wait(), 0) << server->err;
   EXPECT_EQ(weights("a"), whole);
   EXPECT_EQ(weights("b"), whole);
-  // Neither begins at the first batch, and neither loads a batch of its own.
+  // Neither run begins at the first batch, and neither loads a batch itself.
   const json end = last_line(server->out);
   EXPECT_LT(end.at("samples_decoded"), kEpochs * kSteps * kBatch);
   EXPECT_GE(end.at("samples_decoded"), 16 * kBatch);
@@ -236,7 +237,7 @@ TEST_F(ServeTest, EveryKeyThatChangesBatchesMustBeThatOfTheRing) {
 TEST_F(ServeTest, TheOptionRingChangesNoResult) {
   const auto whole = expected("whole");
   const std::string name = fresh_name();
-  // No such ring, then one that loads something else, then a fitting one.
+  // First no such ring, then a ring that loads something else, then a ring that fits.
   EXPECT_EQ(precast_run(train_command("none", {"--ring", name})).code, 0);
   EXPECT_EQ(weights("none"), whole);
   {

@@ -18,7 +18,7 @@ namespace {
 using test::Names;
 using test::TemporaryFolder;
 
-/// The programs on 24 images with labels 0 to 23, which are taken for numbers.
+/// Runs the programs on 24 images with labels 0 to 23, which serve as numbers.
 class TaskTest : public ::testing::Test {
  protected:
   TaskTest() { test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1")); }
@@ -121,13 +121,13 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   const auto figures = nlohmann::json::parse(evaluated.output);
   EXPECT_NEAR(figures.at("val_loss").get<double>(), loss, 1e-6 * loss);
   EXPECT_FALSE(figures.contains("top_1"));
-  // Images are no table.
+  // Outputs that are images cannot be written as a table.
   const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
   const std::string array = folder_ / "o.npy";
   EXPECT_EQ(run("predict", recipe, {weights, "--output=" + array}).exit_code, 0);
   EXPECT_EQ(std::filesystem::file_size(array), 128U + 24 * 3 * 32 * 32 * sizeof(float));
   EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2);
-  // Labels that the recipe names are there for metrics.
+  // Labels that the recipe names are available to metrics.
   const std::string labelled =
       "data: {targets: label}\nvalidation: {metrics: [share: {of: 3}]}\n"
       "plugins: [" +
@@ -141,7 +141,7 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
 
 struct Refusal {
   const char* recipe;
-  /// Line and column in it, and the key.
+  /// Line and column in the recipe; next, the key.
   const char* place;
   const char* key;
 };

@@ -24,7 +24,7 @@ namespace {
 using test::Names;
 using test::TemporaryFolder;
 
-/// The programs as a user starts them, on a dataset that FFCV wrote (24 Imagenette images, labels 0
+/// Runs the programs as a user does, on a dataset that FFCV wrote (24 Imagenette images, labels 0
 /// to 23).
 class TrainTest : public ::testing::Test {
  protected:
@@ -44,8 +44,8 @@ class TrainTest : public ::testing::Test {
   }
   std::string data() const { return folder_ / "d.beton"; }
 
-  /// Runs `starter... precast args[0] common... args[1...]`: where a key is given twice, the last
-  /// one counts.
+  /// Runs `starter... precast args[0] common... args[1...]`: if a key is given twice, the last
+  /// value is used.
   ChildResult precast(const std::vector<std::string>& args,
                       const std::vector<std::string>& starter = {}) const {
     std::vector<std::string> all = starter;
@@ -109,14 +109,14 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
   EXPECT_GT(result().at("seconds"), 0);
   EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
   for (const auto& [key, value] : summary.items()) EXPECT_EQ(result().at(key), value) << key;
-  // The run folder is taken: another file in place of the old one.
+  // The run folder exists already: a new result file replaces the old one.
   ASSERT_EQ(precast({"train", option}).exit_code, 5);
   EXPECT_EQ(result().at("exit_code"), 5);
   EXPECT_THAT(result().at("error").get<std::string>(), Names(folder_ / "runs/r"));
   EXPECT_FALSE(result().contains("top_1"));
   ASSERT_EQ(precast({"train", option, "--lr.lr=-1"}).exit_code, 2);
   EXPECT_THAT(result().at("error").get<std::string>(), Names("lr.lr", -1));
-  // Ranks started by a launcher: rank 0 writes it, once.
+  // If a launcher starts the ranks, only rank 0 writes the result file.
   ASSERT_EQ(precast({"train", option, "--logging.run_id=ranks", "--dist.nproc=2"}).exit_code, 0);
   EXPECT_EQ(result().at("world_size"), 2);
 }
@@ -167,7 +167,7 @@ TEST_F(TrainTest, WithoutAReaderOfItsMessagesARunIsTrainedToItsEnd) {
                                      "--logging.run_id=r" + std::to_string(redirection.size())},
                                     {"/bin/bash", "-c", "exec \"$@\" " + redirection, "bash"});
     EXPECT_EQ(run.exit_code, 0) << redirection;
-    // Lines that went into the log in place of standard error would not parse.
+    // If messages for standard error went into the log, its lines would not parse.
     EXPECT_EQ(log("r" + std::to_string(redirection.size())).size(), 2 * 3 + 2U) << redirection;
   }
 }

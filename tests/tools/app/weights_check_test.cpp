@@ -43,8 +43,9 @@ Recipe make_recipe(const std::vector<std::string>& keys, Registries& registries)
   return load_recipe("", overrides, registries, RecipeUse::evaluate);
 }
 
-/// Tensors with the names and shapes of a golden of Python, in its order, and the values that the
-/// golden's logits were computed with. The filters have no values of the formula.
+/// Tensors with the names and shapes of a golden that Python wrote, in its order, and with the
+/// values from which the golden's logits were computed. The values of the filters do not follow the
+/// formula of the others.
 class PythonWeights {
  public:
   explicit PythonWeights(const std::string& golden) {
@@ -132,7 +133,7 @@ class WeightsCheckTest : public ::testing::Test {
     model_ = make_model(registries_.models, plan_.model);
     return describe_weights(recipe_, plan_, registries_, *model_, nullptr);
   }
-  /// As eval and predict do. @return the logits of the golden's images.
+  /// Loads the weights like eval and predict. @return the logits of the golden's images.
   at::Tensor logits(const std::string& file, std::vector<std::string> keys) {
     keys.push_back("model.weights=" + (folder_ / file).string());
     recipe_ = make_recipe(keys, registries_);
@@ -182,7 +183,7 @@ class WeightsCheckTest : public ::testing::Test {
   std::unique_ptr<Model> model_;
 };
 
-/// A file and a network. No facts: they belong together.
+/// A file and a network, and the facts that the error must name; none: they belong together.
 struct Pairing {
   const char* file;
   bool blurpool;
@@ -216,7 +217,7 @@ TEST_F(WeightsCheckTest, RightPairsGivePythonsLogitsAndOthersNameTheDifference) 
       {"blurred.safetensors", true, {}},
       {"blurred_checkpoint.safetensors", true, {}},
       {"ffcv.pt", true, {}},
-      // The user says that they belong together.
+      // The user declares that they belong together.
       {"torchvision.pt", true, {}, false},
       {"plain.pt", true, {}, false},
       {"ffcv.pt", false, {}, false},
@@ -235,7 +236,7 @@ TEST_F(WeightsCheckTest, RightPairsGivePythonsLogitsAndOthersNameTheDifference) 
       EXPECT_THAT(refused, NamesMatcher(facts));
     }
   }
-  // The goldens tell the two functions apart.
+  // The goldens distinguish the two functions.
   EXPECT_GT(error(logits("plain.pt", {}), true), 1e-2);
 }
 

@@ -100,7 +100,7 @@ TEST_F(BenchDataTest, ListsSweepAllCombinationsAndEachRoundMeasuresEach) {
 
 TEST_F(BenchDataTest, APartOfEachPassIsWholeBatches) {
   const json figures = load(dataset(), {"--pass-samples", "10", "--batch-size", "5"});
-  // Batches of 5, 5, 5, 5, 4: the last two.
+  // The batches have 5, 5, 5, 5 and 4 samples; the last two are measured.
   EXPECT_EQ(figures.at("points").at(0).at("runs").at(0).at("images"), 2 * 9);
 }
 
@@ -228,7 +228,7 @@ TEST_F(BenchDataTest, FilesThatAreMissingOrWrongHaveCodesOfTheirOwn) {
 
 TEST_F(BenchDataTest, ADamagedSampleEndsTheBenchAsItEndsALoader) {
   std::vector<std::byte> bytes = test::golden_beton("img_jpg_w3");
-  // Every JPEG's start: the metadata stays as it is.
+  // Damages the start of every JPEG, but not the metadata.
   for (std::size_t i = 0; i + 2 < bytes.size(); ++i) {
     if (bytes[i] == std::byte{0xFF} && bytes[i + 1] == std::byte{0xD8} &&
         bytes[i + 2] == std::byte{0xFF})

@@ -20,7 +20,7 @@ using nlohmann::json;
 using test::Names;
 using testing::HasSubstr;
 
-/// The programs as a user starts them, with steps small enough to take milliseconds.
+/// Runs the programs as a user does, with steps that are small enough to take milliseconds.
 class BenchTest : public ::testing::Test {
  protected:
   static ChildResult bench(const std::vector<std::string>& args) {
@@ -28,7 +28,7 @@ class BenchTest : public ::testing::Test {
     all.insert(all.end(), args.begin(), args.end());
     return run_child(all, std::chrono::minutes(3));
   }
-  /// With small values for the options that `args` leaves open.
+  /// Runs `precast bench step` with small values for the options that are not in `args`.
   static ChildResult step(const std::vector<std::string>& args) {
     std::vector<std::string> all = {"step", "--model.num_classes=10"};
     const std::pair<const char*, const char*> defaults[] = {
@@ -90,7 +90,7 @@ TEST_F(BenchTest, StepTrainsOnMadeUpDataFromEveryPlaceAndOnAFile) {
   const std::string file = dataset();
   for (const std::string& data :
        {std::string("device"), std::string("cpu"), std::string("queue"), file}) {
-    // More steps than the file has batches: it begins again.
+    // With more steps than the file has batches, the loader begins again.
     const ChildResult run =
         step({"--data", data, "--json", "--steps", "5", "--model.num_classes=24"});
     ASSERT_EQ(run.exit_code, 0) << data << run.errors;
@@ -139,7 +139,7 @@ TEST_F(BenchTest, AllreduceTimesEachSize) {
   const json& large = figures.at("sums")[1];
   EXPECT_EQ(large.at("bytes"), 1 << 20);
   EXPECT_GT(large.at("seconds").get<double>(), 0);
-  // Two ranks: what travels over a link is as much as the tensor.
+  // With two ranks, as many bytes are sent over a link as the tensor has.
   EXPECT_DOUBLE_EQ(large.at("bus_bytes_per_second").get<double>(),
                    large.at("algorithm_bytes_per_second").get<double>());
 }

@@ -1,4 +1,5 @@
-// `precast bench loader SOURCE --table seeds`, its pipelines, and what benchmarks say of the CPU.
+// `precast bench loader SOURCE --table seeds`, its pipelines, and benchmarks' description of the
+// CPU.
 #include "tools/bench/loader_table.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,7 @@ using testing::HasSubstr;
 
 class LoaderTableTest : public testing::Test {
  protected:
-  /// `bench loader` of 24 images, stored as JPEG or raw.
+  /// Runs `bench loader` on 24 images, stored as JPEG or raw.
   [[nodiscard]] test::PrecastRun loader(std::vector<std::string> options) const {
     options.insert(options.begin(), {"bench", "loader", source_});
     return test::precast_run(options);

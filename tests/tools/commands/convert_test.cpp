@@ -90,8 +90,8 @@ TEST_F(ConvertTest, PrefixesOfWrappersAreRemovedAndFiltersStay) {
   EXPECT_EQ(load_weights(at("out.safetensors")).metadata().at("epoch"), "16");
 }
 
-/// A convolution of 16 channels and a linear layer, as files of one network with and without
-/// BlurPool have them.
+/// A convolution of 16 channels and a linear layer, in files of a network with and without
+/// BlurPool.
 class ConvertNamesTest : public ConvertTest {
  protected:
   ConvertNamesTest() {
@@ -99,7 +99,7 @@ class ConvertNamesTest : public ConvertTest {
     WeightsSpec blurred = plain_;
     blurred.blurpool = true;
     blurred.blurred = {{"conv", 16}};
-    // A checkpoint, and what ffcv-imagenet writes.
+    // A checkpoint, then a file like ffcv-imagenet's.
     save("blurred", {"conv.weight", "fc.weight"}, blurred);
     save("ffcv", {"conv.blur_filter", "conv.conv.weight", "fc.weight"}, std::nullopt);
     save("torchvision", {"conv.weight", "fc.weight"}, std::nullopt);

@@ -107,7 +107,7 @@ TEST_F(FieldsTest, EveryCommandThatReadsTakesLayouts) {
   };
   EXPECT_EQ(with_layouts({"select", file_, out_, "--samples", "0:2"}), 0) << error;
   EXPECT_EQ(with_layouts({"merge", file_, file_, out_}), 0) << error;
-  // Past the layouts, to what else they miss.
+  // The layouts are accepted; these commands fail for other reasons.
   for (const char* command : {"index", "sizes"}) {
     EXPECT_EQ(with_layouts({command, file_}), 3);
     EXPECT_THAT(error, testing::Not(HasSubstr("BYTES:ALIGNMENT"))) << command;

@@ -152,7 +152,7 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
   const auto report = nlohmann::json::parse(output);
   EXPECT_EQ(report["ids"], expected);
   EXPECT_EQ(report["chosen"], expected.size());
-  // Those of all samples would be taken for those of the chosen.
+  // Values of all samples could be mistaken for those of the chosen samples.
   EXPECT_FALSE(report["fields"][0].contains("min"));
   std::size_t counted = 0;
   for (const auto& bin : report["longer_side"]) counted += bin["count"].get<std::size_t>();
@@ -244,7 +244,7 @@ TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
     if (info.type == data::FieldType::bytes) {
       EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".bin")), blob));
     } else if (info.type == data::FieldType::json) {
-      // Without the zero byte that FFCV appends.
+      // The file does not have the zero byte that FFCV appends.
       EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".json")),
                                      blob.first(blob.size() - 1)));
     } else if (!info.dtype.empty()) {

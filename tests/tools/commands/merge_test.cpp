@@ -19,7 +19,7 @@ using testing::HasSubstr;
 class MergeTest : public SubsetTest {
  protected:
   using Names = std::vector<std::string>;
-  /// A file of a label field alone: each of `names` once.
+  /// A file with only a label field, in which each of `names` occurs once.
   std::string named(const std::string& name, const Names& names,
                     const std::map<std::string, std::string>& written = {},
                     bool with_names = true) {

@@ -22,13 +22,13 @@ namespace {
 using test::Names;
 using testing::ThrowsMessage;
 
-/// Files are named from the current folder, as a user does.
+/// Files are named relative to the current folder, as users do.
 class NewRecipeTest : public testing::Test {
  protected:
   NewRecipeTest() { std::filesystem::current_path(folder_.path()); }
   ~NewRecipeTest() override { std::filesystem::current_path(before_); }
 
-  /// Raw images of a side, label = i % classes.
+  /// Writes raw square images with label = i % classes.
   static void write(const std::string& path, std::int64_t samples, int side_px,
                     const std::vector<std::string>& classes) {
     data::BetonLayout layout;

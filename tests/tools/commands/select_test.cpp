@@ -253,7 +253,7 @@ TEST_F(SelectTest, ImagesStoredAnewFindRoomInPagesOfTheUsualSize) {
 }
 
 TEST_F(SelectTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
-  // 40,000 images that are stored again: seconds of work.
+  // 40,000 images that are encoded again: seconds of work.
   test::write_made_beton(in_, {.samples = 40000, .width = 40, .height = 40});
   test::PrecastProgram program({"select", in_, out(), "--image.mode", "jpg", "--workers", "1"});
   EXPECT_TRUE(test::eventually([this] { return !std::filesystem::is_empty(outputs_.path()); }));

@@ -21,7 +21,7 @@ class SizesTest : public testing::Test {
  protected:
   SizesTest() { test::make_class_tree(folder_ / "tree"); }
 
-  /// Runs a command that has to end well, and prints JSON.
+  /// Runs a command, which must succeed, and returns its JSON.
   static nlohmann::json json_of(std::vector<std::string> arguments) {
     arguments.emplace_back("--json");
     const test::PrecastRun run = test::precast_run(std::move(arguments));
@@ -75,7 +75,8 @@ TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
 }
 
 TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
-  // Slow enough for any machine: of all that fit, 512 px and quality 90 in the fewest bytes.
+  // A target that every machine reaches: of all encodings that fit, the advice is 512 px and
+  // quality 90 in the fewest bytes.
   const auto easy = sizes({"--ram", "1", "--cores", "2", "--target-img-s", "0.001"})["advice"];
   EXPECT_EQ(easy["fits"], true);
   EXPECT_EQ(easy["keeps_up"], true);
@@ -85,7 +86,7 @@ TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
   const auto small =
       sizes({"--ram", "1", "--images", "1000000000", "--image.max_resolution", "64,8"})["advice"];
   EXPECT_EQ(small["fits"], false);
-  // At 8 px pixels take less than the head of a JPEG.
+  // At 8 px, pixels need less space than the header of a JPEG.
   EXPECT_THAT(small["command"].get<std::string>(),
               HasSubstr("--image.mode raw --image.max_resolution 8"));
   EXPECT_EQ(sizes({"--target-img-s", "1e12"})["advice"]["keeps_up"], false);

@@ -1,5 +1,5 @@
-// `precast write` ended at any moment, and where it runs out of room: under the final name there is
-// the old file, the new one, or nothing.
+// If `precast write` is killed at any moment, or the disk is full, the final name refers to the old
+// file, the new one, or nothing.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,14 +46,14 @@ class WriteFaultsTest : public testing::Test {
     test::write_bytes(inputs_ / "x-labels-idx1-ubyte", std::as_bytes(std::span(labels)));
   }
 
-  /// Starts it; JPEGs take longer than their writing.
+  /// Starts `precast write`. Encoding JPEGs takes longer than writing them.
   [[nodiscard]] test::Program start(const fs::path& out, const char* mode = "proportion") const {
     return test::Program({test::bin_dir() + "/precast", "write", images_.string(), out.string(),
                           "--image.mode", mode, "--page-size", "2097152", "--workers", "2"});
   }
 
-  /// Writes the whole file, once unmeasured: the first run reads program and source from the disk.
-  /// @return how long that took.
+  /// Writes the whole file twice; the first run, which reads program and source from the disk, is
+  /// not measured. @return the duration of the second run.
   Clock::duration write_whole() {
     Clock::time_point begin;
     for (int run = 0; run < 2; ++run) {
@@ -66,7 +66,7 @@ class WriteFaultsTest : public testing::Test {
     return taken;
   }
 
-  /// Whether there is an old file of this name, none, or the new one.
+  /// Whether the file is the old one, the new one or, if there was no old file, does not exist.
   [[nodiscard]] bool old_or_whole(bool was_there) const {
     if (!fs::exists(out_)) return !was_there;
     const auto found = test::read_bytes(out_);
@@ -87,7 +87,7 @@ class WriteFaultsTest : public testing::Test {
   std::vector<std::byte> old_ = test::golden_beton("scalars_only");
 };
 
-/// Complete, or refused; nothing between.
+/// Whether the file is complete, or rejected by the reader.
 bool complete_or_refused(const fs::path& file, const std::vector<std::byte>& whole) {
   try {
     const data::BetonReader reader(file);
@@ -105,8 +105,8 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
     fs::remove(out_);
     if (was_there) test::write_bytes(out_, old_);
     test::Program program = start(out_);
-    // No event marks most of the intended moments; if the machine became faster they are closer
-    // together.
+    // Most of these moments have no event to wait for, so they are spread over the measured time.
+    // If the machine has become faster, they are closer together.
     const Clock::duration pause = taken * moment / 180;
     std::this_thread::sleep_for(pause);
     ::kill(program.id(), SIGKILL);

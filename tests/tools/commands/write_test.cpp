@@ -87,7 +87,7 @@ TEST_F(WriteTest, ThePresetIsWhatFfcvImagenetsScriptSets) {
     EXPECT_EQ(write(tree(), {"--preset", wrong}), 2) << wrong;
     EXPECT_THAT(error, Names("--preset", wrong));
   }
-  // One of them given twice.
+  // One of the preset's options is also given directly.
   EXPECT_EQ(write(tree(), {"--preset=ffcv-imagenet:16,0.5,80", "--image.quality=90"}), 2);
 }
 
@@ -341,7 +341,7 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
     EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=error", place)}), 5) << error;
     EXPECT_FALSE(std::filesystem::exists(out_)) << place;
   }
-  // The files that killed runs left behind do no harm, and have no header that a reader accepts.
+  // The files that killed runs left behind have no header that a reader accepts.
   for (const auto& left : std::filesystem::directory_iterator(outputs_.path())) {
     if (left.file_size() < data::kHeaderBytes) continue;
     try {

@@ -50,7 +50,7 @@ struct Case {
   std::string pointer;
   Json value;
   bool problem;
-  /// Named by the finding, and by its cure.
+  /// Facts that the finding and its cure must name.
   Facts what;
   Facts cure;
 };
@@ -140,8 +140,8 @@ TEST_F(DoctorFactsTest, KnowsThisMachine) {
   const Json facts = gather_facts(".");
   EXPECT_GE(facts["machine"]["cores_usable"].get<int>(), 1);
   EXPECT_GT(facts["machine"]["memory_bytes"].get<double>(), 64e6);
-  // A file's name, or words where the linker has left libjpeg out of this test, which decodes
-  // nothing.
+  // The name of a file; or an explanation, if the linker has left libjpeg out of this test program,
+  // which decodes nothing.
   EXPECT_FALSE(facts["libraries"]["libjpeg-turbo"]["run"].get<std::string>().empty());
   EXPECT_FALSE(facts["libraries"]["simd"]["usable"].empty());
 }

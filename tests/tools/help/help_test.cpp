@@ -44,7 +44,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// The commands of a program, by `PROGRAM help --json`.
+/// The commands of a program, from `PROGRAM help --json`.
 std::vector<CommandHelp> commands_of(const std::string& program) {
   test::Program process({program, "help", "--json"});
   EXPECT_EQ(process.wait(), 0) << process.err;

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// In a separate folder, since the skeleton is written to the current one.
+/// Runs in a separate folder, since the skeleton is written to the current folder.
 class NewPluginTest : public testing::Test {
  protected:
   NewPluginTest() { std::filesystem::current_path(folder_.path()); }
@@ -53,7 +53,7 @@ TEST_F(NewPluginTest, FolderThatExistsIsLeftAlone) {
 }
 
 TEST_F(NewPluginTest, EveryNameIsFilledIn) {
-  // Keywords are names like others: the class is called Class.
+  // A keyword is a valid name: the class for `class` is called Class.
   for (const char* name : {"class", "my_2d_net"}) {
     for (const char* kind : {"model", "method", "transform"}) {
       ASSERT_EQ(run_new({name, "--kind", kind}), 0);

@@ -47,7 +47,7 @@ class PluginTest : public testing::Test {
     return "";
   }
 
-  /// A copy of a plug-in in which `from` became `to`, of the same length.
+  /// A copy of a plug-in in which `from` is replaced with `to`, which has the same length.
   std::filesystem::path changed(const std::string& name, const std::string& from,
                                 const std::string& to) {
     std::ostringstream content;
@@ -119,7 +119,7 @@ TEST_F(PluginTest, DatasetsAreReadByItsSources) {
   const auto order = make_order(parts_.orders, reader, {.name = "backwards", .part = twice});
   EXPECT_THAT(order->ids(0, 0), testing::ElementsAre(2, 2, 1, 1, 0, 0));
   EXPECT_EQ(reader.integer(2, reader.field("number")), 10);
-  // Options of other kinds of sources, and of none.
+  // An option of a different kind of source, and an option that no source has.
   for (const char* option : {"--labels=x.txt", "--stride=5"}) {
     EXPECT_THAT(refusal(ExitCode::usage,
                         [&] {

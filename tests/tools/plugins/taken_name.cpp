@@ -1,4 +1,4 @@
-// A plug-in that calls its part as precast calls one.
+// A plug-in that gives its part a name that a part of precast has.
 #include "data/plugin.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// A plug-in that fails while it registers.
+// A plug-in that fails while it registers its parts.
 #include <stdexcept>
 
 #include "data/plugin.h"

@@ -29,7 +29,7 @@ class HalfEpochs final : public precast::Method {
   std::int64_t factor_ = 2;
 };
 
-/// `kind`: what is thrown.
+/// @param kind the kind of exception to throw.
 [[noreturn]] void fail(const std::string& kind) {
   if (kind == "int") throw 42;
   if (kind == "memory") throw c10::OutOfMemoryError({__func__, __FILE__, 1}, "no memory left");
@@ -85,7 +85,7 @@ class OddWarmup final : public precast::Schedule {
   std::int64_t epochs_;
 };
 
-/// An option of an optimiser that precast has not.
+/// The options of an optimiser that precast does not have.
 struct SignOptions {
   double shrink = 0.5;
 
@@ -139,7 +139,7 @@ std::unique_ptr<precast::Loss> make_margin(const MarginOptions& options) {
   return std::make_unique<Margin>(options.margin);
 }
 
-/// How far the outputs are from the input: an autoencoder, without targets.
+/// The distance of the outputs from the input: the loss of an autoencoder, without targets.
 class Copy final : public precast::Loss {
  public:
   [[nodiscard]] precast::TargetKind target_kind() const override {
@@ -157,7 +157,7 @@ struct ShareOptions {
   void options(precast::Schema& schema) { schema.add("of", &of, "a class").min(0); }
 };
 
-/// The share of samples of a class.
+/// The fraction of samples with a class.
 class Share final : public precast::Metric {
  public:
   explicit Share(std::int64_t of) : of_(of) {}
@@ -185,7 +185,7 @@ struct HalvingOptions {
   void options(precast::Schema& schema) { schema.add("every", &every, "epochs").min(1); }
 };
 
-/// Half the rate every few epochs.
+/// Halves the rate every few epochs.
 class Halving final : public precast::Schedule {
  public:
   Halving(double lr, std::int64_t every) : lr_(lr), every_(every) {}

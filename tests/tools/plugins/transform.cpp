@@ -1,4 +1,4 @@
-// A plug-in as it should be: a transform, an order, a field and a source, each with an option.
+// A valid plug-in: a transform, an order, a field and a source, each with an option.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>

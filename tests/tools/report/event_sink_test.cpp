@@ -26,7 +26,7 @@ struct Event {
   std::map<std::string, float> scalars;
 };
 
-/// Reads messages of Protocol Buffers, as far as events need it.
+/// Reads Protocol Buffers messages, as far as events need it.
 class Message {
  public:
   explicit Message(std::string_view bytes) : rest_(bytes) {}

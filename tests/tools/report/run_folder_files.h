@@ -10,7 +10,8 @@
 
 namespace precast::test {
 
-/// The log of a run of `epochs` epochs of 10 steps, two of which are logged, as text.
+/// The text of the log of a run with `epochs` epochs of 10 steps, two of which are logged per
+/// epoch.
 inline std::string sample_log(int epochs) {
   std::string log;
   for (int epoch = 0; epoch < epochs; ++epoch) {

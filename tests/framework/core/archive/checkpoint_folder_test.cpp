@@ -162,7 +162,7 @@ TEST_F(CheckpointFolderTest, BadNamesAndStepsAreBugs) {
   EXPECT_THROW(writer.commit(), std::logic_error);
 }
 
-/// Each damages a checkpoint; the one before is then the newest that counts.
+/// Each case damages the newest checkpoint; the previous one is then the newest valid one.
 TEST_F(CheckpointFolderTest, ADamagedCheckpointIsNamedAndPassedOver) {
   struct Case {
     std::string_view what;
@@ -298,7 +298,7 @@ TEST_F(CheckpointFolderTest, LeftoversOfDeadWritersAreRemovedAndThoseOfLivingOne
   }
   EXPECT_EQ(remove_stale_checkpoints(parent_), stale.size());
   EXPECT_THAT(others(), ::testing::UnorderedElementsAreArray(alive));
-  // After a day, those of another host go too.
+  // After a day, the folders of another host are also removed.
   const auto yesterday = std::filesystem::file_time_type::clock::now() - std::chrono::hours(25);
   std::filesystem::last_write_time(parent_ / alive[2], yesterday);
   std::filesystem::last_write_time(parent_ / alive.back(), yesterday);
@@ -325,7 +325,8 @@ TEST_F(CheckpointFolderTest, TooLittleSpaceIsToldBeforeAnythingIsWritten) {
   EXPECT_THROW(CheckpointWriter(parent_, 3, 1'000'000'000'000'000'000), IoError);
 }
 
-/// The n-th call fails, and exchanging names is or is not there.
+/// The errno value with which the n-th call fails (0: a short write), and whether the file system
+/// can exchange names.
 class CheckpointFaults : public CheckpointFolderTest,
                          public ::testing::WithParamInterface<std::tuple<int, bool>> {};
 
@@ -343,7 +344,7 @@ class FaultyOps final : public test::FailingFileOps {
   bool can_exchange_;
 };
 
-/// Fails every call in turn, until a save meets no fault.
+/// Fails every call in turn, until a save runs without a fault.
 TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
   const auto [errno_value, can_exchange] = GetParam();
   const bool harmless = errno_value == EINTR || errno_value == 0;
@@ -365,8 +366,7 @@ TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
       EXPECT_EQ(failed, fired && !harmless) << "call " << nth;
       const std::string found = newest();
       EXPECT_TRUE(found == "newer" || (failed && found == "older")) << found << ", call " << nth;
-      // Where only the last sync failed, the older one is kept under a name that counts for
-      // nothing.
+      // If only the last sync failed, the older checkpoint is kept under a name that is ignored.
       const bool kept_aside = failed && found == "newer" && step == 1;
       EXPECT_EQ(others().size(), kept_aside ? 1U : 0U) << "call " << nth;
     }

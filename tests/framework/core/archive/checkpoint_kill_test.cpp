@@ -33,8 +33,8 @@ std::int64_t last_number(const std::string& printed, std::int64_t otherwise) {
   return std::stoll(printed.substr(begin == std::string::npos ? 0 : begin + 1));
 }
 
-/// The number of the newest checkpoint's save, -1 if there is none; its files are compared with
-/// what that save has written, byte by byte.
+/// The number of the save that wrote the newest checkpoint, -1 if there is none. Compares its files
+/// byte by byte with the bytes of that save.
 std::int64_t newest_save(const std::filesystem::path& parent) {
   const auto newest = latest_valid(parent);
   if (!newest) return -1;
@@ -57,9 +57,9 @@ std::size_t count_temporaries(const std::filesystem::path& parent) {
       }));
 }
 
-/// Kills it again and again, once it has committed none, one or two more saves and at moments
-/// spread over a save; it continues from what it left. PRECAST_KILLS says how often (before a
-/// release: 1000).
+/// Kills the loop again and again: after it has committed none, one or two more saves, and at
+/// moments spread over a save. The next loop continues from the folder that it left. PRECAST_KILLS
+/// is the number of kills (before a release: 1000).
 TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole) {
   const char* asked = std::getenv("PRECAST_KILLS");
   const int kills = asked == nullptr ? 50 : std::atoi(asked);
@@ -74,7 +74,7 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
   std::int64_t committed = last_number(undisturbed.out, -1);
   const std::int64_t first = committed;
   int mid_write = 0;
-  // More than asked for, should none yet have met a write.
+  // More kills than requested if none has interrupted a write yet.
   for (int i = 0; i < kills || (mid_write == 0 && i < 20 * kills); ++i) {
     test::Program loop({kLoop, folder.path().string(), "0", "1500000"});
     EXPECT_TRUE(loop.printed("\n", i % 3));
@@ -98,7 +98,7 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
 
 class CheckpointFailpointTest : public ::testing::TestWithParam<const char*> {};
 
-/// Both at a step's first save and where it takes the place of an older one.
+/// Both at a step's first save and at the save that replaces it.
 TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhole) {
   const std::string name = GetParam();
   for (const std::string extra : {"", "no_exchange"}) {
@@ -120,7 +120,8 @@ TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhol
       reached = true;
       ASSERT_EQ(code, 128 + SIGKILL) << killed.err;
       const std::int64_t newest = newest_save(folder.path());
-      // Between two renames there is no checkpoint of this step: that of the step before is newest.
+      // Between the two renames there is no checkpoint of this step; that of the previous step is
+      // then the newest.
       const bool between = name == "checkpoint.before_second_rename";
       EXPECT_TRUE(newest == (between ? committed - 1 : committed) || newest == committed + 1)
           << committed << " " << newest;

@@ -76,7 +76,7 @@ TEST(ManifestTest, WithAChangedByteIsRefusedOrTheSame) {
   });
 }
 
-/// Each replaces one part of a good manifest.
+/// Each case replaces one part of a valid manifest.
 TEST(ManifestTest, NamesThePlaceWhatWasExpectedAndWhatWasFound) {
   const std::string good = manifest_text(sample());
   struct Case {

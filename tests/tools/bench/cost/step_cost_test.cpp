@@ -150,11 +150,12 @@ TEST(StepCostTest, FusedBlocksSaveTheReluTheAdditionAndTheirGradients) {
   const CostTotal before = total_of(reference);
   const CostTotal after = total_of(fused_cost(reference));
   EXPECT_DOUBLE_EQ(after.flops, before.flops);
-  // Forward: two ReLUs of 2 passes, an addition of 3. Backward: two ReLUs of 3. What stays: the
-  // shortcut is read, the masked gradient is written, and the mask of 1 bit is written and read.
+  // Saved in the forward pass: two ReLUs of 2 passes each, an addition of 3; in the backward pass:
+  // two ReLUs of 3 passes each. Still needed: the shortcut is read, the masked gradient is written,
+  // and the mask of 1 bit is written and read.
   const double saved = (2 * 2 + 3 + 2 * 3) - (1 + 1);
   EXPECT_DOUBLE_EQ(before.bytes - after.bytes, saved * kPass - 2 * kPass / 16);
-  // Four norms take one kernel more each; five others are gone.
+  // Each of the four norms needs one more kernel; five other kernels are not needed any more.
   EXPECT_EQ(after.launches, before.launches + 4 - 5);
 }
 
@@ -182,7 +183,7 @@ TEST(StepCostTest, TimeIsTheLongerOfComputingAndMoving) {
   const Card& a100 = card("a100_80gb");
   OpCost moving{.bytes = 1732e9};
   EXPECT_NEAR(seconds_on(a100, moving, CostPrecision::fp16), 1 / kReachedShare, 1e-9);
-  // Whole tiles in whole waves: 216 tiles of 128 x 64.
+  // Complete tiles in complete waves: 216 tiles of 128 x 64.
   OpCost computing{.gemm = {128 * 108, 128, 1e6, 1, false}};
   const double flops = 2 * 128. * 108 * 128 * 1e6;
   EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16), flops / 271.2e12 / kReachedShare,

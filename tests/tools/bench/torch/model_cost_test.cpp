@@ -91,7 +91,7 @@ class ModelCostTest : public ::testing::Test {
     args.insert(args.begin(), {"bench", "step", "--model-cost", "--output", file()});
     return run(std::move(args));
   }
-  /// Larger than what a child may print.
+  /// The cost as JSON, read from a file because run() limits the length of the output.
   json cost(const std::vector<std::string>& args) const {
     const ChildResult ended = cost_run(args);
     EXPECT_EQ(ended.exit_code, 0) << ended.errors;
@@ -114,7 +114,8 @@ void expect_multiply_accumulates(const json& report, double gmacs) {
   EXPECT_NEAR(all, 3 * gmacs - 0.118, 0.02);
 }
 
-/// The comparison with a published figure, and that it is of the figure's own card.
+/// Expects a comparison with a published figure, and that the figure is compared with the cost on
+/// its own card.
 void expect_published(const json& size, const char* card, double images_per_second,
                       double most_deviation) {
   for (const json& entry : size.at("published")) {

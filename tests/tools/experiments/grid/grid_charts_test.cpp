@@ -16,7 +16,7 @@ using test::Names;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A grid as describe_grid() describes it, of combinations {settings, mean}, best first.
+/// A grid in the form of describe_grid(), with combinations {settings, mean}, best first.
 ordered_json grid_of(const std::vector<std::pair<ordered_json, double>>& combinations) {
   ordered_json grid = {{"metric", "top_1"}, {"maximise", true}};
   for (const auto& [settings, mean] : combinations) {
@@ -82,7 +82,8 @@ TEST(GridChartsTest, CurvesNameTheBestThreeOnly) {
     curves[trial.at("trial")] = {{1, 0.1}, {2, trial.at("value")}};
   const GridChart chart = grid_curves(grid, "top_1", curves);
   EXPECT_EQ(count_of(chart.svg, "class=\"line faint\""), 9);
-  // Odd ones have the larger model. Their names are in the legend, and in tooltips only of others.
+  // Trials with odd numbers have the larger model and are the best. The legend has their names;
+  // those of other trials are only in tooltips.
   for (const char* best : {">t1</text>", ">t3</text>", ">t5</text>"})
     EXPECT_THAT(chart.svg, HasSubstr(best));
   EXPECT_EQ(count_of(chart.svg, ">t0</text>"), 0);

@@ -76,7 +76,8 @@ class GridTest : public ::testing::Test {
     }
     return epochs;
   }
-  /// Starts the grid and kills it when its trials have come so far, unless it has ended by then.
+  /// Starts the grid and kills it when its trials have logged so many epochs, unless it has ended
+  /// before.
   void kill_after(std::ptrdiff_t epochs) const {
     test::Program run(command());
     EXPECT_TRUE(eventually([&] { return epochs_logged() >= epochs || !run.running(); }));
@@ -108,7 +109,7 @@ TEST_F(GridTest, TrialsRunWithoutALoaderThatCannotStart) {
   const ChildResult run = grid();
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(results().at("counts").at("done"), 4);
-  // One attempt, for two of them.
+  // One attempt to start a loader, for two trials.
   EXPECT_EQ(fake_log("serve").size(), 1U);
   EXPECT_EQ(fake_log("--training.seed=7").size(), 1U);
   EXPECT_EQ(fake_log("--consumers 2").size(), 1U);
@@ -163,7 +164,7 @@ TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
   EXPECT_EQ(all.at("counts").at("done"), 6);
   for (const json& trial : all.at("trials")) {
     const std::string id = trial.at("trial");
-    // Killed between its summary and this line it is done all the same.
+    // A trial that was killed after its summary and before this line also counts as done.
     EXPECT_LE(fake_log(id + " done").size(), 1U) << id;
     // No epoch twice, except one that was being trained when it was killed.
     std::ifstream log(folder_ / ("g/runs/" + id + "/log"));
@@ -182,7 +183,7 @@ TEST_F(GridTest, TrialsDieWithAGridThatIsKilled) {
   wait_for_a_start();
   ::kill(run.id(), SIGKILL);
   EXPECT_EQ(run.wait(), 137);
-  // The trial's lock goes with its last process.
+  // The trial's lock is released when its last process ends.
   const std::string id = fake_log()[0].substr(0, fake_log()[0].find(' '));
   const std::string lock = folder_ / ("g/runs/" + id + "/lock");
   EXPECT_EQ(
@@ -309,7 +310,7 @@ TEST_F(GridTest, AshaSpendsItsEpochsOnTheBest) {
       EXPECT_LT(trial.at("last_epoch"), 29);
     }
   }
-  // Decided; nothing starts again.
+  // The results are final: nothing is started again.
   const std::size_t starts = fake_log(" start ").size();
   EXPECT_EQ(grid().exit_code, 0);
   EXPECT_EQ(fake_log(" start ").size(), starts);

@@ -78,7 +78,7 @@ TEST(SharedLoadersTest, ALoaderThatDiesBeforeATrialAsksIsNotStartedAgain) {
   const Trial second = trial("b", {});
   const NextStart next{.trial = first, .slot = slots[0], .free_slots = 1, .waiting = {&second}};
   EXPECT_EQ(loaders.prepare(next), std::nullopt);
-  // The pool looks whenever a process ends, and that can be before it asks for the trial again.
+  // The pool calls look() whenever a process ends, which can be before it asks for the trial again.
   ASSERT_TRUE(test::eventually([&] {
     loaders.look();
     return loaders.cohorts() == 0;

@@ -61,7 +61,7 @@ TEST_F(SweepTest, KeysOfTheCommandLineAreInEveryTrialAndReplaceThoseOfSet) {
       text, {given("training.epochs", "2"), given("data.subset", "8"), given("data.subset", "9")});
   EXPECT_THAT(values(sweep, "training.epochs"), ElementsAre("2", "2"));
   EXPECT_THAT(values(sweep, "data.subset"), ElementsAre("9", "9"));
-  // Trials with other keys are other trials.
+  // Trials with different keys have different ids.
   EXPECT_NE(sweep.trials[0].id, read(text).trials[0].id);
   const std::string script = slurm_script(sweep, "/bin/precast");
   EXPECT_THAT(script, testing::HasSubstr("--training.epochs=2 --data.subset=9 --trial"));
@@ -121,7 +121,7 @@ TEST_F(SweepTest, DrawsTheSameValuesEachTimeAndOthersForOtherSeeds) {
   }
   EXPECT_NEAR(low, 100, 35);
   EXPECT_NE(values(read("seed: 1\naxes: {a.b: " + drawn + "}"), "a.b"), first);
-  // Each choice once before one comes again.
+  // Each choice is drawn once before any is drawn again.
   auto choices = axis("{random: {choices: [a, b, c], samples: 3}}");
   EXPECT_THAT(choices, testing::UnorderedElementsAre("a", "b", "c"));
 }
@@ -213,7 +213,7 @@ TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {
 
 TEST_F(SweepTest, RefusesMoreTrialsThanCanBeCounted) {
   std::string axes = "axes:\n";
-  // 2^64 of them, which a 64-bit product takes for none.
+  // 2^64 trials, whose number a 64-bit product would compute as 0.
   for (const char* key : {"a", "b", "c", "d"})
     axes += std::string("  a.") + key + ": {from: 1, to: 65536, step: 1}\n";
   EXPECT_THAT(refused(axes), Names("axes", 100000));

@@ -25,7 +25,7 @@ class GridWatcherTest : public ::testing::Test {
   const Trial& trial(const std::string& id) const {
     return *std::ranges::find(sweep_.trials, id, &Trial::id);
   }
-  /// An epoch of that trial. @param top_1 as in JSON.
+  /// Logs an epoch of that trial. @param top_1 as JSON text.
   void log(const std::string& id, int epoch, const std::string& top_1) {
     create_folders(trial(id).run_folder());
     std::ofstream(trial(id).run_folder() / "log", std::ios::app)

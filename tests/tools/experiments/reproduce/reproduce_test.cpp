@@ -29,7 +29,7 @@ class ReproduceTest : public ::testing::Test {
     std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
     write_table("exit:5+done");
   }
-  /// Three rows; the second one trains by that script.
+  /// Writes a table of three rows; the second row's run follows `script`.
   void write_table(const std::string& script) {
     std::ofstream(folder_ / "table.yaml") << R"(
 title: Three rows

@@ -113,7 +113,7 @@ TEST(TablesOfThisProject, AreRead) {
   }
 }
 
-/// The rows of configs/FOLDER/table.yaml, which have one source each and recipes beside the table.
+/// The rows of configs/FOLDER/table.yaml, each with one source and a recipe next to the table.
 std::vector<TableRow> imagenet_rows(const std::string& folder) {
   const path table = path(test::source_dir()) / "configs" / folder / "table.yaml";
   std::vector<TableRow> rows = read_table(table).rows;
@@ -149,7 +149,7 @@ TEST(TablesOfThisProject, HoldTheTwelvePublishedTrainings) {
                                   [&](const auto& r) { return r.id == id; });
     ASSERT_EQ(table.curves.at(id).size(), static_cast<std::size_t>(epochs));
     EXPECT_NEAR(table.curves.at(id).back().top_1, *row->published[0].top_1, 5e-5);
-    // The published time has a second evaluation at its end.
+    // The published time includes a second evaluation at the end.
     EXPECT_NEAR(table.curves.at(id).back().minutes, *row->published[0].minutes, 0.1);
   }
 }

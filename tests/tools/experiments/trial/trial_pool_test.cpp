@@ -1,4 +1,4 @@
-// The pool with programs that end in every way; tests/support/fake_train says what it can do.
+// The pool with programs that end in every way (tests/support/fake_train).
 #include "tools/experiments/trial/trial_pool.h"
 
 #include <gmock/gmock.h>
@@ -37,8 +37,8 @@ class TrialPoolTest : public ::testing::Test {
   void add(const std::string& id, const std::string& script) {
     trials_.push_back({id, "", {{"fake.script", script}}, folder_ / "runs"});
   }
-  /// @return what the pool did, with the states from the disk before and after, as a new process
-  /// has them.
+  /// Runs the pool with the states from the disk, and reads them again afterwards, like a new
+  /// process. @return the pool's exit code.
   ExitCode run(int slots = 2) {
     PoolOptions options{
         .program = test::source_dir() + "/tests/support/fake_train",
@@ -73,7 +73,8 @@ class TrialPoolTest : public ::testing::Test {
     for (const std::string& id : ids)
       EXPECT_TRUE(eventually([&] { return !child_of(id).empty(); })) << id;
   }
-  /// A process that nobody has waited for yet does not count.
+  /// Whether the child process ends. A process that has ended but was not waited for counts as
+  /// ended.
   [[nodiscard]] bool child_ends(const std::string& id) const {
     return eventually([&] {
       std::string stat;
@@ -152,7 +153,7 @@ TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {
   EXPECT_EQ(states_.at("broken").starts, 1);
   EXPECT_EQ(states_.at("diverged").starts, 1);
   EXPECT_EQ(states_.at("broken").exit_code, 3);
-  // Decided once and for all.
+  // These results are final.
   EXPECT_EQ(run(), ExitCode::failed);
   EXPECT_EQ(states_.at("stubborn").starts, 3);
   std::ifstream output(folder_ / "runs/broken/output");
@@ -198,7 +199,7 @@ TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunGoesOn) {
   EXPECT_EQ(states_.at("a").failures, 0);
 }
 
-/// Tells another thread what a pool does.
+/// Lets another thread observe a pool.
 class Observer final : public PoolWatcher {
  public:
   void say(const std::string& /*text*/) override { spoke = true; }
@@ -206,7 +207,7 @@ class Observer final : public PoolWatcher {
     if (running.empty() && waiting > 0) waits = true;
   }
   std::atomic<bool> spoke = false;
-  /// For a trial that another process runs.
+  /// Whether the pool waits for a trial that another process runs.
   std::atomic<bool> waits = false;
 };
 
@@ -230,7 +231,7 @@ TEST_F(TrialPoolTest, ASecondInterruptKillsWhatDoesNotEndAndLeavesNothing) {
 TEST_F(TrialPoolTest, AJournalThatCannotBeWrittenEndsItAllAndAnInterruptAtOnce) {
   add("a", "deaf+done");
   add("b", "epochs:4");
-  // Longer than all that the trials write themselves.
+  // Longer than everything that the trials write themselves.
   std::ofstream(folder_ / "results.jsonl") << "{\"event\": \"" << std::string(5000, 'x') << "\"}\n";
   const auto old_limit_handler = std::signal(SIGXFSZ, SIG_IGN);
   // Interrupts may still come when the pool is gone.
@@ -242,7 +243,7 @@ TEST_F(TrialPoolTest, AJournalThatCannotBeWrittenEndsItAllAndAnInterruptAtOnce) 
     const rlimit limit{std::filesystem::file_size(folder_ / "results.jsonl"), before.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     EXPECT_TRUE(eventually([this] { return !fake_log("b done").empty(); }));
-    // The first one that the pool takes after its error kills what is left.
+    // The first interrupt that the pool receives after its error kills the remaining processes.
     EXPECT_TRUE(eventually([&] {
       ::kill(::getpid(), SIGINT);
       return stop.stop_requested();

@@ -24,7 +24,7 @@ TEST(TrialTest, IdIsReadableSafeAndStable) {
   const std::string id = trial_id(settings);
   EXPECT_THAT(id, testing::MatchesRegex("lr0\\.1_train_a__b_c_-[0-9a-f]{16}"));
   EXPECT_EQ(id, trial_id(settings));
-  // The order of keys makes no difference, a value does.
+  // The id does not depend on the order of the keys, but on the values.
   EXPECT_EQ(id, trial_id({settings[1], settings[0]}));
   EXPECT_NE(id, trial_id({{"lr.lr", "0.10"}, {"pipeline.train", "[a, b/c]"}}));
 }

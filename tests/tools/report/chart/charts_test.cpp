@@ -24,7 +24,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const std::string kHostile = "</svg><script>alert('1')</script>&\"\x01\xff";
 
-/// Every chart with that text wherever there is one, over those values.
+/// Every kind of chart of these values, with `text` wherever a chart has text.
 std::vector<std::string> all_charts(const std::string& text, const std::vector<double>& values) {
   const Axis axis{.label = text}, log{.label = text, .scale = Scale::logarithmic};
   LineSeries line{.label = text, .points = {}};
