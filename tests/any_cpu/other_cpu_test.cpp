@@ -1,4 +1,4 @@
-// The switches that tests/any_cpu/run is made of.
+// The environment variables that tests/any_cpu/run sets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Prints what the libraries take this machine for: the instruction set that Highway chooses and the
-// cores that precast may use, as `AVX2 2`.
+// Prints the instruction set that Highway chooses and the number of cores that precast may use, as
+// `AVX2 2`.
 #include <fmt/core.h>
 #include <hwy/targets.h>
 

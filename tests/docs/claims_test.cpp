@@ -32,7 +32,7 @@ std::string printed_by(const std::string& folder) {
   return std::regex_replace(all, kJoint, "");
 }
 
-/// Pieces between the `...` that stand for what varies.
+/// The parts of a message between the `...` that stand for variable text.
 std::vector<std::string> fixed_parts(const std::string& message) {
   std::vector<std::string> parts;
   std::size_t begin = 0;

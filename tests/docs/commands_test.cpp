@@ -43,7 +43,8 @@ bool is_executable(const path& file) {
   return std::filesystem::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0;
 }
 
-/// One document. Runs what it quotes, in its order, in a sandbox with the files that it names.
+/// One document. Runs the commands that it quotes, in its order, in a sandbox with the files that
+/// it names.
 class DocumentTest : public testing::TestWithParam<std::string> {
  protected:
   DocumentTest() : text_(read_text(kSource / GetParam())), quoted_(quoted_in(text_)) {}

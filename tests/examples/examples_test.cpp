@@ -13,8 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Everything here happens in a folder outside the tree, with the commands that examples/README.md
-/// shows.
+/// All tests run in a folder outside the tree, with the commands that examples/README.md shows.
 class ExamplesTest : public testing::Test {
  protected:
   /// Runs a line of the shell in the folder; `precast` is on its PATH.
@@ -27,7 +26,7 @@ class ExamplesTest : public testing::Test {
     return program.out + program.err;
   }
 
-  /// @return the folder of what was built.
+  /// Builds an example. @return the build folder.
   std::string build(const std::string& example) {
     shell(fmt::format("'{}' -S {}/examples/{} -B {} -Dprecast_DIR={} && '{}' --build {}",
                       PRECAST_CMAKE, test::source_dir(), example, example, test::build_dir(),
@@ -46,7 +45,7 @@ class ExamplesTest : public testing::Test {
     shell("precast write images.bin images.beton --source-kind cifar --image.mode raw");
   }
 
-  /// Three steps of a recipe that knows nothing of the plug-in.
+  /// Trains three steps with a recipe that does not use the plug-in, and `options`.
   std::string train(const std::string& options) {
     return shell(
         fmt::format("precast train {}/configs/fashion_mnist/rn18_16px.yaml --training.epochs=1 {} "
@@ -90,7 +89,8 @@ TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
       plugin);
   EXPECT_THAT(train(options), HasSubstr("\"top_1\""));
   shell("grep -l gradient_noise runs/r/checkpoints/*/state.json");
-  // As if killed in the second epoch. With the noise of the first steps it would end elsewhere.
+  // As if the run were killed in the second epoch. With the random numbers of the first steps, it
+  // would have different weights at the end.
   shell(
       "cd runs/r && mv final_weights.safetensors whole.safetensors && rm -r "
       "checkpoints/$(ls checkpoints | sort -V | tail -1)");

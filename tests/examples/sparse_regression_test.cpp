@@ -80,7 +80,7 @@ struct Reference {
     return dot(left, left) / (2 * static_cast<double>(y.size())) + lambda * penalty;
   }
 
-  /// Coordinate descent from `w` until nothing moves.
+  /// Coordinate descent from `w` until nothing changes.
   void solve(Vector& w, double lambda) const {
     const auto n = static_cast<double>(y.size());
     Vector left = residuals(w);

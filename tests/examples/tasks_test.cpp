@@ -12,7 +12,7 @@
 namespace precast::test {
 namespace {
 
-/// The commands of an example's README, in a folder of their own.
+/// Runs the commands of an example's README, in a separate folder.
 class TasksTest : public testing::Test {
  protected:
   /// Runs a line of the shell in the folder; `precast` is on its PATH.

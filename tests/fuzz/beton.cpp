@@ -30,7 +30,7 @@ Input read(const data::BetonReader& reader, std::uint64_t sample, std::size_t fi
   }
 }
 
-/// A value that has changed is refused, which is correct; the next one is then read.
+/// A value that has changed is rejected, which is correct; then the next value is read.
 void check(const data::BetonReader& reader, std::uint64_t sample, std::size_t field, Input bytes) {
   try {
     reader.check_value(sample, field, bytes);

@@ -21,7 +21,7 @@ std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
   return number;
 }
 
-/// Whether an image claims anywhere to be larger.
+/// Whether any size in the image's headers is larger.
 bool promises_too_much(Input file) {
   if (image_format(file) == ImageFormat::webp) {
     if (file.size() < 30) return false;
@@ -48,7 +48,7 @@ bool promises_too_much(Input file) {
   return false;
 }
 
-/// A good image, whatever was decoded before it.
+/// Checks that a valid image is decoded correctly, whatever was decoded before it.
 void good_one_is_right() {
   static const std::array<unsigned char, 67> kPng = {
       0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48,

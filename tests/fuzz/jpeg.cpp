@@ -35,7 +35,7 @@ std::optional<Size> promised_size(Input jpeg) {
   return std::nullopt;
 }
 
-/// A region that the last bytes of the input choose: after the end of a JPEG they mean nothing.
+/// A region chosen by the last bytes of the input, which have no meaning after the end of a JPEG.
 Rect chosen_region(Input input, Size size) {
   std::array<std::uint16_t, 4> numbers{};
   if (input.size() >= sizeof numbers) {
@@ -69,7 +69,7 @@ Pixels copy_of(const data::PlanarView& view) {
   return pixels;
 }
 
-/// The pixels, or none where the decoder refuses.
+/// The pixels, or none if the decoder rejects the JPEG.
 std::optional<Pixels> decode(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region) {
   try {
     return copy_of(decoder.decode(jpeg, size.height, size.width, region));
@@ -81,7 +81,7 @@ std::optional<Pixels> decode(JpegDecoder& decoder, Input jpeg, Size size, const 
 
 constexpr Size kGood{24, 40};
 
-/// An image that every decoder must take.
+/// A JPEG that every decoder must accept.
 std::vector<std::byte> good_jpeg() {
   data::Image image(kGood.height, kGood.width);
   for (std::size_t i = 0; i < image.pixels.size(); ++i) {
@@ -92,7 +92,8 @@ std::vector<std::byte> good_jpeg() {
   return file;
 }
 
-/// Whatever was done to `decoder` before, good images decode as they do in a new one, twice.
+/// Checks that `decoder` decodes valid images like a new decoder, twice, whatever it decoded
+/// before.
 void check_still_good(JpegDecoder& decoder) {
   static const std::vector<std::byte> good = good_jpeg();
   constexpr Rect kPart{3, 5, 9, 11};
@@ -107,8 +108,8 @@ void check_still_good(JpegDecoder& decoder) {
   }
 }
 
-/// @param pixels of `region`, which decoded. Where the whole image decodes too, they are part of
-/// it.
+/// @param pixels of `region`, which could be decoded. If the whole image can also be decoded, they
+/// must be part of it.
 void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
                          const Pixels& pixels) {
   const auto whole = decode(decoder, jpeg, size, {0, 0, size.height, size.width});
@@ -128,8 +129,8 @@ void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect
   }
 }
 
-/// The whole image is decoded or refused as by libjpeg, and a region is the same with checkpoints
-/// as without.
+/// Checks that the whole image is decoded or rejected as by libjpeg, and that a region is the same
+/// with and without checkpoints.
 void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
                           const std::optional<Pixels>& pixels) {
   static JpegDecoder libjpeg({.libjpeg_only = true});
@@ -137,7 +138,7 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
   const auto whole = decode(libjpeg, jpeg, size, all);
   require(decode(decoder, jpeg, size, all) == whole, "the whole image is libjpeg's");
   require(!decoder.in_order(jpeg, size.height, size.width) || whole, "what is in order decodes");
-  // libjpeg reads beyond a region: it may refuse data that is not read here.
+  // libjpeg reads beyond a region, so it may reject data that is not read here.
   const auto part = decode(libjpeg, jpeg, size, region);
   require(!part || pixels == part, "a region that libjpeg takes is the same");
   if (!pixels) return;

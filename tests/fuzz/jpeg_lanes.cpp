@@ -24,11 +24,11 @@ using Pixels = std::vector<std::uint8_t>;
 /// Larger images would take more than a second.
 constexpr int kMostPx = 256;
 
-/// Takes numbers from the end of the input: after the end of a JPEG they mean nothing.
+/// Takes numbers from the end of the input; bytes after the end of a JPEG have no meaning.
 class Choices {
  public:
   explicit Choices(Input input) : input_(input) {}
-  /// Below `bound`.
+  /// A number below `bound`.
   std::size_t below(std::size_t bound) {
     std::uint16_t number = 0;
     if (input_.size() >= sizeof number) {
@@ -55,7 +55,7 @@ std::optional<Pixels> decode(BaselineDecoder& decoder, Input jpeg, const Baselin
   return pixels ? std::optional(copy_of(*pixels)) : std::nullopt;
 }
 
-/// The whole image by libjpeg, or nothing where it refuses.
+/// The whole image as libjpeg decodes it, or nothing if libjpeg rejects it.
 std::optional<Pixels> decode_by_libjpeg(Input jpeg, const BaselineHeader& header) {
   static data::JpegDecoder libjpeg({.libjpeg_only = true});
   try {

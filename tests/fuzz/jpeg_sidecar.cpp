@@ -18,7 +18,7 @@ constexpr char kFingerprint[] = "3031323334353637";
 constexpr std::size_t kHashAt = 8, kHashedFrom = 16, kFingerprintAt = 16, kSamplesAt = 32,
                       kTableAt = 40, kHeaderBytes = 48, kEntryBytes = 16;
 /// @}
-/// More would be more blocks, of which there are enough.
+/// More samples would only add blocks, of which there are enough.
 constexpr std::uint64_t kMostSamples = 300;
 
 /// At a multiple of 8, as mapped files are.
@@ -28,7 +28,7 @@ std::span<std::byte> bytes_of(Words& words, std::size_t size) {
   return std::as_writable_bytes(std::span(words)).first(size);
 }
 
-/// Reads all samples. Sanitizers see it if one leaves the bytes.
+/// Reads all samples, so that sanitizers detect reads outside the bytes.
 void read_all(Input bytes, std::uint64_t samples) {
   const JpegSidecar sidecar(bytes, kFingerprint, samples);
   for (std::uint64_t sample = 0; sample < samples; ++sample) {
@@ -41,7 +41,7 @@ void read_all(Input bytes, std::uint64_t samples) {
   reached(sidecar.damaged() ? "damaged block" : "intact blocks");
 }
 
-/// Makes the hashes those of the bytes, as far as the positions allow.
+/// Corrects the hashes, as far as the positions allow.
 void correct_hashes(std::span<std::byte> bytes) {
   const auto table_at = load<std::uint64_t>(bytes.data() + kTableAt);
   if (table_at > bytes.size()) return;

@@ -38,7 +38,7 @@ void put(const fs::path& path, std::span<const std::byte> bytes) {
   test::write_bytes(path, bytes);
 }
 
-/// Weights of every element type, and the pickles and zips that torch made.
+/// Makes weights files with every element type, and the pickles and zips that torch made.
 void make_weights(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(test::golden_dir() + "/torch")) {
     if (item.path().extension() != ".pt") continue;
@@ -64,7 +64,8 @@ void make_weights(const fs::path& to) {
   }
 }
 
-/// The digest that precast adds makes every change an error: without it the rest is reached.
+/// Removes the digest that precast adds. With it, every change is an error, and the rest of the
+/// parser is not reached.
 void remove_digests(const fs::path& folder) {
   for (const auto& item : fs::directory_iterator(folder)) {
     const Bytes file = read_file(item.path());
@@ -252,7 +253,7 @@ void make_weights_specs(const fs::path& to) {
   fs::remove(to / "spec.pt");
 }
 
-/// Lists, expressions, notes: what people write by hand.
+/// Makes lists, expressions and notes, which people write by hand.
 void make_texts(const fs::path& to) {
   constexpr std::string_view kList =
       "path,label,\"a \"\"name\"\"\"\r\nx/y.txt,3,1.5e3\n\"z,\n\",-4,.25\n";

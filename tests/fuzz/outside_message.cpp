@@ -49,7 +49,8 @@ std::vector<std::byte> with_header(Input input) {
 
 }  // namespace
 
-/// A message, and a header with data: most changes of a header also change its size.
+/// Parses the input as a message, and as a header with data, because most changes of a header also
+/// change its size.
 void outside_message(Input input) {
   try {
     parse(input);

@@ -14,10 +14,11 @@ namespace {
 
 using namespace precast::data;
 
-/// More are more of the same.
+/// More items would not reach other code.
 constexpr std::uint64_t kMostItems = 4;
 
-/// Sanitizers see it if something is outside the segment; what is outside the data is a finding.
+/// Reads an item, so that sanitizers detect data outside the segment. Data outside the data area is
+/// a finding.
 void touch_item(Input memory, const RingHeader& header, const RingItem& item) {
   const std::byte* const begin = memory.data() + header.data_offset;
   touch(std::as_bytes(std::span(item.sample_ids)));
@@ -32,7 +33,7 @@ void touch_item(Input memory, const RingHeader& header, const RingItem& item) {
   reached(item.kind == RingKind::batch ? "batch" : "end of pass");
 }
 
-/// Attaches as a consumer does, and takes what is published.
+/// Attaches like a consumer, and takes the published items.
 void attach(std::span<std::byte> memory, const RingHeader& header) {
   std::uint64_t published = 0;
   std::memcpy(&published, memory.data() + kRingPublishedAt, sizeof published);
@@ -49,7 +50,7 @@ void attach(std::span<std::byte> memory, const RingHeader& header) {
 
 }  // namespace
 
-/// A segment, and each message of both sides.
+/// Parses the input as a segment, and as each message of both sides.
 void ring(Input input) {
   try {
     const RingReply reply = parse_ring_reply(input);

@@ -32,7 +32,7 @@ constexpr std::array<Form, 8> kForms = {{{"table", "x.csv"},
                                          {"cifar", "data_batch_1.bin"},
                                          {"webdataset", "x.tar"}}};
 
-/// Files in memory: sources are opened by their names.
+/// A folder in memory, because sources are opened by file name.
 class ScratchFolder {
  public:
   ScratchFolder() : path_(fs::path("/dev/shm") / ("precast-fuzz-" + std::to_string(::getpid()))) {
@@ -66,7 +66,7 @@ struct Touch {
 }  // namespace
 
 void source(Input input) {
-  // The form, and how many bytes are the first file's.
+  // The form, and the number of bytes of the first file.
   constexpr std::size_t kPrefix = 3;
   if (input.size() < kPrefix) return;
   const Form& form = kForms[std::to_integer<std::size_t>(input[0]) % kForms.size()];

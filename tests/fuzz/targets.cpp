@@ -7,11 +7,11 @@
 namespace precast::fuzz {
 namespace {
 
-/// libFuzzer takes each byte of this section for a branch of the program.
+/// libFuzzer treats each byte of this section as a branch of the program.
 constexpr std::size_t kMessages = 1024;
 [[gnu::section("__libfuzzer_extra_counters")]] std::uint8_t message_counters[kMessages];
 
-/// Without this the compiler may drop reads whose result nobody needs.
+/// Prevents the compiler from removing reads whose results are not used.
 volatile unsigned touched;
 
 }  // namespace

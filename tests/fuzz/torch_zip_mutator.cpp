@@ -1,5 +1,5 @@
-// Changes the entries of a zip archive and packs them again with right checksums and places: plain
-// changes of bytes hardly ever get past the checksum.
+// Changes the entries of a zip archive and packs them again with correct checksums and positions,
+// since random changes of bytes rarely pass the checksum.
 #include <algorithm>
 #include <cstdint>
 #include <random>

@@ -1,6 +1,6 @@
-// libtorch has the five operators of a batch normalisation over ranks for GPUs only. Here they get
-// CPU kernels that follow the definitions in aten/src/ATen/native/cuda/Normalization.cuh and insist
-// on what those kernels take for granted, so that what calls them can be tested without a GPU.
+// libtorch has the five operators of a batch normalisation over ranks only for GPUs. These CPU
+// kernels follow the definitions in aten/src/ATen/native/cuda/Normalization.cuh and check the
+// assumptions of those kernels, so that callers can be tested without a GPU.
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>
 

@@ -1,5 +1,5 @@
-// Batch normalisation over ranks: by the reference, and by the way through the operators for GPUs,
-// for which batch_norm_ops_on_cpu.cpp has kernels.
+// Batch normalisation over ranks, by the reference and by the operators for GPUs, for which
+// batch_norm_ops_on_cpu.cpp has CPU kernels.
 #include "models/detail/batch_norm.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-// Networks with fused kernels against the same networks without. Built twice, see fused_device.h.
+// Compares networks with and without fused kernels. Built twice, see fused_device.h.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -34,7 +34,8 @@ using models::ResNetOptions;
 using models::ResNetShape;
 
 constexpr std::int64_t kImages = 4, kClasses = 10, kSizePx = 64;
-/// Below it rounding stays small: at 0.01, noise changes losses by several per cent in 20 steps.
+/// With this rate rounding errors stay small: at 0.01, noise changes losses by several per cent in
+/// 20 steps.
 constexpr double kLr = 3e-4;
 constexpr int kSteps = 3;
 /// Weight of the last norm of each block: at 1, a deep network makes rounding as large as the
@@ -65,7 +66,7 @@ struct Training {
 };
 
 struct Trained {
-  /// All of them in one vector, float64, on the CPU.
+  /// All values in one float64 vector on the CPU.
   at::Tensor weights_before{}, statistics_before{}, weights{}, statistics{};
   double loss = 0;
 };
@@ -192,7 +193,7 @@ class FusedNetworkTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string reason = missing_fused_device(); !reason.empty()) GTEST_SKIP() << reason;
-    // TF32 would round the small differences between the two up.
+    // TF32 would increase the small differences between the two.
     at::globalContext().setAllowTF32CuDNN(false);
     kernels_.emplace();
   }

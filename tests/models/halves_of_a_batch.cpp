@@ -20,8 +20,7 @@ namespace {
 constexpr std::int64_t kChannels = 24;
 constexpr std::int64_t kHeight = 5, kWidth = 7;
 
-/// The batch and what comes back in the backward pass, [N, C, H, W], rounded to the type under
-/// test.
+/// The batch and the gradient of the output, [N, C, H, W], rounded to the type under test.
 struct Problem {
   at::Tensor x, gradient;
   /// [C]
@@ -39,7 +38,7 @@ Problem make_problem(const Halves& halves) {
   const std::int64_t images = halves.first + halves.second;
   Problem problem;
   problem.x = noise_tensor(1, {images, kChannels, kHeight, kWidth}, 3);
-  // The halves differ, so that their own statistics would give something else.
+  // The halves differ, so that separate statistics would have different results.
   problem.x.narrow(0, 0, halves.first).add_(1.5);
   problem.x = problem.x.to(halves.type);
   problem.gradient =

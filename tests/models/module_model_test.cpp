@@ -10,7 +10,7 @@
 namespace precast::test {
 namespace {
 
-/// A user's own network, as a plug-in would bring it.
+/// A user's own network, as in a plug-in.
 struct Net : torch::nn::Module {
   Net() {
     conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 4, 3)));

@@ -72,7 +72,7 @@ void run_as_ranks(int world, const std::function<void(Communicator&)>& rank) {
           const std::scoped_lock lock(mutex);
           if (!first) first = std::current_exception();
         }
-        // The others need not wait for one that has ended.
+        // The other ranks need not wait for a rank that has ended.
         meeting.brought[static_cast<std::size_t>(r)].clear();
         meeting.all.arrive_and_drop();
       });

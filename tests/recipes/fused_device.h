@@ -24,7 +24,7 @@ struct FusedCalls {
   bool operator==(const FusedCalls&) const = default;
 };
 
-/// Makes fused ops use device_kernels(), and counts their calls, while it lives.
+/// Makes fused ops use device_kernels(), and counts their calls, while this object exists.
 class CountedKernels {
  public:
   CountedKernels();

@@ -92,7 +92,7 @@ TEST(BceTest, RefusesWhatItCannotRead) {
       std::logic_error);
 }
 
-/// A loss that says nothing of samples.
+/// A loss without per_sample().
 class Plain final : public TargetLoss {
  public:
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {

@@ -131,7 +131,7 @@ TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
       shares.insert(std::round(share * 1e4F));
     }
     EXPECT_EQ(shares.size(), same ? 1U : 4U);
-    // Sample and partner of one class: it keeps all the mass.
+    // If a sample and its partner have the same class, it keeps all the probability.
     EXPECT_NEAR(batch.labels()[2][1].item<float>(), 1, 1e-6);
   }
 }
@@ -207,7 +207,7 @@ TEST(CutmixTest, LabelsFollowTheAreaOfOneBox) {
     EXPECT_TRUE(at::equal(batch.images()[2][0].eq(1.0F), from_partner));
     own_sum += own;
   }
-  // Half, and more as boxes are cut at the border and down to whole pixels.
+  // One half, plus a bit because boxes are cut at the border and rounded down to whole pixels.
   EXPECT_GT(own_sum / kSteps, 0.5);
   EXPECT_LT(own_sum / kSteps, 0.8);
 }

@@ -83,7 +83,7 @@ TEST_P(TorchScheduleTest, RatesOfEveryStepAreTorchs) {
     const auto expected = golden["lr"].get<std::vector<double>>();
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto place = static_cast<std::int64_t>(i);
-      // Torch goes from rate to rate, which rounds a little each step.
+      // Torch computes each rate from the previous one, which rounds in each step.
       EXPECT_NEAR(plan.lr(place / plan.steps_per_epoch, place % plan.steps_per_epoch), expected[i],
                   1e-12)
           << i;

@@ -35,7 +35,7 @@ class CrossEntropy final : public TargetLoss {
   }
 };
 
-/// Passes of a linear classifier of the mean colour; writes down what they were asked for.
+/// Passes of a linear classifier of the mean colour; records the requests.
 class LinearPasses final : public StepPasses {
  public:
   at::Tensor forward_backward(Batch& batch, bool last) override {
@@ -58,7 +58,7 @@ class LinearPasses final : public StepPasses {
   LinearModel net{5};
   double scale = 1;
   std::vector<bool> lasts;
-  /// At each backward pass.
+  /// The weights at each backward pass.
   std::vector<at::Tensor> weights;
   at::Tensor labels, selected_from;
 

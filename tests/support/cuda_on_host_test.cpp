@@ -95,7 +95,7 @@ extern "C" const char* __tsan_default_options() {
 TEST_F(ColumnSumsTest, RaceWithoutTheBarrier) {
   EXPECT_DEATH(sums(column_sums<false>, 1), "data race");
 }
-/// Right in every order of threads: each reads and writes in one go.
+/// Correct in every order of threads, because each reads and writes without a switch in between.
 __global__ void count_without_atomics(int* count) {
   *count += 1;
 }

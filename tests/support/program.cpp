@@ -55,7 +55,7 @@ int Program::wait() {
 
 bool Program::running() const {
   siginfo_t ended{};
-  // WNOWAIT leaves it to be waited for.
+  // With WNOWAIT, the process can still be waited for.
   return waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          ended.si_pid == 0;
 }

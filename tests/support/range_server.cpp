@@ -14,7 +14,7 @@ namespace precast::test {
 RangeServer::RangeServer(const std::filesystem::path& file,
                          const std::filesystem::path& certificate)
     : file_(file), certificate_(certificate) {
-  // A proxy does not reach this host.
+  // A proxy could not reach this host.
   ::setenv("no_proxy", "127.0.0.1", 1);
   start();
 }

@@ -20,7 +20,7 @@ class RangeServer {
                        const std::filesystem::path& certificate = {});
   RangeServer(const RangeServer&) = delete;
   RangeServer& operator=(const RangeServer&) = delete;
-  /// Kills it.
+  /// Kills the server.
   ~RangeServer();
 
   /// The file's URL, under the name `name`. To a client, each name is a different file.

@@ -18,13 +18,13 @@ struct TapeLog {
   std::size_t operations = 0;
 };
 
-/// A GraphRecorder for CPUs that keeps what a CUDA graph keeps: the operations below autograd and
+/// A GraphRecorder for CPUs that stores the same as a CUDA graph: the operations below autograd and
 /// autocast, with the plain numbers and the memory that they were called with. So a replay repeats
 /// decisions and numbers of the host, reads and writes the memory of the recorded step even if a
 /// tensor has been replaced since, and repeats the initialisation of tensors that were created
 /// while it was recorded.
 ///
-///   - What is recorded is not executed: all memory that the work has not allocated itself, and the
+///   - Recorded work is not executed: all memory that the work has not allocated itself, and the
 ///     default generator, are as before.
 ///   - Reading a value on the host throws, as cudaStreamSynchronize() does during a capture.
 ///   - Recordings share memory: a replay fills what any of them has allocated with NaN first,

@@ -1,5 +1,5 @@
-// The recorder for CPUs keeps what a CUDA graph keeps, so that tests with it find what a graph
-// would freeze.
+// The recorder for CPUs stores the same as a CUDA graph, so that tests with it detect values that a
+// graph would freeze.
 #include "tests/support/tape_recorder.h"
 
 #include <ATen/TensorOperators.h>

@@ -39,8 +39,8 @@ struct LoaderRow {
 /// `--table`, and the options that only tables have.
 void add_table_options(boost::program_options::options_description& options);
 
-/// @throws ConfigError for an option that a table has no use for or, without --table, one that only
-/// tables have.
+/// @throws ConfigError for an option that has no effect on a table or, without --table, an option
+/// that only tables have.
 void check_table_options(const Arguments& arguments);
 
 /// `precast bench loader SOURCE --table NAME`: writes the files that are missing, measures all rows

@@ -15,8 +15,8 @@ enum class PluginKind { train, data };
 /// its static initialisers.
 class PluginFile {
  public:
-  /// @throws ConfigError if it is missing or not a plug-in; DeviceError if it was built for another
-  /// interface, precast or compiler.
+  /// @throws ConfigError if the file is missing or not a plug-in; DeviceError if it was built for a
+  /// different interface, version of precast or compiler.
   explicit PluginFile(std::filesystem::path path);
 
   [[nodiscard]] PluginKind kind() const { return kind_; }

@@ -28,7 +28,7 @@ struct DataFacts {
   std::vector<ReplacedSample> replaced = {};
 };
 
-/// What slowed the data down most.
+/// The main cause of slow data loading.
 enum class DataLimit { nothing, processing, disk, cores };
 
 /// nothing: no cause can be named, because the model waited for less than 2 % of the time, the

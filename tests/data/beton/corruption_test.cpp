@@ -1,5 +1,5 @@
-// Damages every byte that stores the position of something: never a crash, a hang or a byte from
-// another place; with checksums all damage is detected.
+// Damages every byte that stores a position. The reader must not crash, hang or return bytes from a
+// wrong place; with checksums, it must detect all damage.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,13 +22,14 @@ namespace {
 using test::golden_beton;
 using test::kSmallPages;
 
-/// Half-open.
+/// A half-open range of bytes.
 struct Stretch {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-/// Header, descriptors, the first and last 64 records, and all from the last page to the end.
+/// Header, descriptors, the first and last 64 records, and everything from the last page to the
+/// end.
 std::vector<Stretch> structure_of(const BetonReader& reader) {
   constexpr std::uint64_t kRecords = 64;
   std::vector<FieldType> types;
@@ -70,7 +71,7 @@ bool same_data(const BetonReader& a, const BetonReader& b) {
   return true;
 }
 
-/// Looks at both ends of every large value; under a sanitizer a pointer astray is seen.
+/// Reads both ends of every large value, so that a sanitizer detects a wrong pointer.
 void touch_everything(const BetonReader& reader) {
   unsigned sum = 0;
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
@@ -117,10 +118,10 @@ std::vector<std::byte> damages_of(std::byte original) {
   return all;
 }
 
-/// How many damages had which outcome.
+/// The number of damaged files with each outcome.
 struct Outcomes {
   std::uint64_t refused = 0, same = 0, changed = 0;
-  /// Where the first unnoticed change was.
+  /// The position of the first undetected change.
   std::string first_change;
 
   void add(Verdict verdict, const std::string& what) {
@@ -198,8 +199,8 @@ TEST_P(CorruptionTest, WithoutChecksumsDamageLeadsNowhereElse) {
              outcomes.refused, outcomes.same, outcomes.changed);
 }
 
-/// The file as FFCV wrote it, in its own pages; its table unsorted, its empty values' pointers
-/// wild.
+/// The file as FFCV wrote it: with FFCV's pages, an unsorted table, and meaningless pointers of
+/// empty values.
 TEST_P(CorruptionTest, FfcvsOwnLayoutLeadsNowhereElse) {
   const auto file = golden_beton(GetParam());
   EXPECT_GT(damage_every_byte(file).refused, 400U);
@@ -219,7 +220,7 @@ class JpegDamageTest : public testing::Test {
       if (image.mode == ImageMode::jpg) jpegs_.push_back(i);
     }
   }
-  /// A JPEG and a place in it, drawn.
+  /// A JPEG and a position in it, both drawn at random.
   struct Place {
     std::uint64_t sample = 0;
     std::uint64_t at = 0;

@@ -1,4 +1,4 @@
-// The worked example of data/FORMAT.md is what the writer writes.
+// The writer's output is the worked example in data/FORMAT.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

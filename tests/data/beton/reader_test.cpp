@@ -21,7 +21,7 @@ using test::golden_beton_facts;
 using test::Names;
 using testing::AllOf;
 
-/// The message of what opening `path` throws, or "" if it opens.
+/// The error message from opening `path`; "" if there is no error.
 std::string refusal(const std::filesystem::path& path) {
   try {
     const BetonReader reader(path);
@@ -252,7 +252,7 @@ TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
   EXPECT_EQ(refusal(file.path()), "");
 }
 
-/// Reads all that an opened file offers; a pointer astray would end the test program.
+/// Reads everything in an open file; a wrong pointer would end the test program.
 void read_everything(const BetonReader& reader) {
   const std::span<const std::byte> file = reader.bytes();
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
@@ -309,7 +309,8 @@ TEST_P(DamageTest, AnyCutIsRefused) {
   const std::uint64_t table = facts["table_offset"];
   const std::uint64_t end = kHeaderBytes + facts["fields"].size() * kFieldBytes +
                             facts["rows"].size() * facts["record_bytes"].get<std::uint64_t>();
-  // Down through the table byte by byte, through the pages in large steps, byte by byte again.
+  // From the end: through the table byte by byte, through the pages in large steps, then byte by
+  // byte again.
   std::uint64_t size = file.original().size() - 1;
   while (size > 0) {
     file.cut(size);
@@ -355,7 +356,7 @@ TEST(BetonReader, OpensALargeFileInSecondsWhateverTheOrderOfItsTable) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(reader.integer(kSamples - 1, 1), static_cast<std::int64_t>(kSamples - 1));
   EXPECT_EQ(reader.image(123'456, 0).bytes.size(), kBlob);
-  // About 0.1 s; a reader with quadratic cost or one object per sample would not come near.
+  // About 0.1 s; a reader with quadratic cost or one object per sample would take much longer.
   EXPECT_LT(taken.count(), 30.0);
 }
 

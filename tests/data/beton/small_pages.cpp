@@ -12,7 +12,7 @@ namespace {
 
 using namespace precast::data;
 
-/// An empty value takes a byte too, so that no other value begins at the same place.
+/// An empty value also takes a byte, so that no other value begins at the same position.
 std::uint64_t room_of(std::uint64_t bytes) {
   return std::max<std::uint64_t>(1, bytes);
 }
@@ -28,7 +28,7 @@ std::uint64_t smallest_page(const BetonReader& reader) {
   return std::bit_ceil(largest);
 }
 
-/// Lays the values out and notes where they went.
+/// Lays out the values and records their positions.
 class SmallFile {
  public:
   SmallFile(const BetonReader& reader, std::size_t record_bytes)

@@ -28,7 +28,7 @@ class FileWithSums : public testing::Test {
     test::write_made_beton(path_, {.samples = 20});
     bytes_ = test::read_bytes(path_);
   }
-  /// Whether a reader of `bytes_` notices nothing, not even in a value. @throws DataError if so.
+  /// Whether a reader of `bytes_` finds no damage, not even in a value.
   [[nodiscard]] bool passes() const {
     try {
       const BetonReader reader(bytes_, "made.beton");

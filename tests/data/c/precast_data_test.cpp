@@ -22,8 +22,8 @@
 #include "tests/data/c/iterate.h"
 #include "tests/support/temporary_folder.h"
 
-// As a consumer declares them: the names are those of dlpack.h, the members are written again here,
-// so that a wrong layout in the library is found.
+// The structs of dlpack.h as a consumer declares them. They are declared again here, so that a
+// wrong layout in the library is detected.
 struct DLTensor {
   void* data;
   std::int32_t device[2];
@@ -290,7 +290,7 @@ TEST_F(PrecastDataTest, HandlesOfAnotherProcessAreRefused) {
         precast_data_loader_next(loader.get(), -1, &next) == PRECAST_DATA_ENVIRONMENT_ERROR &&
         precast_data_loader_begin_epoch(loader.get(), 1, 0, 0) == PRECAST_DATA_ENVIRONMENT_ERROR &&
         precast_data_dataset_read(dataset.get(), 0, 0, &value) == PRECAST_DATA_ENVIRONMENT_ERROR;
-    // Does not wait for threads that do not exist.
+    // Releasing the batch does not wait for threads that do not exist in this process.
     batch.reset();
     loader.reset();
     dataset.reset();

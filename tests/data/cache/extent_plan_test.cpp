@@ -23,7 +23,7 @@ std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
   return ranges;
 }
 
-/// Walks the plan as the cache does, and checks what it promises.
+/// Follows the plan like the cache, and checks its properties.
 void expect_sound(const ExtentPlan& plan, const std::vector<FileRange>& ranges) {
   ASSERT_EQ(plan.extent_of.size(), ranges.size());
   std::vector<std::uint32_t> left;
@@ -66,7 +66,7 @@ TEST(ExtentPlanTest, AWindowOfPagesIsReadOnceEach) {
 }
 
 TEST(ExtentPlanTest, WithoutRoomThePageWhoseNextUseIsFurthestIsReadTwice) {
-  // At the use of page 2, page 0 comes back later than page 1.
+  // When page 2 is used, the next use of page 0 is later than that of page 1.
   const auto ranges = in_pages({0, 0, 1, 1, 2, 2, 1, 1, 0, 0});
   const ExtentPlan plan = plan_extents(ranges, kPage, kFile, 2 * kPage);
   expect_sound(plan, ranges);

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr int kSidePx = 256;
 
-/// Memory of the group; PRECAST_LIMIT_MIB. The file has 10 times as much.
+/// The memory limit of the group (PRECAST_LIMIT_MIB). The file is 10 times as large.
 std::uint64_t limit_bytes() {
   const char* text = std::getenv("PRECAST_LIMIT_MIB");
   return static_cast<std::uint64_t>(text == nullptr ? 48 : std::atoi(text)) * kMebibyte;
@@ -91,7 +91,7 @@ void drop_from_page_cache(const fs::path& path) {
 struct Epoch {
   double images_per_second = 0;
   double read_bytes = 0;
-  /// Memory on top of what the process had before, and the figure of the plan.
+  /// Memory in addition to what the process used before, and the plan's value for it.
   double anonymous_bytes = 0;
   double planned_bytes = 0;
 };
@@ -125,7 +125,7 @@ Epoch load_epoch(const fs::path& path, BlobAccess access, const std::string& ord
   return epoch;
 }
 
-/// Runs `body` in a process of the group. @return nothing from a process that could not.
+/// Runs `body` in a process of the group. @return nothing if the process failed.
 std::optional<Epoch> in_group(const MemoryGroup& group, const std::function<Epoch()>& body) {
   int ends[2] = {};
   if (::pipe(ends) != 0) return std::nullopt;
@@ -181,7 +181,8 @@ TEST(LargerThanMemoryTest, TheProcessCacheKeepsItsBudgetAndNoWayReadsTheFileMuch
   // Threads' stacks, the heap's slack.
   EXPECT_LE(cached->anonymous_bytes, cached->planned_bytes + 8.0 * kMebibyte);
   EXPECT_LE(cached->read_bytes, 1.05 * static_cast<double>(fs::file_size(path)));
-  // Page faults that read around them, as much as the disk's setting says, read it 38 times.
+  // If page faults also read their surroundings, as the disk's setting asks, the file is read 38
+  // times.
   EXPECT_LE(mapped->read_bytes, 1.5 * static_cast<double>(fs::file_size(path)));
 }
 

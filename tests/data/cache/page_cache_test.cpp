@@ -114,7 +114,7 @@ TEST_F(PageCacheTest, WhatWasUsedStaysAsLongAsThereIsRoom) {
   const DiskFile file(*folder_ / "x");
   PageCache cache(file, {.budget_bytes = 8 * kPage, .readers = 1});
   for (int epoch = 0; epoch < 2; ++epoch) {
-    // One page after the other: each is used up before the next is read.
+    // One page after the other: all samples of a page are used before the next page is read.
     for (const std::uint64_t half : {0, 2, 4, 6, 8}) {
       const auto ranges = halves({half});
       cache.begin(plan(cache, ranges));
@@ -184,7 +184,7 @@ TEST_F(PageCacheTest, FailedReadsGiveTheirMemoryBack) {
     errno = EIO;
     return -1;
   });
-  // Three times as much as the budget holds, all of it asked for.
+  // Three times as much as fits in the budget, all of it requested.
   PageCache cache(file, {.budget_bytes = 2 * kPage});
   const auto ranges = halves({0, 1, 2, 3, 4, 5});
   cache.begin(plan(cache, ranges));

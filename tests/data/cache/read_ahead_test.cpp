@@ -18,18 +18,20 @@ namespace precast::data {
 namespace {
 
 constexpr std::int64_t kSamples = 400;
-/// Further apart than a sample is long, and than the kernel reads at once for one byte.
+/// The distance of samples: larger than a sample, and than the range that the kernel reads for one
+/// byte.
 constexpr std::uint64_t kStride = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSampleBytes = 12'000;
 
-/// A file of samples with gaps, and the page cache without it.
+/// A file of samples with gaps that is not in the page cache.
 class ReadAheadTest : public ::testing::Test {
  protected:
   ReadAheadTest() {
     write_file(path_, std::string(kSamples * kStride, 'x'));
     forget();
   }
-  /// The kernel keeps pages that are in one of its cores' lists a little longer.
+  /// Drops the file from the page cache. Repeats this, because the kernel keeps pages that are in
+  /// the list of a core a little longer.
   void forget() {
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     ASSERT_GE(fd, 0);
@@ -52,7 +54,7 @@ class ReadAheadTest : public ::testing::Test {
     return {begin, begin + kSampleBytes};
   }
   static std::vector<FileRange> ranges_of(std::int64_t sample) { return {range_of(sample)}; }
-  /// The kernel does not report when it has read.
+  /// Polls, because the kernel does not report when it has finished reading.
   static bool cached_soon(const MappedFile& file, std::uint64_t offset) {
     for (int i = 0; i < 3000 && !file.cached(offset); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -61,7 +63,7 @@ class ReadAheadTest : public ::testing::Test {
 
   test::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "samples";
-  /// The file system has a disk below it, and nothing of the file is in memory.
+  /// Whether the file system is on a disk and no part of the file is in memory.
   bool forgotten_ = false;
 };
 

@@ -82,7 +82,7 @@ TEST(BaselineHeaderTest, NoCutHeaderIsTaken) {
   }
 }
 
-/// The pixels, or nothing where the decoder refuses.
+/// The pixels, or nothing if the decoder rejects the file.
 std::optional<std::vector<std::uint8_t>> try_decode(JpegDecoder& decoder,
                                                     const std::vector<std::byte>& jpeg,
                                                     const Kind& kind, const Rect& region) {
@@ -93,8 +93,8 @@ std::optional<std::vector<std::uint8_t>> try_decode(JpegDecoder& decoder,
   }
 }
 
-/// libjpeg reads on beyond a region, so it may refuse what this decoder does not look at; never the
-/// other way round.
+/// libjpeg reads beyond a region, so it may reject a file because of data that this decoder does
+/// not read; never the other way round.
 TEST(BaselineDecoderOnDamage, CutFilesAreTakenOrRefusedAsByLibjpeg) {
   const Kind kind{.height = 80, .width = 72};
   const std::vector<std::byte> jpeg = encode(kind);
@@ -114,7 +114,7 @@ TEST(BaselineDecoderOnDamage, CutFilesAreTakenOrRefusedAsByLibjpeg) {
   EXPECT_GT(taken, 10);
 }
 
-/// A 0xFF is no marker until a code follows, however many there are.
+/// 0xFF bytes, however many, are no marker until a code follows.
 TEST(BaselineDecoderOnDamage, FilesWithoutTheirEndMarkerAreTakenOrRefusedAsByLibjpeg) {
   const Kind kind{.height = 80, .width = 72};
   const std::vector<std::byte> jpeg = encode(kind);

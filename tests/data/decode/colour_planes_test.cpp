@@ -20,7 +20,7 @@ using test::MadeJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// libjpeg's jdcolor.c: factors with 16 bits behind the point.
+/// The conversion of libjpeg's jdcolor.c: factors with 16 fractional bits.
 Pixels convert_by_libjpeg(const Pixels& y, const Pixels& cb, const Pixels& cr) {
   Pixels rgb;
   const auto put = [&](int value) {
@@ -62,7 +62,7 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
   }
 }
 
-/// With and without checkpoints; what libjpeg decodes stays as it is.
+/// With and without checkpoints; images that libjpeg decodes stay interleaved.
 TEST(DecodedPlanes, HaveThePixelsOfDecode) {
   for (const MadeJpeg& kind :
        {MadeJpeg{.height = 129, .width = 195}, MadeJpeg{.height = 97, .width = 130, .rows = 1},

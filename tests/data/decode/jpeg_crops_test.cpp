@@ -23,7 +23,7 @@ bool equal(const ImageView& a, const ImageView& b) {
   return a.height == b.height && a.width == b.width;
 }
 
-/// Training's crops, any rectangles, and ones that touch an edge, in turns.
+/// Training's crops, arbitrary rectangles, and rectangles that touch an edge, in turns.
 Rect choose(int height, int width, std::uint64_t trial) {
   RandomStream random(5, 0, trial, RandomUse::test);
   if (trial % 3 == 0) return RandomResizedCrop().choose(height, width, random);

@@ -130,7 +130,7 @@ TEST(JpegDecoderOnMadeFiles, GreyAndProgressiveFilesComeOutAsRgb) {
   EXPECT_EQ(copy_of(decoder.decode(progressive, 33, 47, region)), cut(whole, region));
 }
 
-/// Takes out the segments of one marker (FF `marker`, length, content).
+/// Removes the segments of one marker (FF `marker`, length, content).
 std::vector<std::byte> without(const std::vector<std::byte>& jpeg, int marker) {
   std::vector<std::byte> rest;
   for (std::size_t i = 0; i < jpeg.size();) {
@@ -154,13 +154,14 @@ TEST(JpegDecoderOnMadeFiles, TablesOfOneFileNeverDecodeTheNext) {
   const Image whole = decode_whole(decoder, good, 40, 56);
   EXPECT_THROW(decoder.decode(no_quantization, 40, 56, {0, 0, 40, 56}), DataError);
 
-  // Without Huffman tables the standard ones are meant (Motion JPEG), whatever came before.
+  // A file without Huffman tables uses the standard tables (Motion JPEG), whatever was decoded
+  // before.
   const std::vector<std::byte> optimized = jpeg_file(gradient(40, 56), test::JpegKind::progressive);
   static_cast<void>(decode_whole(decoder, optimized, 40, 56));
   EXPECT_EQ(decode_whole(decoder, without(good, 0xC4), 40, 56).pixels, whole.pixels);
 }
 
-/// Sets the size, and where `kind` is given the kind, that the frame header (FF C0 or FF C2) tells.
+/// Changes the size in the frame header (FF C0 or FF C2) and, if `kind` is given, the kind.
 std::vector<std::byte> claiming(std::vector<std::byte> jpeg, int height, int width, int kind = 0) {
   for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {
     if (jpeg[i] != std::byte{0xFF}) continue;
@@ -185,7 +186,7 @@ std::string problem(const std::vector<std::byte>& jpeg, int height, int width, c
   return "decoded";
 }
 
-/// A kilobyte that says it is a gigapixel must not cost a gigabyte or a minute.
+/// A file of a kilobyte that claims to be a gigapixel must not cost a gigabyte or a minute.
 TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
   const std::vector<std::byte> plain = jpeg_file(gradient(32, 32));
   const std::vector<std::byte> progressive =

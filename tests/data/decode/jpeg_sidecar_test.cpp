@@ -29,7 +29,7 @@ constexpr std::uint64_t kHashAt = 8, kIntervalAt = 24, kTableAt = 40;
 constexpr std::uint64_t kEntryBytes = 16;
 /// @}
 
-/// Checkpoints of a sample: between none and six.
+/// The checkpoints of a sample: between 0 and 6.
 std::vector<std::uint64_t> points_of(std::uint64_t sample) {
   std::vector<std::uint64_t> points(sample * 5 % 7);
   for (std::size_t i = 0; i < points.size(); ++i) points[i] = sample * 1000 + i;
@@ -69,13 +69,13 @@ class JpegSidecarTest : public ::testing::Test {
     return block;
   }
 
-  /// A sidecar of changed bytes in memory.
+  /// A sidecar in memory with changed bytes.
   struct Changed {
     std::vector<std::uint64_t> words;
     std::unique_ptr<JpegSidecar> sidecar;
     JpegSidecar* operator->() const { return sidecar.get(); }
   };
-  /// @param change gets the good bytes.
+  /// @param change gets the valid bytes.
   [[nodiscard]] Changed changed(const std::function<void(Bytes&)>& change) const {
     Bytes bytes = good_;
     change(bytes);
@@ -87,7 +87,7 @@ class JpegSidecarTest : public ::testing::Test {
     return opened;
   }
 
-  /// Computes the hashes again, as someone would who crafts a file.
+  /// Corrects the hashes, as for a crafted file.
   void correct_hashes(Bytes& bytes) const {
     for (std::uint64_t block = 0; block < kBlocks; ++block) {
       const std::span all(bytes);

@@ -26,7 +26,8 @@ using Pixels = std::vector<std::uint8_t>;
 /// Every number of lanes and every lookup.
 const std::vector<LaneShape> kShapes = {{1, 12}, {2, 10}, {3, 11}, {3, 12}, {4, 11}};
 
-/// A decoder that has met the tables of an image, so that it decodes the next one in lanes.
+/// A decoder that has already seen the tables of an image, so that it decodes the next image in
+/// lanes.
 class LaneDecoder {
  public:
   LaneDecoder(LaneShape shape, const std::vector<std::byte>& jpeg, std::size_t interval)
@@ -38,7 +39,7 @@ class LaneDecoder {
     for (int time = 0; time < 2; ++time) static_cast<void>(decode(jpeg, {0, 0, 1, 1}));
   }
 
-  /// Nothing where the decoder leaves the image to libjpeg.
+  /// The pixels; nothing if the decoder leaves the image to libjpeg.
   std::optional<Pixels> decode(const std::vector<std::byte>& jpeg, const Rect& region,
                                JpegDct dct = JpegDct::ifast) {
     const auto header = parse_baseline_header(jpeg);
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                       MadeJpeg{.height = 75, .width = 83, .quality = 30, .optimized = true},
                       MadeJpeg{.height = 75, .width = 83, .quality = 99, .optimized = true}));
 
-/// A batch of rows, and one row, larger than those of the other tests.
+/// A batch of rows, and a single row, that are larger than those of the other tests.
 TEST(Lanes, LargeAndWideImagesAreThoseOfLibjpeg) {
   for (const MadeJpeg& kind : {MadeJpeg{.height = 700, .width = 600, .noise = 20},
                                MadeJpeg{.height = 40, .width = 22'000, .quality = 60}}) {
@@ -117,7 +118,7 @@ TEST(Lanes, LargeAndWideImagesAreThoseOfLibjpeg) {
 constexpr MadeJpeg kDamaged{.height = 80, .width = 150, .quality = 60};
 const Rect kWhole{0, 0, kDamaged.height, kDamaged.width};
 
-/// Bits all over a scan, read with the checkpoints of the scan as it was.
+/// Changes bits all over a scan, and decodes it with the checkpoints of the intact scan.
 TEST(LanesOnDamage, ChangedBitsGiveWhatLibjpegGivesOrNothing) {
   const std::vector<std::byte> good = encode(kDamaged);
   const std::size_t scan = parse_baseline_header(good)->scan_begin;
@@ -217,7 +218,7 @@ TEST(LaneTableCacheTest, TablesAreMadeForThoseThatComeAgain) {
   }
 }
 
-/// Through JpegDecoder, which turns to libjpeg.
+/// Uses JpegDecoder, which then uses libjpeg.
 TEST(LanesOnDamage, WhatLanesLeaveLibjpegDecodes) {
   if (lane_shape_of_cpu().lanes == 0) GTEST_SKIP() << "this CPU does not use lanes";
   const std::vector<std::byte> good = encode(kDamaged);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kScanBytes = 4096;
 
-/// A Huffman table as a file could have one: lengths and symbols by chance.
+/// A Huffman table that a file could have, with random lengths and symbols.
 struct MadeUpTable {
   std::vector<std::uint8_t> counts = std::vector<std::uint8_t>(16);
   std::vector<std::uint8_t> symbols;
@@ -39,7 +39,7 @@ MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t s
   std::vector<std::uint8_t> symbols = allowed_symbols(kind);
   for (std::size_t i = symbols.size(); i > 1; --i)
     std::swap(symbols[i - 1], symbols[random.below(i)]);
-  // With a short code for the end of a block more blocks are in order.
+  // With a short code for the end of a block, more blocks are valid.
   if (random.below(2) == 0) std::swap(*std::ranges::find(symbols, 0), symbols.back());
   // Codes left of this length; all ones is none.
   std::uint64_t left = 1;
@@ -72,7 +72,7 @@ struct Blocks {
   int in_order = 0, damaged = 0;
 };
 
-/// Reads the same bits both ways, up to the first damage.
+/// Decodes and skips the same bits, up to the first damage.
 void compare(const MadeUpTable& dc, const MadeUpTable& ac, const std::uint8_t* first,
              Blocks& blocks) {
   ScanState decoding = state_of(dc, ac, first), skipping = state_of(dc, ac, first);
@@ -125,7 +125,7 @@ class BitWriter {
   std::size_t used_ = 0;
 };
 
-/// Puts the symbol at `place` of the table, and a coefficient by chance.
+/// Writes the symbol at `place` of the table, and a random coefficient.
 void put(RandomStream& random, const MadeUpTable& made, std::size_t place, BitWriter& out) {
   std::uint32_t code = 0;
   std::size_t first = 0;
@@ -153,7 +153,7 @@ MadeUpTable made_up_with_end(RandomStream& random) {
 void put_block(RandomStream& random, const MadeUpTable& dc, const MadeUpTable& ac, BitWriter& out) {
   put(random, dc, random.below(dc.symbols.size()), out);
   for (unsigned k = 0; k < 63;) {
-    // The shorter one of two.
+    // The shorter of two random codes.
     std::size_t place = std::min(random.below(ac.symbols.size()), random.below(ac.symbols.size()));
     k += (ac.symbols[place] >> 4) + 1U;
     if (k > 63) place = end_of_block(ac);
@@ -162,7 +162,7 @@ void put_block(RandomStream& random, const MadeUpTable& dc, const MadeUpTable& a
   }
 }
 
-/// A scan whose MCUs have 1, 3, 4 or 6 blocks: all but the last two with the tables of the light.
+/// A scan whose MCUs have 1, 3, 4 or 6 blocks: all except the last two use the luma tables.
 class MadeUpScan {
  public:
   explicit MadeUpScan(RandomStream& random)
@@ -188,7 +188,8 @@ class MadeUpScan {
     return state;
   }
 
-  /// Where the last MCU ends, by decoding each; none if one is damaged or runs over the end.
+  /// The end of the last MCU, found by decoding all MCUs; none if one is damaged or exceeds the
+  /// scan.
   [[nodiscard]] std::optional<std::size_t> end_by_decoding() const {
     ScanState decoding = state();
     std::array<std::uint8_t, 64> samples;
@@ -205,7 +206,7 @@ class MadeUpScan {
   }
 
   std::vector<std::uint8_t> bytes;
-  /// Without the zeros after them.
+  /// The size without the zeros after the scan.
   std::size_t size = 0;
 
  private:

@@ -48,7 +48,7 @@ class HttpsTest : public ::testing::Test {
   std::optional<test::RangeServer> server_;
 
  private:
-  /// One that no authority of the system has signed.
+  /// Makes a certificate that no authority of the system has signed.
   void make_certificate() const {
     const std::filesystem::path key = folder_ / "key.pem";
     Program openssl({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",

@@ -44,8 +44,8 @@ using test::RangeServer;
 constexpr std::uint64_t kSamples = 1000;
 constexpr std::uint64_t kImageBytes = 40 * 40 * 3;
 
-/// Far below the limits of the tests that use it (300 s and more), far above what a busy machine
-/// needs.
+/// Much less than the time limits in the tests that use it (300 s and more), and much more than a
+/// busy machine needs.
 constexpr std::chrono::seconds kInTime{60};
 
 class RemoteFileTest : public ::testing::Test {
@@ -87,7 +87,7 @@ class RemoteFileTest : public ::testing::Test {
   [[nodiscard]] std::vector<std::string> environment() const {
     return {"XDG_CACHE_HOME=" + (folder_ / "cache").string(), "no_proxy=127.0.0.1"};
   }
-  /// `precast verify --deep`, which reads every value in a process of its own.
+  /// `precast verify --deep`, which reads every value in a separate process.
   [[nodiscard]] std::unique_ptr<Program> verify(const std::string& failpoints = "") const {
     std::vector<std::string> all = environment();
     all.push_back("PRECAST_FAILPOINTS=" + failpoints);
@@ -113,7 +113,7 @@ TEST_F(RemoteFileTest, BatchesAreThoseOfTheLocalFileAndEveryByteIsFetchedOnce) {
     EXPECT_GE(sent, kSamples * kImageBytes);
     EXPECT_EQ(pass(remote, order), pass(local, order));
     EXPECT_EQ(pass(open(20, order + ".beton"), order), pass(local, order));
-    // The copy is used again: opening asks for the version, one byte, alone.
+    // The copy is used again: opening requests only the version, with one byte.
     EXPECT_EQ(server_->bytes_sent() - before, sent + 1);
   }
 }
@@ -164,7 +164,7 @@ TEST_F(RemoteFileTest, AServerThatIsKilledDuringPreloadIsAnErrorInTime) {
   const auto start = steady_clock::now();
   EXPECT_THAT([&] { preload(remote); },
               ::testing::ThrowsMessage<IoError>(Names("/data/a.beton", "bytes ")));
-  // Once the limit of 3 s, not once for each of the 70 requests that are left.
+  // The limit of 3 s applies once, not to each of the 70 remaining requests.
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(15));
 }
 
@@ -349,7 +349,7 @@ TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
           [&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
           ::testing::ThrowsMessage<IoError>(Names(
               "/data/a.beton", "bytes ", more == 0 ? check : std::to_string(remote.file_bytes()))));
-      // The new version has a copy of its own.
+      // The new version has a separate copy.
       EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
     }
   }

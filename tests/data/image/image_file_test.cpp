@@ -123,7 +123,7 @@ TEST(ImageFile, TellsWhichJpegsEveryDecoderTakesForTheSame) {
     EXPECT_FALSE(facts(name).plain_jpeg) << name;
   EXPECT_TRUE(facts("progressive.jpg").several_scans);
   EXPECT_FALSE(facts("rgb_420.jpg").several_scans);
-  // Colours sampled more finely than the light: TurboJPEG does not know it.
+  // Chroma is sampled more finely than luma, which TurboJPEG does not support.
   const Image image = gradient(32, 32);
   Image out;
   const auto odd = test::encode_jpeg({image.pixels.begin(), image.pixels.end()}, 32, 32, 3,
@@ -171,7 +171,7 @@ TEST(ImageFile, JpegsOfAllKindsComeOutAsRgb) {
       decode_image_file(jpeg_file(image, JpegKind::progressive), out);
   EXPECT_TRUE(progressive.several_scans);
   EXPECT_LT(distance(out, image), 3.0);
-  // Channels stored as inverted inks with no black are the light itself.
+  // Channels stored as inverted inks without black are the RGB values themselves.
   const ImageFileFacts cmyk = decode_image_file(jpeg_file(image, JpegKind::cmyk), out);
   EXPECT_TRUE(cmyk.cmyk);
   EXPECT_LT(distance(out, image), 3.0);
@@ -207,7 +207,7 @@ TEST(ImageFile, DamageIsRefusedOrDecodedButNeverFatal) {
     for (std::size_t at = 0; at < file.size(); ++at) {
       const std::byte original = file[at];
       file[at] ^= std::byte{0xFF};
-      // The largest size a header can claim is refused before memory is asked for.
+      // The largest size that a header can claim is rejected before memory is allocated.
       (void)refusal(file);
       file[at] = original;
     }
@@ -236,7 +236,7 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
   EXPECT_THAT(refusal(large), Names(1 << 28));
 }
 
-/// In a PNG, where the signature and the first chunk end.
+/// The end of the signature and the first chunk of a PNG.
 constexpr std::ptrdiff_t kBehindIhdr = 33;
 
 /// A PNG of 8 x 8 black pixels with a text of `size` zeros, compressed.

@@ -14,7 +14,7 @@
 namespace precast::data {
 namespace {
 
-/// Random pixels, with the corners of the cube first.
+/// The corners of the RGB cube, then random pixels.
 std::vector<std::uint8_t> some_pixels(std::size_t pixels) {
   RandomStream random(5, 0, pixels, RandomUse::test);
   std::vector<std::uint8_t> rgb;

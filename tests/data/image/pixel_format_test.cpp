@@ -33,7 +33,7 @@ std::vector<T> written(const Image& image, const PixelFormat& format) {
   return out;
 }
 
-/// The value of a half, exactly.
+/// The exact value of a half.
 double half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
@@ -47,7 +47,8 @@ double bfloat16_value(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Whether no neighbour is nearer to `exact`, and none as near that is even.
+/// Whether the value is `exact` rounded to nearest even: no neighbour is nearer, and no even
+/// neighbour is equally near.
 template <typename Value>
 void expect_nearest_even(std::uint16_t bits, double exact, Value value) {
   const double error = std::abs(value(bits) - exact);
@@ -62,7 +63,7 @@ void expect_nearest_even(std::uint16_t bits, double exact, Value value) {
   }
 }
 
-/// ImageNet's; numbers for which the straight line is not enough; tiny and huge results.
+/// ImageNet's options; options for which the formula `line` is not exact; tiny and huge results.
 std::vector<NormalizeOptions> all_options() {
   std::vector<NormalizeOptions> options = {
       {},

@@ -24,7 +24,7 @@ using test::JpegKind;
 using test::Names;
 using Bytes = std::vector<std::byte>;
 
-/// More than a block of the sidecar.
+/// More samples than a block of the sidecar has.
 constexpr std::uint64_t kSamples = 150;
 constexpr std::size_t kInterval = 2;
 

@@ -1,4 +1,4 @@
-// Images of every kind through the image pipelines: pixels fields and arrays as image fields, and
+// Image pipelines with images of every kind: pixels fields and arrays instead of image fields, and
 // one channel instead of three.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -93,7 +93,7 @@ struct Column {
   std::vector<Value> values;
 };
 
-/// Writes a dataset of these columns; images are stored as their pixels unless `mode` says other.
+/// Writes a dataset with these columns; images are stored as pixels unless `mode` is different.
 std::filesystem::path write(const std::filesystem::path& path, const std::vector<Column>& columns,
                             ImageWriteMode mode = ImageWriteMode::raw) {
   const FieldRegistry registry = make_fields();
@@ -192,7 +192,7 @@ TEST_F(ImageKindsTest, AListTakesPixelsOfEightBitsForImagesWhereTheFileHasNone) 
       write(folder_ / "pixels.beton", {{"image", "pixels", values}, {"label", "int", number}}));
   for (const Pipeline& pipeline : {Pipeline(standard_train_pipeline()), parse(kSteps)})
     EXPECT_EQ(pass(pixels, pipeline).bytes, pass(raw, pipeline).bytes);
-  // A name alone gives what is stored; here of several sizes.
+  // An output without transforms has the stored values, which have several sizes here.
   EXPECT_THROW((void)pass(pixels, parse("{image: }")), ConfigError);
 }
 

@@ -145,7 +145,7 @@ TEST_F(LoaderOnDiskTest, BudgetsBelowOneReadAreRefusedAtTheStartOfAPass) {
   EXPECT_FALSE(loader.next());
 }
 
-/// Moves the pages and the table of a small file far back, with a hole before them.
+/// Moves the pages and the table of a small file to a large offset, with a hole before them.
 void spread(const std::filesystem::path& from, const std::filesystem::path& to,
             std::uint64_t distance) {
   std::vector<std::byte> bytes = test::read_bytes(from);

@@ -37,7 +37,8 @@ std::size_t threads_of_process() {
   return count;
 }
 
-/// Handed out by the allocator: resident memory also holds what it keeps, and sanitizers' own.
+/// Bytes that the allocator has handed out. Resident memory would also count the memory that it
+/// keeps, and that of sanitizers.
 std::size_t allocated_bytes() {
 #if defined(PRECAST_COUNTS_ALLOCATIONS)
   return __sanitizer_get_current_allocated_bytes();
@@ -125,7 +126,7 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
   const std::size_t threads = threads_of_process();
   const std::size_t allocated = allocated_bytes();
   cycles(count / 4, count);
-  // The kernel lists a joined thread for a moment longer.
+  // The kernel lists a thread for a short time after it was joined.
   for (int wait = 0; wait < 30'000 && threads_of_process() != threads; ++wait) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

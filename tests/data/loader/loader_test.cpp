@@ -109,7 +109,8 @@ TEST_F(LoaderTest, BatchesDoNotDependOnWorkersNorOnTheRing) {
   }
 }
 
-/// A ring of that many batches exceeds the cache, so images are written past it.
+/// With so many batches, the ring exceeds the cache, so images are written with non-temporal
+/// stores.
 TEST_F(LoaderTest, FloatsAreTheSameWhenTheRingExceedsTheCache) {
   constexpr std::int64_t kSide = 96;
   LoaderOptions small = options(1);

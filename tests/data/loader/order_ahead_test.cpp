@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// One position: the epoch. Counts how often it is asked.
+/// An order with one position, whose sample is the number of the epoch. Counts its calls.
 class EpochOrder final : public SampleOrder {
  public:
   [[nodiscard]] std::uint64_t size() const override { return 1; }

@@ -140,7 +140,7 @@ TEST_F(OutputsTest, ViewsOfAFieldDrawTheirOwnNumbersAndTheFirstThoseOfAList) {
   EXPECT_EQ(views.bytes.at("image"), list.bytes.at("image"));
   EXPECT_NE(views.bytes.at("a"), list.bytes.at("image"));
   EXPECT_NE(views.bytes.at("a"), views.bytes.at("b"));
-  // Another view in front of it changes nothing.
+  // A different view before it changes nothing.
   const PassBytes fewer =
       pass("{image: [center_crop], b: {field: image, transforms: " + steps + "}}");
   EXPECT_EQ(fewer.bytes.at("b"), views.bytes.at("b"));
@@ -158,8 +158,8 @@ TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
   EXPECT_NE(plain.bytes.at("image"), twice.bytes.at("image"));
 }
 
-/// Red is 4 x column in image and mask: how far apart they are, in columns, over all pixels that
-/// are not fill.
+/// In image and mask, red is 4 x column. The largest difference in columns over all pixels that are
+/// not fill.
 int columns_apart(const Bytes& image, const Bytes& mask, std::size_t mask_channels) {
   int worst = 0;
   for (std::size_t p = 0; p * mask_channels < mask.size(); ++p) {
@@ -181,7 +181,7 @@ TEST_F(OutputsTest, AMaskFollowsItsImage) {
   EXPECT_LE(columns_apart(all.bytes.at("image"), mask, 1), 2);
   EXPECT_GT(std::ranges::count(mask, 255), 0);
   EXPECT_GT(std::ranges::count_if(mask, [](int v) { return v > 100 && v < 255; }), 100);
-  // Nothing but values of the stored mask and the fill.
+  // Only values of the stored mask, and the fill value.
   EXPECT_TRUE(std::ranges::all_of(mask, [](int v) { return v % 4 == 0 || v == 255; }));
 }
 

@@ -23,7 +23,7 @@ using testing::ThrowsMessage;
 
 class ReplacementsTest : public ::testing::Test {
  protected:
-  /// FFCV's 26 JPEGs; the headers of these are overwritten.
+  /// Overwrites the headers of these samples of FFCV's 26 JPEGs.
   void damage(const std::set<std::uint64_t>& samples) {
     std::vector<std::byte> bytes = test::golden_beton("img_jpg_w3");
     const BetonReader reader({bytes.data(), bytes.size()}, "golden");

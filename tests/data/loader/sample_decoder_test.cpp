@@ -24,7 +24,7 @@ NpyArray golden(const std::string& name) {
   return read_npy(test::golden_dir() + "/pixels/" + name + ".npy");
 }
 
-/// Against pixels that the real FFCV produced from its own files (tests/golden/pixels).
+/// Compares with pixels that the real FFCV produced from its own files (tests/golden/pixels).
 class FfcvPixelsTest : public ::testing::TestWithParam<const char*> {
  protected:
   FfcvPixelsTest() {
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Files, FfcvPixelsTest,
                          ::testing::Values("img_jpg_w3", "img_raw_w1", "img_smart_w3",
                                            "img_prop_nette_w1"));
 
-/// Loads regions of one JPEG: without an index, then to fill one, then with it.
+/// Loads regions of one JPEG: without an index, while an index is filled, then with this index.
 class LoadedJpeg {
  public:
   LoadedJpeg(const test::MadeJpeg& kind, int channels) : kind_(kind), file_(test::encode(kind)) {

@@ -1,4 +1,5 @@
-// Several files read as one: everything as with the file that `precast merge` writes of them.
+// Several files read as one give the same results as the file that `precast merge` writes from
+// them.
 #include "data/beton/several_files.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +54,7 @@ void merge(const Paths& paths, const std::filesystem::path& out) {
   (void)copy_dataset(out, copy, options);
 }
 
-/// The passes of every rank of 1, 2 and 3, whole and from a later batch on.
+/// The passes of every rank with 1, 2 and 3 ranks, complete and from a later batch on.
 std::vector<EpochRequest> passes(std::int64_t image_size_px, std::int64_t skipped) {
   std::vector<EpochRequest> all;
   for (const int world : {1, 2, 3}) {
@@ -336,7 +337,7 @@ TEST_F(SeveralJpegFilesTest, EachFileHasItsOwnIndex) {
   EXPECT_FALSE(growing->find(merged.size() - 1).empty());
   EXPECT_EQ(pass(files, 2, growing).hashes, expected);
 
-  // A sidecar of the second file, with another distance of checkpoints.
+  // A sidecar of the second file, with a different interval between checkpoints.
   const BetonReader second(paths_[1]);
   IndexSummary summary;
   const auto made = index_dataset(second, 0, 4, {.workers = 1}, summary);

@@ -26,7 +26,7 @@ using Stream = SharedStream<Number>;
 /// Gives epoch * 100 + 0, 1, ... up to `length` numbers.
 struct Counter {
   int length = 10;
-  /// Batch at which it throws, in every epoch.
+  /// The batch at which the source throws, in every epoch.
   int fails_at = -1;
   int given = 0;
   int epoch = 0;

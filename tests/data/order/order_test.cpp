@@ -114,7 +114,7 @@ TEST_F(OrderTest, EveryOrderKeepsItsSizeAndItsMembers) {
   }
 }
 
-/// Pages whose samples come before and after a place of the order.
+/// The largest number of pages that have samples both before and after a position of the order.
 std::uint64_t most_open_pages(const BetonReader& reader, const Ids& order) {
   std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> uses;
   for (std::size_t p = 0; p < order.size(); ++p) {

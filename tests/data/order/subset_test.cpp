@@ -44,7 +44,7 @@ TEST(Subset, ARandomOneIsAFixedDrawThatASmallerOneIsPartOf) {
   EXPECT_NE(ids("random:64:1", 1000), drawn);
   EXPECT_TRUE(std::ranges::includes(drawn, ids("random:8", 1000)));
   EXPECT_EQ(ids("random:5", 5), ids("", 5));
-  // Written down, because runs and their resumption must agree on it.
+  // These samples must never change, because a resumed run must have the same subset.
   EXPECT_THAT(ids("random:4", 100), ElementsAre(34, 46, 77, 80));
 }
 

@@ -95,7 +95,8 @@ std::vector<Tap> reference_taps(ResizeFilter filter, bool shrinks, int d, int so
     case ResizeFilter::area:
       return shrinks ? area_taps(d, source, outputs) : area_mapped_taps(d, source, outputs);
     case ResizeFilter::bilinear: {
-      // At an edge the triangle's cut-off half falls to the edge's pixel: the same as normalising.
+      // At an edge, the part of the triangle outside the image counts for the edge's pixel, which
+      // is the same as normalising.
       return triangle_taps(d, source, outputs, 1.0);
     }
     case ResizeFilter::antialias:
@@ -136,7 +137,7 @@ TEST(ResizerTest, FollowsTheFormulasForAllKindsOfScale) {
     for (const auto& size : kSizes) {
       const Image in = noise_image(size[0], size[1], 3);
       const Image out = resized(in.view(), size[2], size[3], filter);
-      // Half a level is the rounding; OpenCV's own fixed point loses the rest.
+      // Half a level is due to rounding, the rest to OpenCV's fixed-point arithmetic.
       EXPECT_LT(largest_difference(in, out, filter), 0.9) << describe(size, filter);
     }
   }
@@ -260,7 +261,7 @@ TEST(ResizerTest, ReadsAWindowOfALargerImage) {
   }
 }
 
-/// A batch's row: the loader gives no more memory than the image takes.
+/// In a row of a batch, an image has no more memory than it needs.
 TEST(ResizerTest, WritesEachFormatAsWritePixelsDoesAndNothingBeyond) {
   const Normalize normalize({});
   Resizer resizer;

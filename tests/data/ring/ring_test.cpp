@@ -1,4 +1,4 @@
-// A ring between processes: what a private loader reads, and what happens when a side is killed.
+// A ring between processes has the batches of a private loader, and survives if a side is killed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,13 +49,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMostRecovery{60};
 
-/// Moments at which a process is killed; PRECAST_RING_KILLS=200 is the long run.
+/// The number of moments at which a process is killed; PRECAST_RING_KILLS=200 is the long run.
 int kills() {
   const char* const text = std::getenv("PRECAST_RING_KILLS");
   return text == nullptr ? 20 : std::max(1, std::atoi(text));
 }
 
-/// A name that no other ring of this host has.
+/// A name that no other ring on this host has.
 std::string fresh_name() {
   static int count = 0;
   return "test-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
@@ -64,7 +64,7 @@ std::string fresh_name() {
 /// A child process; killed when the object is destroyed.
 class Child {
  public:
-  /// @param body its exit code; that of an Error that it throws.
+  /// @param body returns the exit code; if it throws an Error, the exit code is that of the Error.
   template <typename Body>
   explicit Child(const Body& body) : id_(::fork()) {
     if (id_ != 0) return;
@@ -106,7 +106,7 @@ std::shared_ptr<Value> shared_with_children() {
   return {new (at) Value, [](Value* value) { ::munmap(value, sizeof(Value)); }};
 }
 
-/// Opens for children once another calls open(), or ends without.
+/// Lets children wait until another process calls open(), or ends without doing so.
 class Gate {
  public:
   Gate() { EXPECT_EQ(::pipe(ends_.data()), 0); }
@@ -116,7 +116,7 @@ class Gate {
     ::close(ends_[0]);
     if (ends_[1] >= 0) ::close(ends_[1]);
   }
-  /// In each process that does not open it.
+  /// Call in each process that does not call open().
   void only_wait() { ::close(std::exchange(ends_[1], -1)); }
   void open(std::size_t waiting) const {
     const std::vector<char> bytes(waiting, 'x');
@@ -226,7 +226,7 @@ TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
   EXPECT_FALSE(is_left_behind(name));
 }
 
-/// Publishes passes of 50 batches until `stop`, or for ever.
+/// Publishes passes of 50 batches until `stop` is set, or forever.
 int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& stop) {
   RingProducer ring(NumberedBatches::options(name));
   const NumberedBatches batches(ring);
@@ -240,7 +240,7 @@ int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& 
   return 0;
 }
 
-/// Reads all passes, and counts the batches. @param hold how many batches it keeps.
+/// Reads all passes and counts the batches. @param hold number of batches that it keeps.
 int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size_t hold) {
   RingConsumer ring(name, {});
   std::vector<HostBatch> held;
@@ -288,7 +288,7 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
     killed.kill();
     const auto since = Clock::now();
     for (const auto& count : shared->counts) {
-      // More than the slots that the killed one could keep.
+      // More batches than the slots that the killed consumer could keep.
       const std::int64_t enough = count + 2 * kSlots;
       while (count < enough && Clock::now() - since < kMostRecovery)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -360,7 +360,8 @@ TEST(RingProcessTest, AConsumerThatJoinsAfterTheEndReadsWhatIsPublished) {
   ASSERT_TRUE(ring.publish(0, 0, batches.make(0, 0)));
   ASSERT_TRUE(ring.end_pass(0, 1));
   ring.finish();
-  // Its service has told all connections of the end by now, or does so while this one joins.
+  // By now its service has announced the end on all connections, or does so while this consumer
+  // joins.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   RingConsumer consumer(connection, {.mode = RingJoin::Mode::position, .position = {0, 0}});
   ASSERT_TRUE(consumer.begin_pass());

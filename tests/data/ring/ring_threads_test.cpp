@@ -33,7 +33,7 @@ using test::NumberedBatches;
 using ::testing::ElementsAre;
 using ::testing::ThrowsMessage;
 
-/// A ring of 3 slots in ordinary memory, with data for one batch more.
+/// A ring of 3 slots in ordinary memory, with room for the data of one more batch.
 class OneMapping {
  public:
   static constexpr std::uint64_t kSlots = 3, kCells = 8, kSamples = 4, kBatchBytes = 256;
@@ -98,8 +98,8 @@ class OneMapping {
   RingWriter writer_;
 };
 
-/// Takes `most` items (or all), holds up to two, and releases them in random order. @return how
-/// many it took; all are right and in order.
+/// Takes `most` items (or all), holds up to two, and releases them in random order. Expects that
+/// all are correct and in order. @return the number of items taken.
 std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t most) {
   RandomStream random(seed, 0, 0, RandomUse::test);
   std::deque<std::uint64_t> held;
@@ -160,7 +160,7 @@ TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyWholeBatches) {
   for (const std::int64_t count : counts) EXPECT_EQ(count, kEpochs * kBatches);
 }
 
-/// Waits until no thread wakes another any more.
+/// Waits until threads no longer wake each other.
 void settle() {
   for (int i = 0; i < 5; ++i) test::wait_until_other_threads_sleep();
 }
@@ -199,7 +199,7 @@ TEST(RingProtocolTest, TheFastestIsAtMostAsManyBatchesAheadAsThereAreSlots) {
   EXPECT_EQ(taken.load(), published.load()) << "items published before the end are read";
 }
 
-/// Positions of the batches of each pass that a consumer reads, all of them right.
+/// The positions of the batches of each pass that a consumer reads. Expects that all are correct.
 std::vector<std::vector<std::int64_t>> read_passes(RingConsumer& ring) {
   std::vector<std::vector<std::int64_t>> passes;
   while (auto at = ring.begin_pass()) {

@@ -51,7 +51,7 @@ class SharedLoaderTest : public ::testing::Test {
     options_.order = make_order(*reader_, {.name = "random"});
   }
 
-  /// The ring's name in this process.
+  /// A name for a ring that is unique in this process.
   static std::string fresh_name() {
     static int count = 0;
     return "shared-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
@@ -314,7 +314,7 @@ TEST_F(SharedLoaderTest, ARingThatTakesTooLongIsNotUsedInTheRestOfThePass) {
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_FALSE(loader.on_ring());
   EXPECT_EQ(loader.samples_shared(), 2 * options_.batch_size);
-  // The next pass is tried again.
+  // In the next pass, the ring is tried again.
   served.allow(2 * kBatches);
   EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
   EXPECT_EQ(loader.samples_shared(), (2 + kBatches) * options_.batch_size);

@@ -61,7 +61,7 @@ TEST(IdxSource, ReadsPairsPlainAndGzipped) {
   write_gzip(folder / "t10k-images-idx3-ubyte.gz", images);
   write_gzip(folder / "t10k-labels-idx1-ubyte.gz", labels);
   check(*open_source(folder / "t10k-images-idx3-ubyte.gz"));
-  // One plain, one packed; and the other spelling.
+  // One file is plain and one is compressed; the names have the other spelling.
   test::write_bytes(folder / "x-images.idx3-ubyte", images);
   write_gzip(folder / "x-labels.idx1-ubyte.gz", labels);
   check(*open_source(folder / "x-images.idx3-ubyte"));

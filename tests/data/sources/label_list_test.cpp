@@ -30,7 +30,7 @@ void put_text(const std::filesystem::path& path, const std::string& text) {
 
 class LabelListTest : public testing::Test {
  protected:
-  /// `path label` of each file that `text` classes.
+  /// `path label` for each file to which `text` assigns a class.
   std::vector<std::string> arranged(const std::string& text,
                                     const std::vector<std::string>& classes = {}) {
     put_text(folder_ / "labels", text);
@@ -166,7 +166,7 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
 TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfATrainingSet) {
   for (const char* name : {"b/1.jpg", "d/2.jpg"})
     test::put_file(folder_ / "tree" / name, test::jpeg_file(test::gradient(8, 8)));
-  // In an order that is not the sorted one.
+  // In an order that is not sorted.
   const std::vector<std::string> names = {"d", "c", "b", "a"};
   const auto write_train = [&](const FileInfo& info) {
     BetonLayout layout;

@@ -80,7 +80,7 @@ TEST(NumpySource, EveryArrayOfAnArchiveIsAFieldOfItsKind) {
     EXPECT_EQ(types["texts"], "bytes");
     EXPECT_EQ(types["f16_rows"], "ndarray");
     EXPECT_EQ(types["complex"], "ndarray");
-    // Not called as images are.
+    // The name is not one of those of images.
     EXPECT_EQ(types["masks"], "ndarray");
   }
 }

@@ -23,7 +23,7 @@ TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
               ThrowsMessage<DataError>(Names(folder / "a.odd", "cifar", "folder", "idx", "tar")));
   EXPECT_THAT(refusing(folder / "a.odd", "tra"),
               ThrowsMessage<ConfigError>(Names("kind", "'tra'", "'tar'")));
-  // A kind that is asked for is taken at its word.
+  // If a kind is requested, it is used without recognition.
   EXPECT_EQ(open_source(folder / "a.odd", "cifar")->size(), 1U);
 }
 

@@ -120,7 +120,7 @@ TEST(TableSource, AClassColumnMustExistAndHaveTexts) {
 
 TEST(TableSource, NumbersThatWouldBePrintedOtherwiseAreTexts) {
   const test::TemporaryFolder folder;
-  // Codes of digits, the sign of a zero, a plus, a space, what a NaN holds.
+  // Codes with leading zeros, a negative zero, a plus sign, a space, the payload of a NaN.
   write_file(folder / "a.csv",
              "zip,code,zero,plus,space,nan,weight,count\n"
              "01234,-007,-0,+1, 1,nan(x),-0.50,-10\n"
@@ -165,7 +165,7 @@ TEST(TableSource, AFieldWantedAsTextIsWhatStandsInTheList) {
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[2]), "b.jpg");
 }
 
-/// Bytes that the heap gave out.
+/// Bytes that are allocated from the heap.
 std::size_t heap_bytes() {
   return ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
 }

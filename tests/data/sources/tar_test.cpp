@@ -79,7 +79,7 @@ TEST(TarSource, ATarOfOneTarAClassIsThatTree) {
     EXPECT_EQ(image_of(tar->sample(i)).file, image_of(tree->sample(i)).file) << i;
     EXPECT_EQ(label_of(tar->sample(i)), label_of(tree->sample(i)));
   }
-  // Damage inside names the inner archive.
+  // If an inner archive is damaged, the error names it.
   std::vector<std::byte> bytes = test::read_bytes(folder / "train.tar");
   const std::string header = tree->class_names()[1] + ".tar";
   const auto* text = reinterpret_cast<const char*>(bytes.data());

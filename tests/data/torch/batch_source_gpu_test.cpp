@@ -1,4 +1,4 @@
-// The GPU's batches against the CPU's.
+// Compares the batches of the GPU with those of the CPU.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 

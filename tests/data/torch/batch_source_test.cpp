@@ -43,7 +43,7 @@ class BatchSourceTest : public ::testing::Test {
   std::optional<BetonReader> reader_;
 };
 
-/// A made-up batch is like a real one in all but its values.
+/// Expects that a synthetic batch is like a real batch in everything except its values.
 void expect_alike(const Batch& made_up, const Batch& real) {
   ASSERT_EQ(made_up.fields.size(), real.fields.size());
   EXPECT_EQ(made_up.inputs, real.inputs);

@@ -61,7 +61,7 @@ class QueuedCopies {
   QueuedDevice* device_;
 };
 
-/// A consumer on its own stream, and what it has read.
+/// A consumer on its own stream, and the values that it has read.
 class Consumer {
  public:
   explicit Consumer(QueuedDevice& device) : device_(&device) {}
@@ -74,7 +74,7 @@ class Consumer {
                      [&read, from = batch.fields[f].get()] { read.bytes = from->bytes; });
     }
   }
-  /// How many of the values read are not those of their samples.
+  /// Number of values read that are not those of their samples.
   [[nodiscard]] std::size_t wrong_values() const {
     std::size_t wrong = 0;
     for (const Read& read : reads_) {
@@ -87,7 +87,7 @@ class Consumer {
     }
     return wrong;
   }
-  /// In the order of the reads.
+  /// The samples in the order in which they were read.
   [[nodiscard]] std::vector<std::uint64_t> samples() const {
     std::vector<std::uint64_t> all;
     for (const Read& read : reads_)
@@ -105,7 +105,7 @@ class Consumer {
   std::deque<Read> reads_;
 };
 
-/// A prefetcher, what it needs, and its consumer.
+/// A prefetcher with everything that it needs, and its consumer.
 struct Rig {
   using Prefetcher = DevicePrefetcher<QueuedCopies, NumberedSource>;
 
@@ -129,7 +129,7 @@ struct Rig {
     }
     while (!kept.empty()) read_first();
   }
-  /// Runs what is left, and checks all that was read.
+  /// Runs the remaining work, and checks all values that were read.
   std::size_t wrong_values() {
     device.finish();
     return consumer.wrong_values();
@@ -154,7 +154,7 @@ std::vector<std::uint64_t> operator+(std::vector<std::uint64_t> a,
   return a;
 }
 
-/// Over the paces of the two streams; where one is random, over several runs.
+/// Runs with all paces of the two streams; if a pace is random, several times.
 class DevicePrefetcherTest : public ::testing::TestWithParam<std::tuple<Pace, Pace>> {
  protected:
   template <typename Body>
@@ -189,7 +189,7 @@ TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass
   });
 }
 
-/// Batches of a ring with 2 slots. A real one would wait for ever while both are kept.
+/// Batches of a ring with 2 slots. A real ring would wait forever while both are kept.
 class RingSource {
  public:
   RingSource(HostMemory& memory, int& kept) : batches_(memory, /*bad=*/-1, 1), kept_(&kept) {}
@@ -303,7 +303,7 @@ TEST_P(DevicePrefetcherTest, AFailedCopyComesBehindTheBatchesBeforeItAndKeepsIts
   });
 }
 
-/// The threads of a real loader reuse its memory whenever they get it.
+/// The threads of a real loader reuse memory as soon as it is returned.
 TEST_P(DevicePrefetcherTest, BatchesOfALoaderAreThoseItMakes) {
   const test::TemporaryFolder folder;
   test::write_bytes(folder / "x.beton", test::golden_beton("img_jpg_w3"));

@@ -28,7 +28,7 @@ using ::testing::ThrowsMessage;
 
 constexpr std::int64_t kSamples = 3, kSidePx = 4, kClasses = 5;
 
-/// Delivers what was put into it, then stops.
+/// Delivers the batches that were put into it, then stops.
 class PreparedBatches final : public OutsideBatches {
  public:
   void put(std::shared_ptr<MadeBatch> made, std::optional<RingPosition> position) {

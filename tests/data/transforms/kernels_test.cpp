@@ -1,4 +1,5 @@
-// The arithmetic of the transforms, with given parameters, against torchvision 0.26 and FFCV 1.0.2.
+// Compares the arithmetic of the transforms, with given parameters, with torchvision 0.26 and FFCV
+// 1.0.2.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,7 +47,7 @@ Difference worst_of(const std::string& name, const Change& change) {
   return worst;
 }
 
-/// Through a number.
+/// A change by a kernel with one number as its parameter.
 Change by(void (*kernel)(const Pixels&, double)) {
   return [kernel](const Pixels& image, const json& value) { kernel(image, value.get<double>()); };
 }
@@ -63,8 +64,7 @@ TEST(ColorKernelsTest, BrightnessAndContrastEqualFfcvs) {
 }
 
 TEST(ColorKernelsTest, SaturationIsFfcvsUpToFloat) {
-  // FFCV adds in double, this in float: a sum next to an integer may be truncated to the other
-  // side.
+  // FFCV adds in double, precast in float: a sum close to an integer may be truncated differently.
   const Difference found = worst_of("ffcv_saturation", by(adjust_saturation));
   EXPECT_LE(found.worst, 1);
   EXPECT_LT(found.share, 0.03);
@@ -85,7 +85,7 @@ TEST(ColorKernelsTest, FactorsAreWithinOneLevelOfTorchvision) {
 }
 
 TEST(ColorKernelsTest, HueIsWithinOneLevelOfTorchvision) {
-  // Another formula of the same HSV turn.
+  // torchvision uses a different formula for the same rotation of the hue.
   const Difference found = worst_of("hue", by(adjust_hue));
   EXPECT_LE(found.worst, 1);
   EXPECT_LT(found.share, 0.02);
@@ -163,7 +163,8 @@ void affine(const Pixels& image, const json& c, Interpolation interpolation,
 
 TEST(WarpTest, NearestIsTorchvisionsButForTies) {
   const std::array<std::uint8_t, 3> fill = {10, 200, 30};
-  // torch computes the grid in float, in another order: a pixel halfway may go to the other side.
+  // torch computes the grid in float, in a different order: a position halfway between two pixels
+  // may be rounded differently.
   EXPECT_LE(worst_of("rotate_nearest",
                      [&](const Pixels& image, const json& angle) {
                        rotate(image, angle, Interpolation::nearest, fill);

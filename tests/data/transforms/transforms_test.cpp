@@ -1,4 +1,4 @@
-// How transforms choose their parameters, and that they do so by their stream alone.
+// How transforms choose their parameters, and that these depend only on their stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ std::shared_ptr<const Transform> make(const std::string& name, const std::string
 /// The golden image after the transform, as for the sample at `position`.
 Picture changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
                 Picture picture = golden_picture(), std::optional<std::uint8_t> mask_fill = {}) {
-  // Holds something else each time: nothing may depend on it.
+  // The scratch memory has different content each time: nothing may depend on it.
   static int calls = 0;
   std::vector<std::byte> scratch(transform.scratch_bytes(picture.shape),
                                  static_cast<std::byte>(++calls));

@@ -110,7 +110,7 @@ TEST_F(CustomFields, WrongLayoutsAreFoundWhereOtherFieldsPointNowhere) {
       ThrowsMessage<DataError>(Names("'note'")));
 }
 
-/// Writes what the source has, through the registry.
+/// Writes the source's samples with fields from the registry.
 void write_again(const Source& source, const std::filesystem::path& out) {
   FieldRegistry registry("field");
   register_fields(registry);
@@ -214,7 +214,8 @@ TEST(CustomField, OfAPlugInIsLaidOutAsItsTagSaysAndNeedsOne) {
   }
 }
 
-/// Writes a custom field alone whose arguments have `mark` where files with checksums are marked.
+/// Writes a file with only a custom field, whose arguments have `mark` at the position of the mark
+/// of files with checksums.
 void write_marked(const std::filesystem::path& path, std::uint64_t mark, bool checksums) {
   std::vector<std::byte> arguments;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {12, 4, {}}}, arguments);

@@ -172,7 +172,7 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
 }
 
 TEST(ImageField, KeepsNoProgressiveJpegThatTheLoaderWouldRefuse) {
-  // More scans than a decoder that is not to be kept busy by a small file takes.
+  // More scans than a decoder accepts that limits the work for a small file.
   std::vector<jpeg_scan_info> scans;
   for (const int bit : {1, 0}) {
     scans.push_back({3, {0, 1, 2}, 0, 0, bit == 0 ? 1 : 0, bit});

@@ -57,7 +57,7 @@ constexpr std::string_view kRgba16 =
 constexpr std::string_view kPalette =
     "89504e470d0a1a0a0000000d4948445200000003000000010203000000668efc2700000009504c5445ff000000ff"
     "000000079e2cb7a40000000a4944415478da63900000001a001980008ebb0000000049454e44ae426082";
-/// The same, the second one transparent.
+/// The same colours, of which the second is transparent.
 constexpr std::string_view kTransparent =
     "89504e470d0a1a0a0000000d4948445200000003000000010203000000668efc2700000009504c5445ff000000ff"
     "000000079e2cb7a40000000274524e53ff00e5b7304a0000000a4944415478da63900000001a001980008ebb0000"
@@ -225,7 +225,8 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
     EXPECT_EQ(arguments.size(), kFieldArgumentsBytes);
     EXPECT_EQ(arguments[99], std::byte{5});
     EXPECT_EQ(parse_tag(arguments.data(), "x"), tag);
-    // Its magic gone, it is none; each other letter changed, it is none, damaged, or another one.
+    // Without its magic there is no tag; if another letter is changed, there is no tag, a damaged
+    // tag, or a different tag.
     for (std::size_t i = kTagAt; arguments[i] != std::byte{0}; ++i) {
       auto damaged = arguments;
       damaged[i] ^= std::byte{2};
@@ -236,7 +237,7 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
       }
     }
   }
-  // A longer one before it leaves no traces.
+  // A longer tag that was there before leaves no traces.
   const FieldTag lesser{.kind = FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1};
   std::vector<std::byte> used;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {1024, 8, 1016}}, used);

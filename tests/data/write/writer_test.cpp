@@ -27,7 +27,7 @@ using test::Names;
 using testing::Throws;
 using testing::ThrowsMessage;
 
-/// Lays out again what a golden file holds, with its metadata and blobs as they are.
+/// Writes the samples of a golden file again, with unchanged metadata and blobs.
 std::vector<std::byte> lay_out_again(const std::string& name) {
   const test::TemporaryFolder folder;
   test::write_bytes(folder / "golden.beton", golden_beton(name));

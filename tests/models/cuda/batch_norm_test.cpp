@@ -205,7 +205,7 @@ class BatchNormKernelTest : public ::testing::Test {
     for (std::size_t i = 0; i < results.dx.size(); ++i) {
       const std::size_t c = i % results.mean.size();
       const double scale = std::abs(given.weight[c]) * given.inv_std[c];
-      // Two rows: the exact gradient is the small difference of large terms.
+      // With two rows, the exact gradient is the small difference of large terms.
       ASSERT_NEAR(results.dx[i], given.dx[i], near(given.dx[i]) + 4e-5 * scale) << "dx " << i;
       if (given.options.residual) {
         ASSERT_NEAR(results.d_residual[i], given.d_residual[i], near(given.d_residual[i]));
@@ -247,7 +247,7 @@ TYPED_TEST(BatchNormKernelTest, AddsResidualsAndForks) {
   }
 }
 
-/// As torch's ReLU. Rounding makes such outputs common in 16 bits.
+/// Like torch's ReLU. Rounding makes such outputs common in 16 bits.
 TYPED_TEST(BatchNormKernelTest, PassesNoGradientWhereTheOutputIsZero) {
   for (const bool residual : {true, false}) {
     Reference given = TestFixture::reference({50, 16}, {.residual = residual});

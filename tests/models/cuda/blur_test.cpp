@@ -146,7 +146,7 @@ TYPED_TEST(BlurKernelTest, IsCloseToDoublePrecisionForAnyShape) {
   }
 }
 
-/// One op for two consumers gives both the pixels that separate ops give.
+/// One op for two consumers has the same results as separate ops.
 TYPED_TEST(BlurKernelTest, BothResultsAreThoseOfSeparateCalls) {
   const Reference given = TestFixture::reference({2, 11, 9, 16}, true, true);
   std::optional<typename TestFixture::Results> both;

@@ -54,7 +54,7 @@ struct Gemm {
   bool splits_inner = false;
 };
 
-/// The work of one kernel, or of a few equal in kind.
+/// The work of one kernel, or of a few kernels of the same kind.
 struct OpCost {
   std::string name{};
   OpKind kind = OpKind::pointwise;

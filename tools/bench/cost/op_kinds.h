@@ -31,7 +31,7 @@ struct OpRule {
   /// Passes over the activations that it reads beyond the first: batch norm reads its input once
   /// for the statistics and once more to apply them.
   int rereads = 0;
-  /// Kernels.
+  /// Number of kernels.
   int launches = 1;
 };
 

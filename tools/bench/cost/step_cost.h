@@ -28,7 +28,7 @@ struct CostTotal {
   int launches = 0;
 };
 [[nodiscard]] CostTotal total_of(const StepCost& cost);
-/// Seconds of a step on one GPU of `ranks` GPUs of a host.
+/// Seconds of a step on one of `ranks` GPUs on a host.
 [[nodiscard]] double step_seconds(const Card& card, const StepCost& cost, CostPrecision precision,
                                   int ranks);
 

@@ -36,14 +36,14 @@ class SharedLoaders {
   /// Ends the loaders.
   ~SharedLoaders();
 
-  /// As PoolWatcher. The arguments name the ring; they are empty if the trial would be its only
+  /// See PoolWatcher. The arguments name the ring; they are empty if the trial would be its only
   /// user. @throws IoError if a loader cannot be started. @{
   [[nodiscard]] std::optional<std::vector<std::string>> prepare(const NextStart& next);
   void ended(const Trial& trial);
   /// @}
   /// Call several times a second.
   void look();
-  /// Number of loaders that run or whose trials do.
+  /// Number of loaders that run, or whose trials still run.
   [[nodiscard]] std::size_t cohorts() const { return cohorts_.size(); }
 
  private:

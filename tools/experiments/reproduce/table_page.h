@@ -8,8 +8,8 @@
 
 namespace precast::tools {
 
-/// The table as an HTML page: for each model, the best accuracy by training time, ours next to the
-/// published one; then the table, the accuracy after each epoch, differences and sources.
+/// The table as an HTML page: for each model, the best accuracy by training time, precast's next to
+/// the published one; then the table, the accuracy after each epoch, differences and sources.
 /// Self-contained, without scripts.
 [[nodiscard]] std::string table_page(const ResultTable& table,
                                      const std::vector<RowResult>& results);

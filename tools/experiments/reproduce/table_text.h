@@ -29,8 +29,8 @@ struct Difference {
 [[nodiscard]] std::vector<Difference> joined_differences(const ResultTable& table,
                                                          const std::vector<RowResult>& results);
 
-/// The table as Markdown: ours next to the first published figures of each row, differences, other
-/// systems, sources.
+/// The table as Markdown: precast's figures next to the first published figures of each row,
+/// differences, other systems, sources.
 [[nodiscard]] std::string table_markdown(const ResultTable& table,
                                          const std::vector<RowResult>& results);
 /// The facts of table_markdown() and each seed's figures, as JSON.

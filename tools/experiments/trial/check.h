@@ -16,7 +16,7 @@ struct TrialProblem {
   std::string text;
 };
 
-/// Runs `program train --dry-run` on the recipe of each trial with its settings, `at_once` of them
+/// Runs `program train --dry-run` on the recipe of each trial with its settings, `at_once` trials
 /// at a time but no more than 16. @param text formats a problem; several trials may have the same
 /// text. @throws ConfigError with all problems, each text once. @throws IoError if a program cannot
 /// be started.

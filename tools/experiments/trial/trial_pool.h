@@ -55,8 +55,8 @@ struct NextStart {
 class PoolWatcher {
  public:
   virtual ~PoolWatcher();
-  /// Called before a trial starts. @return further arguments for its process; nothing: it cannot
-  /// start yet, and is asked for again soon.
+  /// Called before a trial starts. @return further arguments for its process; nothing: the trial
+  /// cannot start yet, and this function is called again soon.
   virtual std::optional<std::vector<std::string>> prepare(const NextStart& /*next*/) {
     return std::vector<std::string>{};
   }
@@ -89,7 +89,8 @@ class TrialPool {
             PoolWatcher& watcher);
 
   /// Runs the trials whose status is `waiting`. @return done; failed if one has failed; usage if a
-  /// trial failed in a way that all would (the others are stopped); preempted after a signal.
+  /// trial failed in a way in which all would fail (the others are stopped); preempted after a
+  /// signal.
   /// @throws IoError if the journal cannot be written; running trials first save and end.
   /// Exceptions of a watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
