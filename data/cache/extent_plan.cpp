@@ -27,7 +27,7 @@ bool in_one_page(const FileRange& range, std::uint64_t page_bytes) {
   return range.begin / page_bytes == (range.end - 1) / page_bytes;
 }
 
-/// Each sample's bytes by themselves.
+/// Plans a separate read for each sample.
 ExtentPlan plan_samples(std::span<const FileRange> ranges) {
   ExtentPlan plan;
   plan.extent_of.reserve(ranges.size());

@@ -23,7 +23,7 @@ struct SharedCheckpoints::Header {
   std::uint64_t interval = 0;
   /// Numbers that are taken; may exceed those that fit.
   std::atomic<std::uint64_t> used{1};
-  /// Something no longer fit.
+  /// Set once a sample's checkpoints did not fit.
   std::atomic<bool> full{false};
 };
 

@@ -33,14 +33,15 @@ void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid) refuse(what, fmt::to_string(got));
 }
 
-/// Without what a terminal would interpret.
+/// Replaces the characters that a terminal would interpret, and shortens the text.
 std::string printable(std::string text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   std::ranges::replace_if(text, is_control, '?');
   return text.substr(0, kLongestReason);
 }
 
-/// The text of a value. Not of what it contains: writing it could take any depth of calls.
+/// The text of a value; only the type for an array or object, whose text could take any depth of
+/// calls.
 std::string dump(const ordered_json& value) {
   constexpr std::size_t kLongest = 80;
   if (!value.is_primitive()) return value.type_name();
@@ -48,7 +49,7 @@ std::string dump(const ordered_json& value) {
       .substr(0, kLongest);
 }
 
-/// Only these keys: a version with others has another number.
+/// Accepts only these keys: a version with other keys has a different number.
 void check_keys(const ordered_json& object, std::span<const std::string_view> known) {
   for (const auto& [key, value] : object.items())
     if (std::ranges::find(known, key) == known.end()) refuse("key", dump(ordered_json(key)));

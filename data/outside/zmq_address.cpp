@@ -22,7 +22,7 @@ constexpr std::size_t kLongestPath = 107;
                   expected, text));
 }
 
-/// Nothing but digits, in [1, most]; 0: no such number.
+/// A number in [1, most]; 0 if the text is not such a number in digits.
 int number_in(std::string_view digits, int most) {
   int number = 0;
   const char* const end = digits.data() + digits.size();

@@ -17,7 +17,7 @@
 namespace precast::data {
 namespace {
 
-/// Pause between two looks at OutsideOptions::stopped.
+/// Longest wait for a message before OutsideOptions::stopped is checked again.
 constexpr long kLookIntervalMs = 100;
 
 /// A PULL socket and its context.

@@ -17,10 +17,10 @@ namespace {
 constexpr std::int64_t kSmallBatch = 96;
 constexpr std::int64_t kSmallBatchSizePx = 160;
 /// Image sizes of a run whose recordings are kept. Only a size's inputs, loss and gradients need
-/// memory of their own.
+/// separate memory.
 constexpr std::size_t kKeptSteps = 8;
-/// Before steps with several ranks are recorded. PyTorch asks for this number with NCCL, which
-/// connects the ranks in the first steps.
+/// Steps that run before those with several ranks are recorded. PyTorch asks for this number with
+/// NCCL, which connects the ranks in the first steps.
 constexpr int kWarmUpsOfRanks = 11;
 
 /// Why a recording cannot contain the whole step.

@@ -77,7 +77,7 @@ class LoaderServer {
     log_info("=> to use it: precast train ... --data.train_dataset=ring://{}", options_.name);
   }
 
-  /// @return whether it is not to stop.
+  /// @return false if the server must stop.
   bool wait_for_consumers() {
     std::optional<Stopwatch> since_first;
     Progress progress;

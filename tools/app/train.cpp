@@ -194,7 +194,7 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   return planned;
 }
 
-/// Checks what only the model can tell: whether the weights fit, and which parameters are frozen.
+/// Checks what needs the model: whether the weights fit, and which parameters are frozen.
 void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& registries) {
   if (run.config().model.weights.empty() && run.config().training.freeze.empty()) return;
   // The device of the run may be that of another machine.

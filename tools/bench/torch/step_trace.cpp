@@ -34,7 +34,7 @@ void append(const c10::IValue& value, std::vector<TracedTensor>& tensors) {
   }
 }
 
-/// Records the ops that the thread runs while it lives. One at a time.
+/// Records the ops that the thread runs while this object exists. Only one may exist at a time.
 class OpRecorder {
  public:
   OpRecorder() {
