@@ -6,9 +6,10 @@
 #
 # The siblings never include each other; tools may include the torch-free kernels of models/cuda and recipes/cuda. Code
 # that is torch-free (framework/{core,process,launch}, data except data/torch, tools except tools/app and the folders
-# named torch) reaches no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere: it
-# costs 13-16 s a source. No two folders include each other, directly or through others. The table of folders in
-# docs/architecture.md lists every folder, or one that it is in, and a folder includes only folders above it in the table.
+# named torch) reaches no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere:
+# it costs 13-16 s a source. No two folders include each other, directly or through others. The table of folders in
+# docs/architecture.md lists every folder or a folder that contains it, and a folder includes only folders above it in
+# the table.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   message(FATAL_ERROR "layering: pass -DROOT=<folder of the tree>")

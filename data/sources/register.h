@@ -55,8 +55,8 @@ PRECAST_API void register_sources(SourceRegistry& sources);
 /// Returns the kind of the dataset at `path`. @param path if no file has this name, braces in it
 /// denote a list of WebDataset shards (expand_braces): `shards/{000..127}.tar`.
 /// @param kind a registered name, or `auto`. @throws ConfigError for an unknown kind, a list of
-/// shards with a kind other than `webdataset`, or a URL with a kind other than `beton`; IoError for a
-/// missing path; DataError listing the kinds if none fits.
+/// shards with a kind other than `webdataset`, or a URL with a kind other than `beton`; IoError for
+/// a missing path; DataError listing the kinds if none fits.
 [[nodiscard]] PRECAST_API std::string kind_of_source(const SourceRegistry& sources,
                                                      const std::filesystem::path& path,
                                                      const std::string& kind = "auto");

@@ -12,6 +12,6 @@ string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)
 file(WRITE ${OUT} "#pragma once
 
-/// The interface that plug-ins are compiled against: the version and a digest of the public headers.
+/// What a plug-in's binary depends on: the version and a digest of the public headers.
 #define PRECAST_ABI \"${VERSION} headers ${digest}\"
 ")
