@@ -23,6 +23,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::tools {
 namespace {
@@ -109,7 +110,8 @@ class OutsideTrainTest : public ::testing::Test {
                    "\n  val_dataset: " + (folder_ / "d.beton").string() +
                    "\n  batches_per_epoch: 3\nresolution: {min_res: 32, max_res: 32}\n"
                    "training: {batch_size: 4, epochs: 2, device: cpu}\n"
-                   "validation: {resolution: 32}\nlr: {lr: 0.01}\n");
+                   "validation: {resolution: 32}\nlr: {lr: 0.01}\n" +
+                   test::small_network_line());
   }
   [[nodiscard]] std::vector<std::string> command(const std::string& run,
                                                  std::vector<std::string> more = {}) const {

@@ -12,6 +12,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::tools {
 namespace {
@@ -26,6 +27,11 @@ class RecipesOfRunsTest : public ::testing::Test {
     test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1"));
   }
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  static ChildResult train_small(std::vector<std::string> args) {
+    args.insert(args.begin(), "train");
+    for (const std::string& option : test::small_network()) args.push_back(option);
+    return precast(args);
+  }
   static ChildResult precast(std::vector<std::string> args) {
     args.insert(args.begin(), test::bin_dir() + "/precast");
     return run_child(args, std::chrono::minutes(3));
@@ -105,12 +111,12 @@ TEST_F(RecipesOfRunsTest, SeveralFilesTrainAsTheirMerge) {
   const std::string several = "[" + d + "," + d + "," + d + "]";
   const auto train = [&](const std::string& files, const std::string& order,
                          const std::string& in_memory, const std::string& run) {
-    return precast({"train", "--data.train_dataset=" + files, "--data.val_dataset=" + files,
-                    "--training.batch_size=8", "--resolution.min_res=32", "--resolution.max_res=32",
-                    "--validation.resolution=32", "--training.epochs=1", "--lr.lr=0.01",
-                    "--logging.every=1", "--data.subset=10:60", "--data.order=" + order,
-                    "--data.in_memory=" + in_memory, "--logging.folder=" + path("runs"),
-                    "--logging.run_id=" + run, "--training.device=cpu"});
+    return train_small(
+        {"--data.train_dataset=" + files, "--data.val_dataset=" + files, "--training.batch_size=8",
+         "--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32",
+         "--training.epochs=1", "--lr.lr=0.01", "--logging.every=1", "--data.subset=10:60",
+         "--data.order=" + order, "--data.in_memory=" + in_memory,
+         "--logging.folder=" + path("runs"), "--logging.run_id=" + run, "--training.device=cpu"});
   };
   for (const std::string order : {"random", "quasi_random"}) {
     const ChildResult merged = train(all, order, "1", "all_" + order);
@@ -144,13 +150,12 @@ TEST_F(RecipesOfRunsTest, AListOfSamplesMayMoveButMustNotChangeOnResume) {
     std::ofstream(path(name)) << text;
   };
   const auto train = [&](const std::string& list) {
-    return precast({"train", "--data.train_dataset=" + path("d.beton"),
-                    "--data.val_dataset=" + path("d.beton"), "--training.batch_size=4",
-                    "--resolution.min_res=32", "--resolution.max_res=32",
-                    "--validation.resolution=32", "--training.epochs=1", "--lr.lr=0.01",
-                    "--logging.every=1", "--data.subset=@" + path(list),
-                    "--logging.folder=" + path("runs"), "--logging.run_id=r",
-                    "--checkpoint.resume=auto", "--training.device=cpu"});
+    return train_small(
+        {"--data.train_dataset=" + path("d.beton"), "--data.val_dataset=" + path("d.beton"),
+         "--training.batch_size=4", "--resolution.min_res=32", "--resolution.max_res=32",
+         "--validation.resolution=32", "--training.epochs=1", "--lr.lr=0.01", "--logging.every=1",
+         "--data.subset=@" + path(list), "--logging.folder=" + path("runs"), "--logging.run_id=r",
+         "--checkpoint.resume=auto", "--training.device=cpu"});
   };
   write_list("ids.txt", "0:6\n# and\n20\n17\n");
   const ChildResult first = train("ids.txt");

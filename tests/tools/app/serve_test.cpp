@@ -22,6 +22,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::tools {
 namespace {
@@ -43,7 +44,8 @@ class ServeTest : public ::testing::Test {
                              "\n  repeats: 2\n  num_workers: 2\nresolution:\n  min_res: 32\n"
                              "  max_res: 48\n  end_ramp: 1\ntraining:\n  batch_size: 4\n"
                              "  epochs: 2\n  device: cpu\nvalidation: {resolution: 32}\n"
-                             "lr: {lr: 0.01}\n");
+                             "lr: {lr: 0.01}\n" +
+                             test::small_network_line());
   }
   [[nodiscard]] std::string file() const { return folder_ / "d.beton"; }
   [[nodiscard]] std::string recipe() const { return folder_ / "r.yaml"; }

@@ -14,6 +14,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/range_server.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::tools {
 namespace {
@@ -43,6 +44,7 @@ class TrainOverHttpTest : public ::testing::Test {
                                     "--logging.folder=" + (folder_ / "runs").string(),
                                     "--logging.run_id=" + run,
                                     "--training.device=cpu"};
+    for (const std::string& option : test::small_network()) all.push_back(option);
     all.insert(all.end(), more.begin(), more.end());
     return run_child(all, std::chrono::minutes(3));
   }

@@ -17,6 +17,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::tools {
 namespace {
@@ -41,6 +42,7 @@ class TrainTest : public ::testing::Test {
                "--logging.folder=" + (folder_ / "runs").string(),
                "--logging.run_id=r",
                "--training.device=cpu"};
+    for (const std::string& option : test::small_network()) common_.push_back(option);
   }
   std::string data() const { return folder_ / "d.beton"; }
 
@@ -358,6 +360,7 @@ TEST_F(TrainTest, DryRunSaysWhatIsRecordedAndWhyNotMore) {
 }
 
 TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {
+  common_.insert(common_.end(), {"--model.arch=resnet18", "--model.params={}"});
   ASSERT_EQ(precast({"train", "--training.epochs=0", "--model.num_classes=1000"}).exit_code, 0);
   const auto first = load_weights(folder_ / "runs/r/final_weights.safetensors");
   const ChildResult run =

@@ -15,6 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::test {
 
@@ -28,15 +29,22 @@ class TwoRanks {
   [[nodiscard]] std::vector<std::string> command(const std::string& run,
                                                  const std::vector<std::string>& more = {}) const {
     const std::string data = folder_ / "d.beton";
-    std::vector<std::string> all = {
-        test::bin_dir() + "/precast", "train", "--data.train_dataset=" + data,
-        "--data.val_dataset=" + data, "--data.num_workers=1",
-        // ResNet-18 would take most of the time of these tests.
-        "--model.arch=layers", std::string("--model.params=") + kSmallNetwork,
-        "--training.device=cpu", "--training.batch_size=4", "--training.epochs=2", "--lr.lr=0.01",
-        "--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32",
-        "--logging.every=1", "--logging.folder=" + (folder_ / "runs").string(),
-        "--logging.run_id=" + run};
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
+                                    "train",
+                                    "--data.train_dataset=" + data,
+                                    "--data.val_dataset=" + data,
+                                    "--data.num_workers=1",
+                                    "--training.device=cpu",
+                                    "--training.batch_size=4",
+                                    "--training.epochs=2",
+                                    "--lr.lr=0.01",
+                                    "--resolution.min_res=32",
+                                    "--resolution.max_res=32",
+                                    "--validation.resolution=32",
+                                    "--logging.every=1",
+                                    "--logging.folder=" + (folder_ / "runs").string(),
+                                    "--logging.run_id=" + run};
+    for (const std::string& option : small_network()) all.push_back(option);
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -74,10 +82,6 @@ class TwoRanks {
     return bytes(run, "final_weights.safetensors");
   }
 
-  static constexpr const char* kSmallNetwork =
-      "{layers: [conv: {out: 16, stride: 2, bias: false}, bn, relu, "
-      "residual: {layers: [conv: {out: 16, bias: false}, bn]}, relu, "
-      "conv: {out: 32, stride: 2, bias: false}, bn, relu, global_avg_pool, flatten, linear]}";
   /// The environment of all starts: sums depend on the number of threads.
   static inline const std::vector<std::string> kEnvironment = {"OMP_NUM_THREADS=1"};
 
