@@ -203,8 +203,8 @@ void check_table_options(const Arguments& arguments) {
   if (!arguments.has("table")) {
     for (const char* option : kOnlyOfTables)
       if (arguments.given(option))
-        throw ConfigError(
-            fmt::format("--{}: expected --table too, to which the option applies", option));
+        throw ConfigError(fmt::format(
+            "--{}: expected --table as well, because this option applies only to a table", option));
     return;
   }
   (void)find_name("table", {"seeds"}, arguments.text("table"));

@@ -125,7 +125,7 @@ class BitWriter {
   std::size_t used_ = 0;
 };
 
-/// Writes the symbol at `place` of the table, and a random coefficient.
+/// Writes the symbol at index `place` of the table, and a random coefficient.
 void put(RandomStream& random, const MadeUpTable& made, std::size_t place, BitWriter& out) {
   std::uint32_t code = 0;
   std::size_t first = 0;

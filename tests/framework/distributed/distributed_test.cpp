@@ -36,7 +36,8 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// Reads what a rank wrote. Weights are binary: text of millions would take longer than training.
+/// Reads what a rank wrote. Weights are stored in binary: writing and reading millions of numbers
+/// as text would take longer than training.
 Result read_result(const std::string& path) {
   std::ifstream values(path), weights(path + ".weights", std::ios::binary | std::ios::ate);
   Result result{nlohmann::json::parse(values), {}};

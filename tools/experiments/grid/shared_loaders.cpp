@@ -210,8 +210,10 @@ void SharedLoaders::look() {
     // prepare() may not look at it again before it is erased.
     if (end && !cohort->ready) unloadable_.insert(cohort->loading);
     if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
-      log_warning("a loader process ended with exit code {}: {}. Its trials load privately",
-                  end->exit_code, first_error(cohort->output));
+      log_warning(
+          "a loader process ended with exit code {}: {}. Its trials load their "
+          "batches themselves",
+          end->exit_code, first_error(cohort->output));
     // Its running trials matter for the size of the next cohort.
     if (end && cohort->running.empty())
       cohort = cohorts_.erase(cohort);
