@@ -1,5 +1,5 @@
 // Damages every byte that stores a position. The reader must not crash, hang or return bytes from a
-// wrong place; with checksums, it must detect all damage.
+// wrong position; with checksums, it must detect all damage.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -208,7 +208,7 @@ TEST_P(CorruptionTest, FfcvsOwnLayoutLeadsNowhereElse) {
 
 // --- JPEG data ---
 
-/// The JPEGs of a golden file, each with the size that its record says.
+/// The JPEGs of a golden file, each with the size given in its record.
 class JpegDamageTest : public testing::Test {
  protected:
   static constexpr int kFlips = 16'000;

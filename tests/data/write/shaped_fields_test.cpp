@@ -175,7 +175,7 @@ TEST(RaggedField, ReadsBackArraysOfAnyShapeEmptyOnesToo) {
   write(folder / "x.beton", "ragged",
         {ArrayInput{{"<f4", {3, 2}}, bytes_of(numbers)}, ArrayInput{{"<f4", {0, 4}}, {}},
          ArrayInput{{"<f4", {1, 6}}, bytes_of(numbers)}});
-  // Again from the file itself, which contains the tag.
+  // Writes the values again with the file itself, which contains the tag, as the source.
   const auto source = open_beton(folder / "x.beton");
   EXPECT_EQ(source->fields()[0].type, "ragged");
   const std::vector<Value> values = {source->sample(0).values[0], source->sample(1).values[0],

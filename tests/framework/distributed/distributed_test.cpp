@@ -204,8 +204,8 @@ TEST(DistributedTrainingTest, TheSameLaunchAgainIsEqualToTheLastBit) {
   EXPECT_EQ(first, train(4, {"steps=20"}));
 }
 
-/// At the published rates a ResNet's training path is chaotic: rounding alone moves the losses of
-/// 20 steps by 10 %. At this rate it moves them by less than 0.1 %, whatever the CPU.
+/// At the published rates, the training of a ResNet is chaotic: rounding alone changes the losses
+/// of 20 steps by 10 %. At this rate, it changes them by less than 0.1 % on any CPU.
 constexpr const char* kCalmRate = "lr=3e-4";
 
 TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {
