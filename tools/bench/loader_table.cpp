@@ -195,7 +195,7 @@ void add_table_options(po::options_description& options) {
       "folder for the .beton files that a table needs; they are kept for the next time")(
       "count", number(400), "number of samples drawn at random; with --table: from its source")(
       "rows", po::value<std::string>()->default_value("")->value_name("TEXT"),
-      "only these rows; with --table: those whose name contains TEXT; default: all")(
+      "only these rows; with --table: rows whose name contains TEXT; default: all")(
       "dry-run", "check everything and show the plan; nothing is written or measured");
 }
 
