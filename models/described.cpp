@@ -73,7 +73,7 @@ struct Entry {
   /// For messages: `model.params.layers[2].conv`.
   std::string key;
   Chain& chain;
-  /// Its place, as Sequential names it.
+  /// Its position, as Sequential names it.
   std::string place;
   Flow& flow;
 };
@@ -257,9 +257,10 @@ class Builder {
     need_image(entry);
     read_nothing(entry);
     if (entry.flow.side == 0)
-      fail(entry.node.origin, entry.key,
-           "expected images of a known size, got any. Put global_avg_pool before it, or give "
-           "model.params.image_size");
+      fail(
+          entry.node.origin, entry.key,
+          "expected images of a known size, got images of any size. Put global_avg_pool before it, "
+          "or give model.params.image_size");
     step(entry, [](const Tensor& x) { return x.flatten(1); });
     entry.flow.channels *= entry.flow.side * entry.flow.side;
     entry.flow.flat = true;

@@ -110,10 +110,10 @@ void register_methods(MethodRegistry& registry) {
 }
 
 void register_losses(LossRegistry& registry) {
-  registry.add("cross_entropy", "mean cross entropy, of class indices or probabilities",
+  registry.add("cross_entropy", "mean cross entropy; targets are class indices or probabilities",
                make_cross_entropy);
   registry.add("bce", "mean binary cross entropy: one decision per class", make_bce);
-  registry.add("multi_label_bce", "mean binary cross entropy, of several labels per sample",
+  registry.add("multi_label_bce", "mean binary cross entropy with several labels per sample",
                make_multi_label_bce);
   registry.add("pixel_cross_entropy", "cross entropy of the class of each pixel",
                make_pixel_cross_entropy);

@@ -8,7 +8,7 @@ outside quotes and backticks and not a command `precast ...`. It also rejects an
 `Did you mean`.
 
 If a program reads the text, or the test is about the text, say so on a line of the statement:
-    EXPECT_THAT(out, HasSubstr("..."));  // text is the interface: why
+    EXPECT_THAT(out, HasSubstr("..."));  // the wording is tested: why
 """
 
 import pathlib
@@ -29,7 +29,7 @@ PY_TOKEN = re.compile(
     r"#[^\n]*|(?:\"\"\"|''')(?:.*?)(?:\"\"\"|''')|\"(?P<text>(?:\\.|[^\"\\\n])*)\"|'(?P<raw>(?:\\.|[^'\\\n])*)'|[()]",
     re.DOTALL,
 )
-ALLOWED = re.compile(r"(?://|#) text is the interface: \S")
+ALLOWED = re.compile(r"(?://|#) the wording is tested: \S")
 ESCAPES = re.compile(r"\\(?:x[0-9A-Fa-f]+|[0-7]{1,3}|.)")
 QUOTED = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 WORDS = re.compile(r"(?<![\w./=-])[A-Za-z]+(?: [A-Za-z]+){2,}(?![\w/=-])")

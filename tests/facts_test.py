@@ -13,12 +13,12 @@ SENTENCES = [
     'EXPECT_STREQ(error.what(), "sample 7: this was cut off");',
     'const Case cases[] = {{7, "expected 8, got 7"}};',
     'const Case cases[] = {{7, "unknown key. "\n "Did you mean \'a\'?"}};',
-    'EXPECT_THAT(text, HasSubstr("was cut off"));  // text is the interface:',
+    'EXPECT_THAT(text, HasSubstr("was cut off"));  // the wording is tested:',
 ]
 FACTS = [
     'EXPECT_THAT(text, Names("r.yaml:2:10", "data.order", "random, quasi_random", 600));',
     'EXPECT_THAT(text, HasSubstr("\'a value of the user\' `and a command to run`"));',
-    'EXPECT_THAT(text, HasSubstr("the table is cut here"));  // text is the interface: why it is',
+    'EXPECT_THAT(text, HasSubstr("the table is cut here"));  // the wording is tested: why it is',
     'EXPECT_EQ(rows[0], "cat, dog | 3 | 0.5");',
     'EXPECT_THAT(text, HasSubstr("precast bench loader"));',
     '// EXPECT_THAT(text, HasSubstr("in a comment of many words"));',

@@ -51,8 +51,9 @@ struct ImageRecord {
 /// count the bytes of the files one after the other, each from a multiple of header().page_bytes.
 class PRECAST_API BetonReader {
  public:
-  /// @throws IoError if the file cannot be opened; DataError naming file, place, what was expected
-  /// and what was found if its content is wrong, truncated, or left by a writer that was killed.
+  /// @throws IoError if the file cannot be opened; DataError naming file, location, what was
+  /// expected and what was found if its content is wrong, truncated, or left by a writer that was
+  /// killed.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
                        const BetonOptions& options = {});
   /// Reads a file that is in memory. @param bytes must outlive the reader. @param path names it in
@@ -127,7 +128,7 @@ class PRECAST_API BetonReader {
   /// Width x height of the image.
   [[nodiscard]] std::uint64_t image_pixels(std::uint64_t sample, std::size_t field) const;
   /// A hash (XXH3-64, 16 hex digits) of header, fields and metadata: labels, sizes and offsets of
-  /// all samples. Takes some milliseconds for 1.3 million samples. For several files: a hash of
+  /// all samples. Takes a few milliseconds for 1.3 million samples. For several files: a hash of
   /// their fingerprints, in order.
   [[nodiscard]] std::string fingerprint() const;
 

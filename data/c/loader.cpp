@@ -66,11 +66,13 @@ struct Options {
 void Options::options(Schema& schema) {
   schema.add("batch_size", &batch_size, "samples per batch").min(1).max(1 << 24).required();
   schema.add("pipeline", &pipeline, "transforms, as in a recipe");
-  schema.add("image_size", &image_size, "image side, px").min(1).max(double{kLargestImagePx});
+  schema.add("image_size", &image_size, "image size (side of the square), px")
+      .min(1)
+      .max(double{kLargestImagePx});
   schema.add("normalize", &normalize, "images as normalised float32 instead of uint8");
   schema.add("order", &order, "order of the samples");
   schema.add("subset", &samples.subset, "samples to use");
-  schema.add("filter", &samples.filter, "samples to use, by a condition");
+  schema.add("filter", &samples.filter, "samples to use, selected with a condition");
   schema.add("repeats", &samples.repeats, "times each sample occurs in an epoch").min(1).max(1000);
   schema.add("label_field", &samples.label_field, "integer field of weighted orders");
   schema.add("shuffle_window_mb", &shuffle_window_mb, "window of the order quasi_random");

@@ -87,7 +87,7 @@ std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
   if (count < step) return 0;
   std::size_t i = 0;
   for (; i + step <= count; i += step) convert_three<kFormula>(d, in + i, constants, out + i);
-  // Convert the rest together with some values before it, which are converted again. `count` and
+  // Convert the rest together with a few values before it, which are converted again. `count` and
   // `step` are multiples of a pixel, so the constants match there too.
   if (i < count) convert_three<kFormula>(d, in + count - step, constants, out + count - step);
   return count;

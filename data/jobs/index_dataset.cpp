@@ -67,8 +67,8 @@ double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t f
   return header ? 64.0 * header->luma_columns * header->luma_rows : 256;
 }
 
-/// Estimated size in bytes of an index with the usual distance of checkpoints, from some samples;
-/// 0: no JPEGs.
+/// Estimated size in bytes of an index with the usual distance of checkpoints, from up to 1,000
+/// samples; 0: no JPEGs.
 std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
   constexpr std::uint64_t kProbes = 1000;
   constexpr double kCheckpointBytes = 8;

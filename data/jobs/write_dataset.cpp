@@ -83,8 +83,8 @@ struct Run {
   }
 };
 
-/// The same error with a message that begins with the sample's place. @param name empty while it is
-/// not known.
+/// The same error with a message that begins with the sample's index and name. @param name empty
+/// while it is not known.
 Error naming(const Error& error, std::uint64_t index, const std::string& name) {
   const std::string place = name.empty() ? "" : fmt::format(" ({})", name);
   return Error(fmt::format("sample {}{}: {}", index, place, error.what()), error.exit_code());

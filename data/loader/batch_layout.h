@@ -11,7 +11,7 @@
 
 namespace precast::data {
 
-/// The place of one output in a batch.
+/// The position and shape of one output in a batch.
 struct OutputField {
   /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values of
   /// different sizes: the number of elements for which there is room.

@@ -156,7 +156,7 @@ class Resolver {
                                     info.name, type_name(info)));
     }
     if (!spec.pad_to.empty() && spec.content == OutputSpec::Content::image)
-      return fail(spec, "pad_to: expected no transforms of images, which set the size, got some");
+      return fail(spec, "pad_to: expected no image transforms, because they set the size");
     if (!spec.geometry_of.empty()) return fill_in_mask(spec, specs, output);
     const bool is_image = info.type == FieldType::image || holds_pixels(info);
     const bool is_integer = info.type == FieldType::integer;

@@ -38,7 +38,7 @@ class SampleReader {
     std::unique_ptr<SampleDecoder> image;
     std::unique_ptr<MaskDecoder> mask;
   };
-  /// One output of one sample, and the place of its value.
+  /// One output of one sample, and the destination of its value.
   struct Item {
     const Output& output;
     Decoders& decoders;

@@ -34,7 +34,7 @@ struct OrderOptions {
   std::string name = "sequential";
   /// Which samples of the file are used: see subset.h. "": all.
   std::string subset = {};
-  /// Which of these samples are used, by a condition on their values: see filter.h. "": all.
+  /// A condition on the values of these samples that selects those to use (filter.h); "": all.
   std::string filter = {};
   /// Above 1: each sample appears this many times in an epoch, at neighbouring positions, so that
   /// its copies go to different ranks or, on one rank, into one batch, and each is augmented

@@ -14,7 +14,7 @@
 namespace precast::data {
 namespace {
 
-/// Nothing if `text` is not a number above 0.
+/// Returns nothing if `text` is not a number above 0.
 std::optional<std::uint64_t> parse_mebibytes(std::string_view text) {
   std::uint64_t mebibytes = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), mebibytes);

@@ -34,7 +34,7 @@ std::optional<Subset> parse_random(std::string_view text) {
   return Subset{.drawn = *count, .seed = *seed};
 }
 
-/// Nothing if `text` is not a subset.
+/// Returns nothing if `text` is not a subset.
 std::optional<Subset> parse_subset(std::string_view text) {
   if (text.empty()) return Subset{};
   if (text.starts_with(kRandom)) return parse_random(text.substr(kRandom.size()));

@@ -31,7 +31,7 @@ class PRECAST_API Members {
 
 /// The syntax of a subset, for help and messages.
 inline constexpr const char* kSubsetForms =
-    "N, the first ones; A:B; random:N, drawn at random; random:N:SEED, another draw; @FILE, those "
+    "N, the first N; A:B; random:N, drawn at random; random:N:SEED, another draw; @FILE, those "
     "that a file lists";
 
 /// Whether choose_subset() accepts the text for a large enough dataset.

@@ -15,7 +15,7 @@ namespace precast::data {
 struct PlaneLayout {
   /// Outputs of a window.
   std::size_t outputs;
-  /// Values of a window: 8, which places of bytes pick, or more.
+  /// Values of a window: 8, selected by the indices of their bytes, or more.
   std::size_t values;
   /// Windows of a vector.
   std::size_t windows;
@@ -35,8 +35,8 @@ struct PlaneWeights {
   bool narrow = false;
   /// [windows]: the first value of the first pair.
   std::vector<std::int32_t> start;
-  /// [windows][layout.outputs]: a pair's places in the window, as two 16-bit numbers; in windows of
-  /// 16 bytes, as the places of four bytes.
+  /// [windows][layout.outputs]: a pair's indices in the window, as two 16-bit numbers; in windows
+  /// of 16 bytes, as the indices of four bytes.
   std::vector<std::uint32_t> places;
   /// [windows / layout.windows][pairs][layout.windows][layout.outputs]: two weights.
   std::vector<std::uint32_t> weights;

@@ -38,7 +38,7 @@ struct Welcome {
 /// @param process the producer's.
 Welcome join_ring(int connection, const RingJoin& join, int& process) {
   if (!is_same_user(connection, process))
-    throw RingError("ring: expected a producer of this user, got one of another");
+    throw RingError("ring: expected a producer of this user, got a producer of another user");
   ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout);
   OwnedDescriptor memfd;
   // A producer that has just closed the connection may have sent its reason before.

@@ -71,7 +71,7 @@ struct RingProducer::Memory {
   std::byte* allocate(std::size_t bytes) {
     const std::scoped_lock lock(mutex);
     require(bytes <= batch_bytes, "a batch fits into a buffer of the ring");
-    require(!free.empty(), "the ring has a buffer for each batch that is in use at once");
+    require(!free.empty(), "the ring has a buffer for each batch that is in use at the same time");
     std::byte* const buffer = free.back();
     free.pop_back();
     return buffer;

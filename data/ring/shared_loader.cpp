@@ -184,7 +184,8 @@ bool SharedLoader::join() {
     if (error.exit_code() == ExitCode::usage) {
       consumer_.reset();
       if (!std::exchange(told_passed_, true))
-        log_info("=> loads privately until it reaches ring '{}' ({})", ring_.name, error.what());
+        log_info("=> this run loads its batches itself until it reaches ring '{}' ({})", ring_.name,
+                 error.what());
     } else {
       leave(error.what());
     }
@@ -212,8 +213,8 @@ bool SharedLoader::attach() {
   if (consumer->description() != ring_.description) {
     unfit_ = true;
     log_warning(
-        "ring: expected '{}' to load the same batches as this run, got others. Loads them "
-        "privately",
+        "ring: expected '{}' to load the same batches as this run, got different batches. This "
+        "run loads its batches itself",
         ring_.name);
     return false;
   }
@@ -232,7 +233,8 @@ bool SharedLoader::lost_patience() {
   if (Clock::now() - waiting_since_ <= ring_.patience) return false;
   private_epoch_ = position_.epoch;
   log_info(
-      "=> waited {} s for epoch {}, batch {} of ring '{}'. Loads the rest of the epoch privately",
+      "=> waited {} s for epoch {}, batch {} of ring '{}'. This run loads the rest of the epoch "
+      "itself",
       std::chrono::floor<std::chrono::seconds>(ring_.patience).count(), position_.epoch,
       position_.batch, ring_.name);
   return true;
@@ -243,7 +245,7 @@ void SharedLoader::leave(const char* reason) {
   on_ring_ = false;
   consumer_.reset();
   if (reason != nullptr && !std::exchange(warned_, true))
-    log_warning("{}. Loads the batches privately; results do not change", reason);
+    log_warning("{}. This run loads its batches itself; results do not change", reason);
 }
 
 void SharedLoader::check(const HostBatch& batch) {
@@ -263,7 +265,7 @@ void SharedLoader::check(const HostBatch& batch) {
   unfit_ = true;
   throw RingError(
       fmt::format("ring: expected epoch {} batch {} with the outputs of this run's "
-                  "pipeline, got others",
+                  "pipeline, got other outputs",
                   position_.epoch, position_.batch));
 }
 

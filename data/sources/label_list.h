@@ -42,7 +42,7 @@ inline constexpr const char* kClassesHelp =
     "set). A split that lacks some classes then has the same labels as the other splits; numbers "
     "in a list of labels are line numbers of this file, from 1";
 
-/// Assigns classes to images by a list, for images that are not in class folders. The list is one
+/// Assigns classes to images with a list, for images that are not in class folders. The list is one
 /// of:
 ///
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),

@@ -366,7 +366,7 @@ class JsonTable final : public TableSource {
 }  // namespace
 
 void TableOptions::options(Schema& schema) {
-  schema.add("texts", &texts, "columns of a list of samples whose text is kept unchanged");
+  schema.add("texts", &texts, "names of columns to store as unchanged text");
   schema.add("class_column", &class_column,
              "the column whose strings are class names; else the first text column called label, "
              "labels, class, target or category");

@@ -109,7 +109,7 @@ class WebDataset final : public Source {
     for (std::size_t field = 0; field < fields_.size(); ++field) {
       const auto member = member_of(members, field);
       if (member == members.end()) {
-        throw DataError(fmt::format("{}: expected a member .{} as the first sample has, got none",
+        throw DataError(fmt::format("{}: expected a member .{}, as in the first sample, got none",
                                     sample.name, endings_[field]));
       }
       try {

@@ -100,7 +100,7 @@ class DevicePrefetcher {
   };
   struct InCopy {
     HostBatch host;
-    /// Nothing if the copy failed; a part of it may be queued nevertheless.
+    /// Empty if the copy failed; a part of it may be queued nevertheless.
     std::optional<Event> done;
   };
 

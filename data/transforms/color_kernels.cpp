@@ -18,7 +18,7 @@ using F = hn::Vec<decltype(kFloats)>;
 const hn::Rebind<std::uint8_t, decltype(kFloats)> kBytes;
 const hn::Rebind<std::int32_t, decltype(kFloats)> kInts;
 
-/// One channel each of some pixels.
+/// The channels of a few pixels, in one vector each.
 struct Colours {
   F r, g, b;
 };

@@ -24,7 +24,7 @@ struct PipelineStep {
   /// Key of its random numbers: its name and the number of earlier steps of that name, such as
   /// `rotate/0`.
   std::string random_key;
-  /// For messages: `pipeline.train[2]`, and its place in the recipe.
+  /// For messages: `pipeline.train[2]`, and its location in the recipe.
   std::string key;
   Origin origin;
 };

@@ -37,7 +37,7 @@ struct OutputSpec {
   std::vector<std::int64_t> pad_to = {};
   /// For numbers and masks: the type to which they are converted.
   std::optional<ElementType> type = {};
-  /// For messages: `pipeline.train.view2`, and its place in the recipe.
+  /// For messages: `pipeline.train.view2`, and its location in the recipe.
   std::string key = {};
   Origin origin = {};
 };
@@ -56,7 +56,7 @@ struct Pipeline {
 };
 
 /// Reads `pipeline.train` or `pipeline.val`; data/transforms/README.md describes the syntax. All
-/// errors go to `diagnostics`, each with its place.
+/// errors go to `diagnostics`, each with its location.
 /// @param key the name for messages: "pipeline.train".
 /// @param standard the steps of an image if the list is missing or empty.
 [[nodiscard]] PRECAST_API Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,

@@ -37,7 +37,8 @@ Image read_mask(const std::string& path) {
   return mask;
 }
 
-/// One opacity per pixel: the same for all, or those of a file.
+/// The opacity of each pixel: the number in `text` for all pixels, or the values of the .npy file
+/// that `text` names.
 std::vector<double> read_alpha(const std::string& text, const Image& mask) {
   const std::size_t pixels = mask.pixels.size() / 3;
   double number = 0;
@@ -49,7 +50,7 @@ std::vector<double> read_alpha(const std::string& text, const Image& mask) {
   const bool fits = array.shape == std::vector<std::int64_t>{mask.height, mask.width};
   if (!fits || (array.dtype != DType::f32 && array.dtype != DType::f64)) {
     throw ConfigError(
-        fmt::format("alpha: expected [{}, {}] of floats as the mask, got shape [{}] in {}",
+        fmt::format("alpha: expected floats of shape [{}, {}], like the mask, got shape [{}] in {}",
                     mask.height, mask.width, fmt::join(array.shape, ", "), text));
   }
   std::vector<double> alpha(pixels);

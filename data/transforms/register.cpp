@@ -51,7 +51,7 @@ void register_transforms(TransformRegistries& registries) {
   images.add("solarize", "invert bright values", make_solarize);
   images.add("posterize", "fewer bits per value", make_posterize);
   images.add("gaussian_blur", "blur with a random sigma", make_gaussian_blur);
-  images.add("rand_augment", "some random operations (Cubuk et al. 2020)", make_rand_augment);
+  images.add("rand_augment", "operations chosen at random (Cubuk et al. 2020)", make_rand_augment);
   images.add("trivial_augment", "one random operation (Mueller and Hutter 2021)",
              make_trivial_augment);
   images.add("augmix", "blend copies changed by random operations (Hendrycks et al. 2020)",

@@ -53,7 +53,7 @@ void register_fields(FieldRegistry& fields) {
              [](const FieldInputs&) { return std::make_unique<IntField>(); });
   fields.add("float", "64-bit float",
              [](const FieldInputs&) { return std::make_unique<FloatField>(); });
-  fields.add("bytes", "bytes of any number",
+  fields.add("bytes", "any number of bytes",
              [](const FieldInputs&) { return std::make_unique<BytesField>(); });
   fields.add("json", "a JSON document",
              [](const FieldInputs&) { return std::make_unique<JsonField>(); });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hyperparameter search by Optuna with several trials at once: optimize.py RECIPE.yaml [--section.key=value ...]
+"""Hyperparameter search with Optuna, several trials at a time: optimize.py RECIPE.yaml [--section.key=value ...]
 
 If it is killed, run the same command again to continue: Optuna's journal contains all trials and their results,
 and precast's run folders contain the checkpoints.

@@ -123,8 +123,9 @@ class Saga {
     return squares(table_) / (2 * n_) + penalty(lambda);
   }
 
-  /// The dual objective, a lower bound that any residuals give: the larger of its values at the
-  /// table itself and at the best multiple of the table whose gradient stays within the L1 bound.
+  /// A lower bound of the objective. The dual objective is such a bound at any residuals; this
+  /// returns the larger of its values at two points: the best multiple of the table whose gradient
+  /// stays within the L1 bound and, if there is an L2 term, the table itself.
   [[nodiscard]] double dual(double lambda) const {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);

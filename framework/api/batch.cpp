@@ -11,8 +11,9 @@ namespace precast {
 
 const at::Tensor& Batch::target(std::size_t i) const {
   if (i < targets.size()) return fields.at(targets[i]).tensor;
-  throw ConfigError(fmt::format(
-      "batch: expected a target {}, got {} targets. Add it to data.targets", i, targets.size()));
+  throw ConfigError(
+      fmt::format("batch: expected a target with index {}, got {} targets. Add it to data.targets",
+                  i, targets.size()));
 }
 
 at::Tensor& Batch::target(std::size_t i) {

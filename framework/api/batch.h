@@ -33,7 +33,7 @@ struct PRECAST_API Batch {
   [[nodiscard]] const at::Tensor& input(std::size_t i = 0) const {
     return fields.at(inputs.at(i)).tensor;
   }
-  /// @throws ConfigError if the batch has fewer targets.
+  /// @throws ConfigError if the batch has no target with index i.
   [[nodiscard]] at::Tensor& target(std::size_t i = 0);
   [[nodiscard]] const at::Tensor& target(std::size_t i = 0) const;
   /// The first input and the first target, under the names used in image classification.

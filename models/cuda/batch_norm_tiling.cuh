@@ -54,7 +54,7 @@ Tiling tiling_of(const BatchNormShape& shape, int pack) {
   return tiling;
 }
 
-/// The place of a thread in the matrix.
+/// The position of a thread in the matrix.
 struct Place {
   int group;
   int line;

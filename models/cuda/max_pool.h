@@ -37,7 +37,7 @@ struct MaxPoolShape {
 struct MaxPoolForward {
   const void* x = nullptr;
   void* y = nullptr;
-  /// The place of the maximum in its window, 3 * row + column.
+  /// The position of the maximum in its window, 3 * row + column.
   std::uint8_t* argmax = nullptr;
 };
 void max_pool_forward(const MaxPoolShape& shape, const MaxPoolForward& call, cudaStream_t stream);

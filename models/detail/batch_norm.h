@@ -34,7 +34,8 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
   /// forward_relu() for two consumers: two tensors, which may be one and the same.
   Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& residual = {});
 
-  /// Lets forward_relu() use the fused kernels. Has no effect with ranks or ghost batches.
+  /// Lets forward_relu() use the fused kernels. Has no effect if `ranks` was given, or with ghost
+  /// batches.
   void fuse();
   /// Undoes fuse().
   void unfuse(const std::string& reason) { unfused_because_ = reason; }

@@ -23,8 +23,9 @@ namespace precast::recipes::detail {
                                                          const at::Tensor& labels,
                                                          double label_smoothing);
 
-/// How many labels are among the k largest logits of their row, by recipes/cuda/top_k.h. Of equal
-/// logits, the lower class is first. @return [1] float64 @pre can_fuse(logits, labels); k >= 1
+/// How many labels are among the k largest logits of their row, computed with recipes/cuda/top_k.h.
+/// Of equal logits, the lower class is first. @return [1] float64 @pre can_fuse(logits, labels); k
+/// >= 1
 [[nodiscard]] PRECAST_API at::Tensor fused_top_k(const at::Tensor& logits, const at::Tensor& labels,
                                                  std::int64_t k);
 

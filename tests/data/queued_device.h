@@ -32,7 +32,7 @@ inline constexpr std::byte kPoison{0xDB};
 
 /// A device with a copy stream and a consumer's stream on the host's memory. Work runs in the order
 /// of its stream, as late as a GPU may run it. Memory is handed out like by CUDA's caching
-/// allocator: a released block can be reused by the copy stream's next work at once, while the
+/// allocator: a released block can be reused by the copy stream's next work immediately, while the
 /// consumer's stream may still have to read it, unless record_stream() was called. New memory is
 /// filled with kPoison in the order of the copy stream. Not thread-safe; must outlive its memory.
 class QueuedDevice {

@@ -221,7 +221,7 @@ void put_text(const fs::path& path, std::string_view text) {
   put(path, std::as_bytes(std::span(text)));
 }
 
-/// As fuzz::source() takes it. @param form its place in kForms there.
+/// An input for fuzz::source(). @param form the index in its kForms.
 std::string source_seed(char form, std::string_view file, std::string_view beside = {}) {
   std::string seed = {form, static_cast<char>(file.size() & 255),
                       static_cast<char>(file.size() >> 8)};

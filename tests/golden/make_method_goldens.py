@@ -78,7 +78,7 @@ def bce_goldens():
         smoothing = options.get("label_smoothing", 0.0)
         loss = BinaryCrossEntropy(smoothing, options.get("target_threshold"),
                                   sum_classes=options.get("sum_classes", False))
-        # As timm mixes: each with its neighbour of the flipped batch.
+        # Mixed like in timm: each sample with its counterpart in the flipped batch.
         mixed = mixup_target(labels, 10, lam=0.7, smoothing=smoothing)
         cases.append({"options": options, "indices": loss(logits, labels).item(),
                       "mixed": loss(logits, mixed).item()})

@@ -238,7 +238,7 @@ class FusedNetworkTest : public ::testing::Test {
   static bool alike(const Distance& between) {
     return between.weights < 5e-3 && between.statistics < 1e-4 && between.loss < 1e-4;
   }
-  /// In 16 bits both differ from float32, by rounding; the fused one rounds less often.
+  /// In 16 bits both differ from float32, by rounding; the fused network rounds less often.
   static void expect_no_worse(Training training) {
     const Trained reference = train(training, /*fused=*/false);
     const Trained fused = train(training, /*fused=*/true);

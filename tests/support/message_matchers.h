@@ -55,7 +55,7 @@ inline std::string fact_text(std::string text) {
 }  // or a path, which converts
 
 /// Matches a message that contains every fact, in any order, each as a whole word. A fact is a
-/// name, a place, a value from the user or a number, never a part of a sentence:
+/// name, a location, a value from the user or a number, never a part of a sentence:
 ///   EXPECT_THAT(read, ThrowsMessage<DataError>(Names("r.yaml:2:10", "data.order", "random")));
 NamesMatcher Names(const auto&... facts) {
   return NamesMatcher({fact_text(facts)...});

@@ -237,7 +237,7 @@ class Time(Bundle):
         self.assertEqual(self.run_check("correctness"), 1)
         steps = self.steps("correctness")
         self.assertEqual(steps["kernels_gpu_test"]["state"], "passed")
-        self.assertIn("timed out", steps["engine_gpu_test"]["problem"])  # text is the interface: a line of the report
+        self.assertIn("timed out", steps["engine_gpu_test"]["problem"])  # the wording is tested: a line of the report
         self.assertEqual(steps["racecheck"]["state"], "not started")
 
     def test_a_stage_that_is_stopped_from_outside_keeps_what_it_has(self):
@@ -310,7 +310,7 @@ class Figures(Bundle):
         (self.bundle / "data/photos.beton").unlink()
         self.assertEqual(self.run_check("training"), 0, self.output)
         report = (self.out / "report.md").read_text()
-        self.assertIn("end to end from mosaics", report)  # text is the interface: a line of the report
+        self.assertIn("end to end from mosaics", report)  # the wording is tested: a line of the report
 
     def test_results_of_several_calls_become_one_report(self):
         self.assertEqual(self.run_check("baseline"), 0)
@@ -334,7 +334,7 @@ class Rehearsal(Bundle):
     def test_starts_everything_and_says_that_there_is_no_gpu(self):
         self.torch("2.11.0+cu130", gpus=0)
         self.assertEqual(self.rehearse(), 6)
-        self.assertIn("there is no GPU", self.output)  # text is the interface: a line of the report
+        self.assertIn("there is no GPU", self.output)  # the wording is tested: a line of the report
         started = " ".join(self.calls())
         for word in ["kernel_bench --json", "engine_gpu_test", "bench allreduce", "cuda_graphs=on",
                      "rn18_16px.yaml", "rn50_16_epochs.yaml"]:
@@ -357,7 +357,7 @@ class Rehearsal(Bundle):
     def test_a_crash_a_missing_library_and_a_program_that_needs_no_gpu_are_found(self):
         self.faults("speed", "kernel_bench", START + "kill -SEGV $$\n")
         self.faults("speed", "kernel_bench", "#!/bin/sh\necho cannot open shared object file >&2; exit 127\n")
-        self.assertIn("cannot open shared object file", self.output)  # text is the interface: a line of the report
+        self.assertIn("cannot open shared object file", self.output)  # the wording is tested: a line of the report
         self.faults("speed", "kernel_bench", START + "echo '[]'\n")
 
     def test_a_test_program_that_fails_is_found(self):

@@ -48,7 +48,7 @@ class Properties(unittest.TestCase):
         class Broken:
             cuInit = staticmethod(lambda flags: 100)
         with self.assertRaisesRegex(
-                OSError, "cuInit gives CUDA error 100"):  # text is the interface: a line of the report
+                OSError, "cuInit gives CUDA error 100"):  # the wording is tested: a line of the report
             device_properties.Driver(Broken()).count()
 
 
@@ -116,7 +116,7 @@ class Steps(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             late = step.Step("late", ["sh", "-c", "echo begun; sleep 60 & wait"], 0.5, ours=False)
             record = step.run(late, pathlib.Path(folder) / "late.log", 100)
-            self.assertIn("timed out", record["problem"])  # text is the interface: a line of the report
+            self.assertIn("timed out", record["problem"])  # the wording is tested: a line of the report
             self.assertLess(record["seconds"], 10)
             self.assertEqual((pathlib.Path(folder) / "late.out").read_text(), "begun\n")
 

@@ -20,7 +20,7 @@ struct NamedDataset {
 
 /// Checks, before anything is loaded, that the recipe names each of the datasets and that the files
 /// exist. @throws ConfigError if a dataset is not named, or IoError if a file does not exist; the
-/// message lists all problems, each with its key and place.
+/// message lists all problems, each with its key and location.
 void check_datasets(const std::vector<NamedDataset>& datasets);
 
 /// Checks that labels mean the same classes in all files of a dataset, that is, that all files with

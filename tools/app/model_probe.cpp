@@ -166,8 +166,8 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
       return {};
     } catch (const c10::Error& error) {
       return fmt::format(
-          "model '{}': expected to work on images of all sizes of the recipe ({} px), got a "
-          "failure at {} px: {}. Either make resolution.min_res, resolution.max_res and "
+          "model '{}': expected a model that works at every image size of the recipe ({} px), got "
+          "an error at {} px: {}. Either make resolution.min_res, resolution.max_res and "
           "validation.resolution equal, or take the mean over the image before the first linear "
           "layer (global_avg_pool), so that the model works on any size",
           spec.arch, fmt::join(sizes_px, ", "), size_px,

@@ -12,7 +12,7 @@
 
 namespace precast::tools {
 
-/// The place where a recipe names the part of one kind and gives its options.
+/// The location where a recipe names the part of one kind and gives its options.
 struct PartSection {
   /// The key that names the part: "training.optimizer".
   std::string chooser;

@@ -84,7 +84,7 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
     throw IoError("cannot create", format.file.string(), ENOENT);
   if (extension == ".npy" && options.given("top") && !format.json)
     throw ConfigError(
-        "--top: expected a .csv or .jsonl file, which contain classes, got a .npy file");
+        "--top: expected a .csv or .jsonl file, which contains classes, got a .npy file");
   if (format.logits && options.given("top") && extension == ".csv")
     throw ConfigError("--logits: expected no --top: a CSV file contains either logits or classes");
   // The format from before classes could be written; JSON has both.

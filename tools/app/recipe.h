@@ -47,8 +47,8 @@ struct Recipe {
   /// Warnings for a run of one rank: keys that were given but are read only with several ranks.
   /// They are kept here because the number of ranks is not known until the ranks have joined.
   std::vector<std::string> unread_by_one_rank;
-  /// The places of all keys that were given, for errors that are found only after the dataset has
-  /// been opened; "": the recipe itself.
+  /// The locations of all keys that were given, for errors that are found only after the dataset
+  /// has been opened; "": the recipe itself.
   std::map<std::string, Origin, std::less<>> places;
 
   /// Where the key was given; the recipe itself if it was not.

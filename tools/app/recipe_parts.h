@@ -12,7 +12,7 @@
 
 namespace precast::tools {
 
-/// An entry of a list of parts: its name, its options, and its place in the file.
+/// An entry of a list of parts: its name, its options, and its location in the file.
 struct PartRequest {
   std::string name;
   ConfigNode options;

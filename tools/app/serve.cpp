@@ -53,7 +53,9 @@ ResolvedRun run_to_serve(const Recipe& recipe) {
   ResolvedRun run = as_requested(recipe);
   if (run.world > 1)
     recipe.refuse("training.distributed",
-                  fmt::format("expected one rank, whose batches can be served, got {}", run.world));
+                  fmt::format("expected one rank, because only the batches of a run with one rank "
+                              "can be served, got {}",
+                              run.world));
   if (recipe.config.training.device != "cpu" && at::globalContext().hasCUDA())
     run.device = at::kCUDA;
   return run;

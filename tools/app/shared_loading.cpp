@@ -80,7 +80,7 @@ data::SharedRing of_option(const ordered_json& here, const ResolvedRun& run) {
   data::SharedRing ring{.name = run.ring, .description = here.dump(), .options = {}};
   std::string reason;
   try {
-    if (run.world > 1) throw ConfigError(fmt::format("one rank, got {}", run.world));
+    if (run.world > 1) throw ConfigError(fmt::format("expected one rank, got {}", run.world));
     const std::string description = data::read_ring_description(run.ring);
     const auto there = ordered_json::parse(description, nullptr, /*allow_exceptions=*/false);
     const auto differences = compare_loading(there, here);
@@ -95,8 +95,8 @@ data::SharedRing of_option(const ordered_json& here, const ResolvedRun& run) {
   }
   if (reason.empty()) return ring;
   log_warning(
-      "--ring: expected ring '{}' to load the same batches as this run, but {}. Loads them "
-      "privately",
+      "--ring: expected ring '{}' to load the same batches as this run, got a ring that cannot "
+      "be used ({}). This run loads its batches itself",
       run.ring, reason);
   return {};
 }

@@ -49,7 +49,7 @@ void check_target(const at::Tensor& target, const Recipe& recipe) {
   }
 }
 
-/// @throws ConfigError with the place of the key if the pipeline lacks an output that it names.
+/// @throws ConfigError with the location of the key if the pipeline lacks an output that it names.
 void check_names(const data::BetonReader& reader, const Recipe& recipe,
                  const data::Pipeline& pipeline) {
   std::vector<std::string> known;

@@ -19,15 +19,15 @@ namespace precast::tools {
 /// multi-hot labels; masks, and losses without targets, require the key.
 /// @param pipeline the recipe's pipeline for `reader`, which determines what the fields become.
 /// @param given model.num_classes, or the number for a different dataset; 0: none.
-/// @throws ConfigError with the place of the key if the pipeline lacks a field that data.inputs or
-/// data.targets names, the first target does not fit the loss, or the number is missing or
-/// does not fit; DataError for labels that are not classes.
+/// @throws ConfigError with the location of the key if the pipeline lacks a field that data.inputs
+/// or data.targets names, the first target does not fit the loss, or the number is missing or does
+/// not fit; DataError for labels that are not classes.
 [[nodiscard]] std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                          const data::Pipeline& pipeline, std::int64_t given);
 
 /// Runs model, loss and metrics on a batch, in evaluation mode. Does nothing for one of precast's
 /// own architectures that classifies images. @param batch two synthetic samples of the fields
-/// that the recipe reads. @throws ConfigError with the place of the part that does not fit.
+/// that the recipe reads. @throws ConfigError with the location of the part that does not fit.
 void check_parts(Model& model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
                  const Batch& batch);
 

@@ -12,10 +12,11 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
   auto& data = config.data;
   schema.add("data.order", &data.order, "order of the training samples")
       .choices(registries.orders.names());
-  schema.add("data.shuffle_window_mb", &data.shuffle_window_mb,
-             "with order quasi_random, size in MiB of the window of pages that are open at once; "
-             "auto: 2 pages per sample of the global batch, but at most a quarter of the memory "
-             "limit; ffcv: 2 pages per sample of the global batch");
+  schema.add(
+      "data.shuffle_window_mb", &data.shuffle_window_mb,
+      "with order quasi_random, size in MiB of the window of pages that are open at the same time; "
+      "auto: 2 pages per sample of the global batch, but at most a quarter of the memory "
+      "limit; ffcv: 2 pages per sample of the global batch");
   schema.add("data.subset", &data.subset,
              "training samples to use: N, the first N samples; A:B, a range; random:N, the same "
              "draw in every run; or \"@FILE\", the samples that a file lists, one number or range "
@@ -138,10 +139,12 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
-  schema.add("resolution.min_res", &resolution.min_res, "training image side at the start, px")
+  schema
+      .add("resolution.min_res", &resolution.min_res,
+           "training image size (side of the square) at the start, px")
       .min(1)
       .max(kLargestImagePx);
-  schema.add("resolution.max_res", &resolution.max_res, "training image side at the end, px")
+  schema.add("resolution.max_res", &resolution.max_res, "training image size at the end, px")
       .min(1)
       .max(kLargestImagePx);
   schema
@@ -221,7 +224,7 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
   schema
       .add("training.preflight", &training.preflight,
            "try every image size before the first epoch, so that a size that does not fit in "
-           "memory fails at once; auto: on a GPU")
+           "memory fails immediately; auto: on a GPU")
       .choices({"auto", "on", "off"});
   schema
       .add("training.cuda_graphs", &training.cuda_graphs,
@@ -242,7 +245,7 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
   schema.add("validation.batch_size", &validation.batch_size, "samples per step of evaluation")
       .min(1)
       .max(1e6);
-  schema.add("validation.resolution", &validation.resolution, "evaluation image side, px")
+  schema.add("validation.resolution", &validation.resolution, "evaluation image size, px")
       .min(1)
       .max(kLargestImagePx);
   schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image");

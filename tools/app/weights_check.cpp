@@ -220,8 +220,8 @@ void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUs
   }
   refused.insert(refused.end(), data.begin(), data.end());
   if (!refused.empty()) {
-    log_warning("{}: the weights were trained for something else:\n  {}", file.path().string(),
-                fmt::join(refused, "\n  "));
+    log_warning("{}: the weights were trained for a different network or different data:\n  {}",
+                file.path().string(), fmt::join(refused, "\n  "));
   }
 }
 

@@ -61,7 +61,7 @@ class DecodeThread {
     if (mode_.decoder->indexed) checkpoints = {task_.interval, task_.checkpoints[number]};
     const int side = task_.image_size_px;
     constexpr auto kFilter = data::ResizeFilter::area;
-    // As in the loader.
+    // The same choice as in the loader.
     const bool as_planes =
         data::Resizer::prefers_planes(region.height, region.width, side, side, kFilter);
     const double begin = thread_cpu_seconds();

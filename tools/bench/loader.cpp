@@ -224,7 +224,8 @@ LoaderEffort read_measuring(const Arguments& arguments) {
   check_range("passes", effort.passes, 0, 1'000'000);
   check_range("pass-samples", effort.samples, 0, INT_MAX);
   if (!(effort.seconds > 0 && effort.seconds <= 3600))
-    throw ConfigError(fmt::format("--seconds: expected above 0 to 3600, got {}", effort.seconds));
+    throw ConfigError(fmt::format("--seconds: expected a number above 0 and at most 3600, got {}",
+                                  effort.seconds));
   return effort;
 }
 

@@ -95,7 +95,7 @@ void set_workers(LoaderSetting& setting, const std::string& text) {
 
 std::vector<Axis> axes() {
   return {
-      {"processes", "1", "processes that load the file at once; as the ranks of a node do",
+      {"processes", "1", "processes that load the file at the same time; as the ranks of a host do",
        number_axis("processes", 1, 1024, &LoaderSetting::processes)},
       {"workers", "0", "number of threads; per process; 0: one per core", set_workers},
       {"batch-size", "256", "samples per batch",

@@ -195,7 +195,7 @@ void add_table_options(po::options_description& options) {
       "folder for the .beton files that a table needs; they are kept for the next time")(
       "count", number(400), "number of samples drawn at random; with --table: from its source")(
       "rows", po::value<std::string>()->default_value("")->value_name("TEXT"),
-      "only these rows; with --table: those whose name contains TEXT; default: all")(
+      "only these rows; with --table: rows whose name contains TEXT; default: all")(
       "dry-run", "check everything and show the plan; nothing is written or measured");
 }
 
@@ -203,8 +203,8 @@ void check_table_options(const Arguments& arguments) {
   if (!arguments.has("table")) {
     for (const char* option : kOnlyOfTables)
       if (arguments.given(option))
-        throw ConfigError(
-            fmt::format("--{}: expected --table too, to which the option applies", option));
+        throw ConfigError(fmt::format(
+            "--{}: expected --table as well, because this option applies only to a table", option));
     return;
   }
   (void)find_name("table", {"seeds"}, arguments.text("table"));

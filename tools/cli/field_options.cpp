@@ -84,7 +84,7 @@ data::FieldOptions field_options(const Arguments& arguments, const data::FieldRe
   }
   const auto expect_mode = [&](const char* option, const char* mode) {
     if (arguments.given(option) && arguments.text("image.mode") != mode)
-      throw ConfigError(fmt::format("--{}: expected --image.mode {} too, got {}", option, mode,
+      throw ConfigError(fmt::format("--{}: expected --image.mode {} as well, got {}", option, mode,
                                     arguments.text("image.mode")));
   };
   expect_mode("image.compress_probability", "proportion");

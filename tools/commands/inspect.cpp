@@ -197,7 +197,7 @@ void take_out(const BetonReader& reader, std::uint64_t sample, const std::string
   const std::size_t field = reader.first_field(FieldType::image);
   if (field == reader.fields().size()) {
     throw ConfigError(
-        fmt::format("--output: expected --field NAME too, or a folder: {} has no image field",
+        fmt::format("--output: expected --field NAME as well, or a folder: {} has no image field",
                     reader.path().string()));
   }
   export_field(reader, sample, field, out);
@@ -221,7 +221,8 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
 /// @throws ConfigError if an option is given without another one that it depends on.
 void check_partners(const Arguments& arguments) {
   if (arguments.has("output") && !arguments.has("sample"))
-    throw ConfigError("--output: expected --sample N too: it writes a value of one sample");
+    throw ConfigError(
+        "--output: expected --sample N as well, because --output writes a value of one sample");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {
@@ -234,7 +235,8 @@ void check_partners(const Arguments& arguments) {
   }
   if (!arguments.get<bool>("label-values")) return;
   if (!arguments.get<bool>("json"))
-    throw ConfigError("--label-values: expected --json too: the values are printed only as JSON");
+    throw ConfigError(
+        "--label-values: expected --json as well, because the values are printed only as JSON");
   if (arguments.has("sample")) throw ConfigError("expected --label-values or --sample, got both");
 }
 
@@ -250,7 +252,8 @@ FieldChoice read_field_choice(const Arguments& arguments) {
   FieldChoice choice{.layouts = read_layouts(arguments), .written = {}};
   if (!arguments.has("field")) return choice;
   if (!arguments.has("output"))
-    throw ConfigError("--field: expected --output FILE too: it names the field to write");
+    throw ConfigError(
+        "--field: expected --output FILE as well, because --field names the field to write");
   choice.written = arguments.text("field");
   return choice;
 }

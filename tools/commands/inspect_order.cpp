@@ -62,9 +62,9 @@ void add_order_options(Arguments& arguments) {
       "order of the samples in an epoch; shows how well it mixes the classes")(
       "global-batch-size", number(256),
       "samples per batch over all ranks; with --order; for a file with fewer samples, the default "
-      "is their number")(
-      "shuffle-window-mb", po::value<std::string>()->default_value("auto"),
-      "MiB of pages that are open at once; auto, ffcv or a number; with --order quasi_random")(
+      "is their number")("shuffle-window-mb", po::value<std::string>()->default_value("auto"),
+                         "MiB of pages that are open at the same time; auto, ffcv or a number; "
+                         "with --order quasi_random")(
       "seed", po::value<std::uint64_t>()->default_value(0), kSeedHelp);
 }
 

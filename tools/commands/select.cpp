@@ -51,9 +51,9 @@ Arguments declare() {
       "stratify", po::bool_switch(),
       "keep the proportions of the classes in each file; with --count, --fraction or --split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
-      "workers", number(0), kWorkersHelp)("page-size", number(0),
-                                          "page size in bytes; 0: as in IN.beton, with image.* at "
-                                          "least 8 MiB")(
+      "workers", number(0), kWorkersHelp)(
+      "page-size", number(0),
+      "page size in bytes; 0: that of IN.beton or, if an image.* option is given, at least 8 MiB")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   add_field_options(arguments.options(), data::make_fields(), "keep");
@@ -217,7 +217,8 @@ std::vector<std::string> check(const Arguments& arguments) {
     throw ConfigError("expected --count or --fraction, got both");
   const bool draws = arguments.has("count") || arguments.has("fraction") || arguments.has("split");
   if (arguments.get<bool>("stratify") && !draws)
-    throw ConfigError("--stratify: expected --count, --fraction or --split too, got none of them");
+    throw ConfigError(
+        "--stratify: expected --count, --fraction or --split as well, got none of them");
   const auto& outs = arguments.get<std::vector<std::string>>("OUT.beton");
   for (const std::string& out : outs) check_output(out, {arguments.text("IN.beton")});
   if (outs.size() > 1 && !arguments.has("split"))

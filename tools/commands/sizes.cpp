@@ -65,8 +65,9 @@ Arguments declare() {
       "sizes SOURCE [options]",
       "Shows how large SOURCE becomes as .beton in each storage mode, with the standard error, and "
       "how many training images per second one core can load from it. Both are measured on some of "
-      "its images, which are stored and decoded in memory. A JPEG share of 1 is the mode jpg, 0 is "
-      "raw, any other is proportion. With --ram, --cores or --target-img-s it recommends a mode.");
+      "its images, which are stored and decoded in memory. A JPEG share of 1 means the mode jpg, 0 "
+      "means raw, and any other share means proportion. With --ram, --cores or --target-img-s it "
+      "recommends a mode.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());

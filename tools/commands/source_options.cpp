@@ -73,7 +73,7 @@ void add_source_options(po::options_description& options, const data::SourceRegi
                         "kind of SOURCE; auto: recognised by its name and content");
   for (const SourceOption& option : all_options(sources)) {
     const std::string help =
-        fmt::format("{}. For {}", option.key.help, fmt::join(option.kinds, ", "));
+        fmt::format("{}. For sources of kind {}", option.key.help, fmt::join(option.kinds, ", "));
     options.add_options()(option.name().c_str(), po::value<std::string>()->default_value(""),
                           help.c_str());
   }

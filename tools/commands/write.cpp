@@ -53,7 +53,7 @@ std::string source_help(const data::SourceRegistry& sources) {
 }
 
 std::string subset_help() {
-  return fmt::format("write only these samples (of the shuffled order): {}; 0: all",
+  return fmt::format("write only these samples, counted after shuffling: {}; 0: all",
                      data::kSubsetForms);
 }
 
@@ -66,7 +66,7 @@ Arguments declare(const data::DataParts& parts) {
   add_field_options(arguments.options(), parts.fields);
   arguments.options().add_options()(
       kPresetOption, po::value<std::string>()->value_name("NAME:VALUES"),
-      "set several options at once; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
+      "set several options together; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
       "QUALITY: --image.mode proportion --image.max_resolution RES --image.compress_probability "
       "PROB --image.quality QUALITY")("workers", number(0), kWorkersHelp)(
       "page-size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
@@ -316,7 +316,7 @@ std::size_t index_interval(const Arguments& arguments) {
   const auto interval = integer(arguments, "every", 1, data::kMaxCheckpointInterval);
   if (arguments.get<bool>("index")) return static_cast<std::size_t>(interval);
   if (arguments.given("every"))
-    throw ConfigError("--every: expected --index too: without it no index is written");
+    throw ConfigError("--every: expected --index as well, because no index is written without it");
   return 0;
 }
 

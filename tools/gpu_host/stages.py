@@ -14,7 +14,7 @@ LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, 
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
-# Recipe, side of all images in px, batch size of an ImageNet recipe, and repeats that make a pass take some seconds.
+# Recipe, side of all images in px, batch size of an ImageNet recipe, and repeats that make a pass take a few seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
 
 

@@ -97,7 +97,8 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
                   percent(1 - share(facts.wait_seconds, facts.train_seconds)),
                   percent(share(facts.wait_seconds, facts.train_seconds)),
                   limit == DataLimit::nothing ? "" : ", most for " + name(limit))};
-  // Another process loads the batches of a run on a ring.
+  // If the run takes its batches from a ring, another process loads them, and there are no times to
+  // show.
   if (all > 0) {
     lines[0] +=
         fmt::format("; {}: {} decoding, {} waiting for reads, {} blocked, {} ahead of the model",

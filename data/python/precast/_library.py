@@ -101,7 +101,7 @@ def library_version() -> str:
 def error_of(status: int) -> Exception:
     """The exception for the last error of this thread."""
     message = function("error_message")().decode("utf-8", "replace")
-    # A place in the JSON text that as_options() made says nothing to its caller.
+    # A location in the JSON text that as_options() made says nothing to its caller.
     return BY_STATUS.get(status, Error)(_PLACE.sub("", message))
 
 

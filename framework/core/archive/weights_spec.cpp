@@ -137,9 +137,9 @@ std::string find_problem(const SpecReader& read) {
   }
   if (spec.arch.empty()) return "arch: expected the name of an architecture, got none";
   if (!spec.blurpool && !spec.blurred.empty())
-    return "blurred: expected none without blurpool, got some";
+    return fmt::format("blurred: expected no layers without blurpool, got {}", spec.blurred.size());
   for (const auto& [layer, channels] : spec.blurred) {
-    if (channels < 1) return "blurred: expected channels from 1, got 0";
+    if (channels < 1) return "blurred: expected at least 1 channel, got 0";
   }
   if (std::string wrong = range("num_classes", spec.num_classes, 1, kMostClasses); !wrong.empty())
     return wrong;

@@ -96,10 +96,10 @@ class Importer {
     node.origin = origin(yaml.Mark());
     if (depth > kMaxDepth || ++count_ > kMaxNodes) {
       if (!too_large_)
-        diagnostics_.error(
-            node.origin, "",
-            fmt::format("expected at most {} values, {} deep, aliases counted each time, got more",
-                        kMaxNodes, kMaxDepth));
+        diagnostics_.error(node.origin, "",
+                           fmt::format("expected at most {} values, nested at most {} deep (each "
+                                       "use of an alias counts), got more",
+                                       kMaxNodes, kMaxDepth));
       too_large_ = true;
       return node;
     }

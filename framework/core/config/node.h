@@ -10,7 +10,7 @@
 
 namespace precast {
 
-/// The place at which a configuration value was written, for messages.
+/// The location at which a configuration value was written, for messages.
 struct PRECAST_API Origin {
   /// A file, or "command line".
   std::string source;

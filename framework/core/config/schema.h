@@ -137,7 +137,8 @@ class PRECAST_API Schema {
   /// Whether the key has an effect: it is neither dead nor unread.
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  /// The place from which the value of `name` came. @throws std::logic_error for an unknown name.
+  /// The location from which the value of `name` came. @throws std::logic_error for an unknown
+  /// name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;
   /// The value given for `name`, as it was written; null if none was given.

@@ -1,5 +1,5 @@
 // Damages every byte that stores a position. The reader must not crash, hang or return bytes from a
-// wrong place; with checksums, it must detect all damage.
+// wrong position; with checksums, it must detect all damage.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::vector<Stretch> structure_of(const BetonReader& reader) {
   return {{0, head}, {std::max(head, tail), end}, {sums_at, reader.bytes().size()}};
 }
 
-/// Whether both have the same samples, with large values at the same places.
+/// Whether both have the same samples, with large values at the same positions.
 bool same_data(const BetonReader& a, const BetonReader& b) {
   if (a.size() != b.size() || a.fields().size() != b.fields().size()) return false;
   for (std::size_t i = 0; i < a.fields().size(); ++i) {
@@ -104,7 +104,7 @@ Verdict read(std::span<const std::byte> bytes, const BetonReader& original) {
   }
 }
 
-/// The values to which a byte is changed: some numbers, and the byte with each bit flipped.
+/// The values to which a byte is changed: a few numbers, and the byte with each bit flipped.
 std::vector<std::byte> damages_of(std::byte original) {
   std::vector<std::byte> all;
   for (const unsigned value : {0x00U, 0x01U, 0x7FU, 0x80U, 0xFFU})
@@ -208,7 +208,7 @@ TEST_P(CorruptionTest, FfcvsOwnLayoutLeadsNowhereElse) {
 
 // --- JPEG data ---
 
-/// The JPEGs of a golden file, each with the size that its record says.
+/// The JPEGs of a golden file, each with the size given in its record.
 class JpegDamageTest : public testing::Test {
  protected:
   static constexpr int kFlips = 16'000;

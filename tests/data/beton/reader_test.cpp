@@ -147,7 +147,7 @@ class DamagedFile {
   std::fstream file_;
 };
 
-// Places in img_raw_w1: 2 fields, 24 records of 24 bytes, the image first.
+// Positions in img_raw_w1: 2 fields, 24 records of 24 bytes, the image first.
 constexpr std::uint64_t kRecords = kHeaderBytes + 2 * kFieldBytes;
 constexpr std::uint64_t kTable = 4194304;
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr int kSidePx = 256;
 
-/// The memory limit of the group (PRECAST_LIMIT_MIB). The file is 10 times as large.
+/// The memory limit of the control group (PRECAST_LIMIT_MIB). The file is 10 times as large.
 std::uint64_t limit_bytes() {
   const char* text = std::getenv("PRECAST_LIMIT_MIB");
   return static_cast<std::uint64_t>(text == nullptr ? 48 : std::atoi(text)) * kMebibyte;

@@ -184,7 +184,7 @@ TEST_F(PageCacheTest, FailedReadsGiveTheirMemoryBack) {
     errno = EIO;
     return -1;
   });
-  // Three times as much as fits in the budget, all of it requested.
+  // Requests three times as much as fits in the budget.
   PageCache cache(file, {.budget_bytes = 2 * kPage});
   const auto ranges = halves({0, 1, 2, 3, 4, 5});
   cache.begin(plan(cache, ranges));

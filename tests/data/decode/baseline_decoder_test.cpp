@@ -1,5 +1,5 @@
 // Compares precast's own decoder with libjpeg-turbo, the reference: JpegDecoder with and without
-// it.
+// precast's decoder.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -94,7 +94,7 @@ std::optional<std::vector<std::uint8_t>> try_decode(JpegDecoder& decoder,
 }
 
 /// libjpeg reads beyond a region, so it may reject a file because of data that this decoder does
-/// not read; never the other way round.
+/// not read. This decoder never rejects a file that libjpeg accepts.
 TEST(BaselineDecoderOnDamage, CutFilesAreTakenOrRefusedAsByLibjpeg) {
   const Kind kind{.height = 80, .width = 72};
   const std::vector<std::byte> jpeg = encode(kind);

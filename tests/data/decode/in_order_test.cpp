@@ -34,7 +34,7 @@ class JpegInOrderTest : public testing::Test {
   JpegDecoder decoder_;
 };
 
-/// Whether libjpeg decodes all of it without a warning.
+/// Whether libjpeg decodes the whole image without a warning.
 bool decodes_without_complaint(const Bytes& bytes) {
   Image image;
   try {
@@ -79,7 +79,7 @@ TEST_F(JpegInOrderTest, WhatLibjpegComplainsOfNeverIs) {
 }
 
 /// A JPEG of noise in colour, with luma sampled `sampling` times as finely in each direction. Its
-/// scan is long enough to be read in two places.
+/// scan is long enough to be read at two positions.
 Bytes noisy_jpeg(int height, int width, int sampling) {
   std::mt19937 random(5);
   std::vector<unsigned char> samples(static_cast<std::size_t>(height * width) * 3);

@@ -1,6 +1,6 @@
 // 100,000 crops of photographs by precast's own decoder, with and without checkpoints, compared
-// with the same part of libjpeg-turbo's full image. PRECAST_JPEGS=FILE.beton takes other
-// photographs than FFCV's golden ones; PRECAST_CROPS another number.
+// with the same part of libjpeg-turbo's full image. PRECAST_JPEGS=FILE.beton replaces
+// FFCV's golden photographs; PRECAST_CROPS sets the number of crops.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ bool equal(const ImageView& a, const ImageView& b) {
   return a.height == b.height && a.width == b.width;
 }
 
-/// Training's crops, arbitrary rectangles, and rectangles that touch an edge, in turns.
+/// Training's crops, arbitrary rectangles, and rectangles that touch an edge, in turn.
 Rect choose(int height, int width, std::uint64_t trial) {
   RandomStream random(5, 0, trial, RandomUse::test);
   if (trial % 3 == 0) return RandomResizedCrop().choose(height, width, random);
@@ -62,7 +62,7 @@ TEST(JpegCropsTest, AreTheSamePartOfTheWholeImage) {
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     const ImageRecord image = reader.image(sample, field);
     if (image.mode != ImageMode::jpg) continue;
-    // Its memory stays: libjpeg decodes nothing else of this image.
+    // The memory is kept, because libjpeg decodes nothing else of this image.
     const ImageView whole =
         libjpeg.decode(image.bytes, image.height, image.width, {0, 0, image.height, image.width});
     own.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, 8, points);

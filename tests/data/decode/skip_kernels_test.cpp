@@ -33,7 +33,7 @@ std::vector<std::uint8_t> allowed_symbols(HuffmanTable::Kind kind) {
   return symbols;
 }
 
-/// @param shortest of the codes; long ones are not in the table's lookups.
+/// @param shortest the length of the shortest code; long codes are not in the table's lookups.
 MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t shortest) {
   MadeUpTable made;
   std::vector<std::uint8_t> symbols = allowed_symbols(kind);
@@ -41,7 +41,7 @@ MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t s
     std::swap(symbols[i - 1], symbols[random.below(i)]);
   // With a short code for the end of a block, more blocks are valid.
   if (random.below(2) == 0) std::swap(*std::ranges::find(symbols, 0), symbols.back());
-  // Codes left of this length; all ones is none.
+  // The number of unused codes of this length; the code of all ones is not allowed.
   std::uint64_t left = 1;
   for (std::size_t length = 1; length <= 16; ++length) {
     left *= 2;
@@ -58,7 +58,7 @@ MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t s
   return made;
 }
 
-/// Grey, an MCU of a block. Begins at `first`.
+/// The scan of a grey image, whose MCUs have one block. It begins at `first`.
 ScanState state_of(const MadeUpTable& dc, const MadeUpTable& ac, const std::uint8_t* first) {
   ScanState state;
   state.reader.start(first, 0);
@@ -125,7 +125,7 @@ class BitWriter {
   std::size_t used_ = 0;
 };
 
-/// Writes the symbol at `place` of the table, and a random coefficient.
+/// Writes the symbol at index `place` of the table, and a random coefficient.
 void put(RandomStream& random, const MadeUpTable& made, std::size_t place, BitWriter& out) {
   std::uint32_t code = 0;
   std::size_t first = 0;
@@ -234,7 +234,7 @@ TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
     ASSERT_TRUE(scan.end_by_decoding());
     ASSERT_EQ(scan.end_by_skipping(), scan.end_by_decoding());
     for (int i = 0; i < 60; ++i) {
-      // Anywhere, where the second reading begins, and at the end.
+      // Damage anywhere, where the second reading begins, and at the end.
       const std::size_t places[] = {random.below(scan.size),
                                     scan.size / 2 - 100 + random.below(400),
                                     scan.size - 1 - random.below(400)};
@@ -247,7 +247,7 @@ TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
       byte ^= bit;
     }
   }
-  // Some bits only change a coefficient.
+  // Some of the bits only change a coefficient.
   EXPECT_GT(in_order, 1000);
 }
 

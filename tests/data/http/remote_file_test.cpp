@@ -232,7 +232,7 @@ TEST_F(RemoteFileTest, WrongBytesAreFetchedAgainAndThenAnError) {
   ASSERT_EQ(loader.statistics().replaced.size(), 1U);
   EXPECT_EQ(loader.statistics().replaced[0].sample, 7U);
 
-  // preload() leaves it to the pass.
+  // preload() leaves the damaged sample to the pass.
   const BetonReader preloaded = open(20, "preloaded.beton");
   preload(preloaded);
   Loader later(preloaded, standard_train_pipeline(), replacing);
@@ -393,7 +393,7 @@ TEST_F(RemoteFileTest, TwoProcessesFetchEachByteOnce) {
 }
 
 TEST_F(RemoteFileTest, AKilledReaderLeavesAUsableCopy) {
-  // Between the bytes of a value and their hash.
+  // Killed after the bytes of a value are written, and before their hash is.
   for (const char* failpoints : {"remote.before_state=kill@100", "remote.before_state=kill@50"})
     EXPECT_EQ(verify(failpoints)->wait(), 128 + SIGKILL);
   EXPECT_LT(server_->requests().size(), kSamples / 2);

@@ -95,7 +95,7 @@ TEST(ImageFile, EveryKindOfFileGivesWhatPillowMakesOfIt) {
     EXPECT_EQ(facts.alpha, mode.ends_with("A") || name.find("transparent") != std::string::npos)
         << name;
     ASSERT_EQ(out.pixels.size(), bytes) << name;
-    // Pillow cuts these off at 255 of 65,535.
+    // Pillow turns values above 255 (of at most 65,535) into white.
     if (mode == "I;16") continue;
     EXPECT_EQ(std::memcmp(out.pixels.data(), expected.bytes.data() + i * bytes, bytes), 0) << name;
   }

@@ -86,7 +86,7 @@ PassBytes pass(const BetonReader& reader, const Pipeline& pipeline, int workers 
   return all;
 }
 
-/// A field, and the values that it is written from.
+/// A field, and the values from which it is written.
 struct Column {
   std::string name;
   std::string type;
@@ -286,7 +286,7 @@ TEST_F(ImageKindsTest, OneChannelIsTheLumaOfTheResizedPixels) {
 }
 
 TEST_F(ImageKindsTest, JpegsInColourGiveTheirYPlaneAsAGreyJpegDoes) {
-  // A JPEG in colour and the grey one with the same Y coefficients.
+  // A JPEG in colour, and the grey JPEG with the same Y coefficients.
   const auto colour = files([](const Image& image) { return test::jpeg_file(image); });
   const BetonReader reader(
       write(folder_ / "colour.beton", {{"image", "image", colour}}, ImageWriteMode::jpg));
@@ -331,7 +331,7 @@ TEST_F(ImageKindsTest, OneChannelIsNormalisedAndHasBothLayouts) {
   ASSERT_EQ(nhwc.size(), pixels.size());
   for (std::size_t i = 0; i < pixels.size(); ++i)
     ASSERT_EQ(nhwc[i], (static_cast<float>(pixels[i]) - 100.0F) / 50.0F);
-  // Without numbers: ImageNet's of luma.
+  // `normalize` without numbers uses ImageNet's constants for luma.
   const auto [standard, shape] = floats("normalize");
   const NormalizeOptions luma = NormalizeOptions::of_luma();
   EXPECT_NEAR(luma.mean.at(0), 255 * (0.299 * 0.485 + 0.587 * 0.456 + 0.114 * 0.406), 1e-9);

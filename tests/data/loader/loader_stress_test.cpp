@@ -16,7 +16,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PRECAST_COUNTS_ALLOCATIONS
-// As sanitizer/allocator_interface.h has it, which is not everywhere.
+// Declared as in sanitizer/allocator_interface.h, a header that not every compiler has.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
@@ -24,7 +24,7 @@ namespace precast::data {
 namespace {
 
 /// Samples and cycles of a short run; PRECAST_LOADER_STRESS=N makes both N times as many. The long
-/// run (a million samples, 10,000 cycles) has 50.
+/// run (a million samples, 10,000 cycles) uses N = 50.
 std::int64_t stress() {
   const char* text = std::getenv("PRECAST_LOADER_STRESS");
   return text == nullptr ? 1 : std::max(1, std::atoi(text));
@@ -121,7 +121,7 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
     }
   };
   const std::int64_t count = 200 * stress();
-  // Afterwards allocators, and the thread sanitizer's own thread, exist.
+  // After these cycles, allocators and the thread sanitizer's own thread exist.
   cycles(0, count / 4);
   const std::size_t threads = threads_of_process();
   const std::size_t allocated = allocated_bytes();

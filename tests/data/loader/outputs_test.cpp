@@ -140,14 +140,14 @@ TEST_F(OutputsTest, ViewsOfAFieldDrawTheirOwnNumbersAndTheFirstThoseOfAList) {
   EXPECT_EQ(views.bytes.at("image"), list.bytes.at("image"));
   EXPECT_NE(views.bytes.at("a"), list.bytes.at("image"));
   EXPECT_NE(views.bytes.at("a"), views.bytes.at("b"));
-  // A different view before it changes nothing.
+  // If the output before `b` is a different view, `b` does not change.
   const PassBytes fewer =
       pass("{image: [center_crop], b: {field: image, transforms: " + steps + "}}");
   EXPECT_EQ(fewer.bytes.at("b"), views.bytes.at("b"));
 }
 
 TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
-  // A solarize that changes nothing may be anywhere.
+  // A `solarize` that changes nothing does not affect the other draws, wherever it is.
   const PassBytes plain = pass("[random_resized_crop, horizontal_flip, cutout: {crop_size: 8}]");
   const PassBytes more = pass(
       "[random_resized_crop, horizontal_flip, solarize: {threshold: 256}, cutout: {crop_size: 8}, "
@@ -158,8 +158,8 @@ TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
   EXPECT_NE(plain.bytes.at("image"), twice.bytes.at("image"));
 }
 
-/// In image and mask, red is 4 x column. The largest difference in columns over all pixels that are
-/// not fill.
+/// The largest difference in columns between image and mask, over all pixels that are not fill. In
+/// both, red is 4 x column.
 int columns_apart(const Bytes& image, const Bytes& mask, std::size_t mask_channels) {
   int worst = 0;
   for (std::size_t p = 0; p * mask_channels < mask.size(); ++p) {

@@ -134,7 +134,7 @@ TEST_F(ReplacementsTest, SoundFilesListNothing) {
 }
 
 TEST_F(ReplacementsTest, ChecksumsFindWhatDecodersDoNot) {
-  // A changed pixel of a raw image is not damage to any decoder.
+  // No decoder detects a changed pixel of a raw image as damage.
   const std::vector<std::byte> golden = test::golden_beton("img_raw_w1");
   test::write_bytes(path_, golden);
   write_sums_sidecar(BetonReader(path_));

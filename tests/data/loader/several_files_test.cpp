@@ -172,7 +172,7 @@ TEST_F(SeveralFilesTest, PagesAreThoseOfTheMerge) {
 }
 
 TEST_F(SeveralFilesTest, PagesOfSmallAndMissingValuesToo) {
-  // All kinds of fields, empty strings included, so often that they take several pages.
+  // Samples with all kinds of fields, empty strings included: so many that they take several pages.
   const std::string golden = test::put_golden_beton(folder_->path(), "allfields_w1");
   const BetonReader one(golden);
   std::uint64_t bytes = 0;
@@ -267,14 +267,14 @@ TEST_F(SeveralFilesTest, TheErrorForFilesWithOtherFieldsNamesBoth) {
   EXPECT_THROW(BetonReader(Paths{*folder_ / "a.beton", *folder_ / "none.beton"}), IoError);
 }
 
-/// JPEGs of FFCV, twice.
+/// Two files with the JPEGs that FFCV wrote; two samples of the first one are damaged.
 class SeveralJpegFilesTest : public ::testing::Test {
  protected:
   SeveralJpegFilesTest() {
     std::vector<std::byte> bytes = test::golden_beton("img_jpg_w3");
     test::write_bytes(paths_[1], bytes);
     const BetonReader reader({bytes.data(), bytes.size()}, "golden");
-    // The last sample of the first file and one before are damaged.
+    // Damages the last sample of the first file, and sample 7.
     for (const std::uint64_t sample : {std::uint64_t{7}, reader.size() - 1})
       std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(reader.blob_offset(sample, 0)), 40,
                   std::byte{0});

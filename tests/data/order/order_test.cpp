@@ -172,7 +172,8 @@ TEST_F(OrderTest, ALargerWindowMixesClassesBetterAndAllPagesAsRandomDoes) {
 TEST_F(OrderTest, ClassMixingOfASortedFileIsOneClassABatch) {
   const ClassMixing mixing = class_mixing(labels(count_up(1201)), 20);
   EXPECT_LT(mixing.classes_per_batch, 1.2);
-  // 10 classes of 120: 10 (1 - .9^20) without replacement's small gain.
+  // 10 classes of 120 samples: 10 (1 - .9^20), ignoring the small gain from drawing without
+  // replacement.
   EXPECT_NEAR(mixing.of_random, 8.79, 0.03);
 }
 

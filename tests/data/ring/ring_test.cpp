@@ -1,4 +1,4 @@
-// A ring between processes has the batches of a private loader, and survives if a side is killed.
+// A ring between processes has the batches of a private loader, and survives if one side is killed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -240,7 +240,7 @@ int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& 
   return 0;
 }
 
-/// Reads all passes and counts the batches. @param hold number of batches that it keeps.
+/// Reads all passes and counts the batches. @param hold number of batches that the consumer keeps.
 int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size_t hold) {
   RingConsumer ring(name, {});
   std::vector<HostBatch> held;
@@ -278,7 +278,8 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
   Clock::duration slowest{};
   for (int k = 0; k < kills(); ++k) {
     Child killed([&] { return consume(name, shared->of_killed, 2); });
-    // While it joins, while it waits for the start of an epoch, while it reads.
+    // Kills the consumer while it joins, while it waits for the start of an epoch, or while it
+    // reads.
     const std::int64_t before = shared->of_killed;
     const auto begin = Clock::now();
     const auto reads = static_cast<std::int64_t>(random() % 2 * (random() % 150));
@@ -360,8 +361,8 @@ TEST(RingProcessTest, AConsumerThatJoinsAfterTheEndReadsWhatIsPublished) {
   ASSERT_TRUE(ring.publish(0, 0, batches.make(0, 0)));
   ASSERT_TRUE(ring.end_pass(0, 1));
   ring.finish();
-  // By now its service has announced the end on all connections, or does so while this consumer
-  // joins.
+  // By now the producer's service has announced the end on all connections, or does so while this
+  // consumer joins.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   RingConsumer consumer(connection, {.mode = RingJoin::Mode::position, .position = {0, 0}});
   ASSERT_TRUE(consumer.begin_pass());
@@ -426,7 +427,7 @@ TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
     EXPECT_FALSE(ring.all_released());
     EXPECT_TRUE(late.next());
   }
-  // The producer notices a moment later that the other has left.
+  // The producer notices a moment later that the other consumer has left.
   const auto begin = Clock::now();
   while (!ring.all_released() && Clock::now() - begin < kMostRecovery)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -484,7 +485,7 @@ TEST(RingProcessTest, ABatchCannotBeWrittenTo) {
   EXPECT_EQ(writes.wait(), 128 + SIGSEGV);
 }
 
-/// A producer that is no RingProducer: answers the join with a message and a descriptor.
+/// A producer that is not a RingProducer: answers the join with a message and a descriptor.
 class FakeProducer {
  public:
   /// @param memfd passed unless it is -1; owned.

@@ -113,7 +113,7 @@ std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t most) 
     before = taken->item.position;
     held.push_back(taken->sequence);
     ++count;
-    // The ring has 3 slots: the next item waits for the release of the third last one.
+    // The ring has 3 slots: the next item waits for the release of the third last item.
     if (held.front() + 2 == taken->sequence) {
       reader.release(held.front());
       held.pop_front();
@@ -151,7 +151,7 @@ TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyWholeBatches) {
   });
   for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
     for (std::int64_t batch = 0; batch < kBatches; ++batch) {
-      // The last items are published once no visitor waits for others.
+      // The last items are published when no visitor waits for other visitors anymore.
       if (epoch == kEpochs - 1 && batch == kBatches - 10) over = true;
       EXPECT_TRUE(ring.publish(epoch, batch));
     }
@@ -254,7 +254,7 @@ TEST(RingTest, APositionThatHasPassedIsAnErrorAndOneThatIsKeptIsNot) {
     EXPECT_TRUE(reader.next());
     EXPECT_TRUE(reader.next());
   }
-  // Without consumers, the ring waits where the last one left.
+  // If there are no consumers, the ring waits where the last consumer left.
   while (ring.consumers() > 0) std::this_thread::yield();
   EXPECT_THAT([&] { RingConsumer(ring.connect(), first); },
               ThrowsMessage<RingError>(Names("epoch", "batch", 2)));

@@ -1,4 +1,4 @@
-// Batches of a SharedLoader equal those of a private loader, whatever the ring does.
+// The batches of a SharedLoader equal those of a private loader, whatever the ring does.
 #include "data/ring/shared_loader.h"
 
 #include <gmock/gmock.h>
@@ -179,7 +179,8 @@ TEST_F(SharedLoaderTest, ARunThatTheRingHasPassedLoadsPrivatelyUntilTheNextPass)
   SharedLoader first = shared(name);
   first.begin_epoch(request(0));
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(first.next());
-  // Resumes at batch 2. The ring is past it, and stays where it is because `first` is not reading.
+  // Resumes at batch 2. The ring has passed this batch, and does not continue because `first` is
+  // not reading.
   SharedLoader resumed = shared(name);
   resumed.begin_epoch(request(0, 2));
   EXPECT_FALSE(resumed.on_ring());

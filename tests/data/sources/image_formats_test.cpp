@@ -100,7 +100,7 @@ class ImageFormatsTest : public ::testing::Test {
     const std::string golden = test::golden_dir() + "/images/files/";
     add("5.png", test::read_bytes(golden + "palette_4.png"), false);
     add("6.webp", webp_file(test::gradient(17, 40, 9)), true);
-    // The same images in the other sources' forms.
+    // The same images in the forms that the other sources read.
     test::make_tar(folder_ / "tree.tar", tree_, "");
     std::vector<Member> members;
     std::string csv = "image,label\n", json;

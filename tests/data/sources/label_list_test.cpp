@@ -166,7 +166,7 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
 TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfATrainingSet) {
   for (const char* name : {"b/1.jpg", "d/2.jpg"})
     test::put_file(folder_ / "tree" / name, test::jpeg_file(test::gradient(8, 8)));
-  // In an order that is not sorted.
+  // The training set lists its classes in an order that is not sorted.
   const std::vector<std::string> names = {"d", "c", "b", "a"};
   const auto write_train = [&](const FileInfo& info) {
     BetonLayout layout;

@@ -117,7 +117,7 @@ TEST(NumpySource, NumbersOfASizeThatNumpyHasNotAreRefused) {
   }
 }
 
-/// Writes uint8 zeros, the elements' places modulo 256.
+/// Writes elements whose bytes count up from 0 (modulo 256).
 void put_npy(const std::filesystem::path& path, const std::vector<std::int64_t>& shape,
              DType dtype = DType::u8) {
   std::vector<std::byte> bytes(byte_count(dtype, shape).value());

@@ -146,7 +146,7 @@ TEST_F(BatchSourceTest, OutputsOfAPipelineComeAsItSays) {
   EXPECT_EQ(planar.scalar_type(), at::kHalf);
   EXPECT_TRUE(planar.is_contiguous());
   EXPECT_EQ(planar.sizes(), batch.images().sizes());
-  // Blue is the sample's number, not normalised.
+  // The blue channel is the number of the sample and is not normalised.
   EXPECT_EQ(planar[3][2].min().item<float>(), 3);
   EXPECT_EQ(planar[3][2].max().item<float>(), 3);
   EXPECT_EQ(batch.fields[4].tensor.sizes(), (std::vector<std::int64_t>{4, kSizePx, kSizePx}));

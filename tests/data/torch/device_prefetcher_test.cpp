@@ -114,7 +114,8 @@ struct Rig {
     batches = std::make_unique<Prefetcher>(QueuedCopies(device), kDepth, memory, bad, options.seed);
   }
 
-  /// Reads `count` batches, at most to the pass's end, each when `lag` more have been taken.
+  /// Reads `count` batches, at most to the end of the pass; each batch is read after `lag` more
+  /// batches have been taken.
   void take(std::int64_t count, std::size_t lag = 0) {
     std::deque<QueuedCopies::Batch> kept;
     const auto read_first = [&] {
@@ -154,7 +155,7 @@ std::vector<std::uint64_t> operator+(std::vector<std::uint64_t> a,
   return a;
 }
 
-/// Runs with all paces of the two streams; if a pace is random, several times.
+/// Runs the body with all paces of the two streams; if a pace is random, several times.
 class DevicePrefetcherTest : public ::testing::TestWithParam<std::tuple<Pace, Pace>> {
  protected:
   template <typename Body>
@@ -174,7 +175,7 @@ TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass
       Rig rig(options);
       std::vector<std::uint64_t> expected;
       for (const std::int64_t epoch : {0, 1, 2}) {
-        // The size changes, as in progressive resizing, and comes back.
+        // The size changes, as in progressive resizing, and then changes back.
         rig.batches->begin_epoch({.epoch = epoch, .image_size_px = epoch == 1 ? 5 : 4});
         const int before = rig.device.synchronizations();
         rig.take(kBatches + 1, lag);

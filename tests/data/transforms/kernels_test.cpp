@@ -47,7 +47,7 @@ Difference worst_of(const std::string& name, const Change& change) {
   return worst;
 }
 
-/// A change by a kernel with one number as its parameter.
+/// A change that calls a kernel whose parameter is one number.
 Change by(void (*kernel)(const Pixels&, double)) {
   return [kernel](const Pixels& image, const json& value) { kernel(image, value.get<double>()); };
 }

@@ -152,7 +152,7 @@ TEST(ImagePipelineTest, SizesThatATransformCannotTakeAreReportedOnce) {
   EXPECT_THAT(errors_at("[cutout: {crop_size: 24}]", {24, 32}), ElementsAre());
   EXPECT_THAT(errors_at("[grayscale, cutout: {crop_size: 33}]", {24, 32, 64}),
               ElementsAre(Names("r.yaml:1:20", "pipeline.train[1]", "crop_size", "24 x 24", 33)));
-  // The image after the first transform is too small for the second.
+  // The image after the first transform is too small for the second transform.
   EXPECT_THAT(errors_at("[col_out: {p_row: 0.5, p_col: 0.5}, cutout: {crop_size: 24}]", {32}),
               ElementsAre(Names("pipeline.train[1]", "crop_size", "16 x 16", 24)));
 }

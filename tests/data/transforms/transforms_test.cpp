@@ -1,4 +1,4 @@
-// How transforms choose their parameters, and that these depend only on their stream.
+// How transforms choose their parameters, which must depend only on the transform's random stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ std::shared_ptr<const Transform> make(const std::string& name, const std::string
   return transform;
 }
 
-/// The golden image after the transform, as for the sample at `position`.
+/// The golden image after the transform, with the random numbers of the sample at `position`.
 Picture changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
                 Picture picture = golden_picture(), std::optional<std::uint8_t> mask_fill = {}) {
   // The scratch memory has different content each time: nothing may depend on it.
@@ -137,7 +137,7 @@ TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
   }
   for (std::uint64_t position = 0; position < 30; ++position) {
     const Picture moved = changed(*transform, position, 0, mask, 0);
-    // The same, moved as an image with the mask's rules, three channels at once.
+    // The same, moved as an image with the mask's rules, all three channels together.
     const Picture image = changed(*transform, position, 0, places, 0);
     for (std::size_t p = 0; p < moved.values.size(); ++p)
       ASSERT_EQ(moved.values[p], image.values[3 * p]) << position << " " << p;
@@ -352,7 +352,8 @@ TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
               0.03);
 }
 
-/// The values that `options` give the middle of a grey image of value 100, and how often each.
+/// The values that augmix with these options gives the middle of a grey image of value 100, and how
+/// often each value occurs.
 std::map<int, int> grey_becomes(const std::string& options, int draws) {
   const auto augmix = make("augmix", options);
   std::map<int, int> found;

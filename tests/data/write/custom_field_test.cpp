@@ -170,7 +170,7 @@ TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
   EXPECT_THAT([&] { CustomField({4, 3, {}}, {}); }, ThrowsMessage<ConfigError>(Names("layout")));
 }
 
-/// A field as a plug-in adds it: a point of two numbers in the metadata alone.
+/// A field like that of a plug-in: a point of two numbers, stored only in the metadata.
 class PointField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }

@@ -44,20 +44,20 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-/// [2, 3] of 10007 i + 258.
+/// [2, 3] pixels; pixel i is 10007 i + 258.
 constexpr std::string_view kGrey16 =
     "89504e470d0a1a0a0000000d4948445200000003000000021000000000e88fe585000000164944415478da636464"
     "521757176729755517571707000a6401bb32f7c65b0000000049454e44ae426082";
-/// [2, 2, 4] of 4000 i + 77.
+/// [2, 2, 4] values; value i is 4000 i + 77.
 constexpr std::string_view kRgba16 =
     "89504e470d0a1a0a0000000d49484452000000020000000210060000002226d1670000002a49444154081d6364f0"
     "e57f2bdfabaf6bd760df60df60d7c058ebdbf3764eef1a5dbb06fb06fb06bb0600c6100c8d77be9ba80000000049"
     "454e44ae426082";
-/// Three colours: red, green, blue of 7.
+/// Three colours: red, green, and blue with the value 7.
 constexpr std::string_view kPalette =
     "89504e470d0a1a0a0000000d4948445200000003000000010203000000668efc2700000009504c5445ff000000ff"
     "000000079e2cb7a40000000a4944415478da63900000001a001980008ebb0000000049454e44ae426082";
-/// The same colours, of which the second is transparent.
+/// The same colours; the second one is transparent.
 constexpr std::string_view kTransparent =
     "89504e470d0a1a0a0000000d4948445200000003000000010203000000668efc2700000009504c5445ff000000ff"
     "000000079e2cb7a40000000274524e53ff00e5b7304a0000000a4944415478da63900000001a001980008ebb0000"
@@ -175,7 +175,7 @@ TEST(RaggedField, ReadsBackArraysOfAnyShapeEmptyOnesToo) {
   write(folder / "x.beton", "ragged",
         {ArrayInput{{"<f4", {3, 2}}, bytes_of(numbers)}, ArrayInput{{"<f4", {0, 4}}, {}},
          ArrayInput{{"<f4", {1, 6}}, bytes_of(numbers)}});
-  // Again from the file itself, which contains the tag.
+  // Writes the values again with the file itself, which contains the tag, as the source.
   const auto source = open_beton(folder / "x.beton");
   EXPECT_EQ(source->fields()[0].type, "ragged");
   const std::vector<Value> values = {source->sample(0).values[0], source->sample(1).values[0],

@@ -158,7 +158,7 @@ TEST(BetonWriter, WithChecksumsNoValueCrossesAPageEither) {
     writer.add(value);
   }
   writer.finish();
-  // The first one does not fit behind the records.
+  // The first value does not fit behind the records.
   EXPECT_EQ(writer.pages(), 3U);
   const BetonReader reader(path);
   const std::uint64_t at[] = {kMinPageBytes, 2 * kMinPageBytes, 2 * kMinPageBytes + 10,

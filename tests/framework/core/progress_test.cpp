@@ -103,7 +103,7 @@ TEST(Progress, FitsTheTerminal) {
     progress.show({{"epoch 1", 2}, {"lr 5", 1}});
     progress.show("a long line without parts");
   };
-  // text is the interface: what fits
+  // the wording is tested: the part of it that fits
   const std::string wide = "\r\033[Kepoch 1 | lr 5\r\033[Ka long line wi\r\033[K";
   const std::string narrow = "\r\033[Kepoch 1\r\033[Ka long line w\r\033[K";
   EXPECT_EQ(on_terminal(show, 15), wide);

@@ -36,7 +36,8 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// Reads what a rank wrote. Weights are binary: text of millions would take longer than training.
+/// Reads what a rank wrote. Weights are stored in binary: writing and reading millions of numbers
+/// as text would take longer than training.
 Result read_result(const std::string& path) {
   std::ifstream values(path), weights(path + ".weights", std::ios::binary | std::ios::ate);
   Result result{nlohmann::json::parse(values), {}};
@@ -203,8 +204,8 @@ TEST(DistributedTrainingTest, TheSameLaunchAgainIsEqualToTheLastBit) {
   EXPECT_EQ(first, train(4, {"steps=20"}));
 }
 
-/// At the published rates a ResNet's training path is chaotic: rounding alone moves the losses of
-/// 20 steps by 10 %. At this rate it moves them by less than 0.1 %, whatever the CPU.
+/// At the published rates, the training of a ResNet is chaotic: rounding alone changes the losses
+/// of 20 steps by 10 %. At this rate, it changes them by less than 0.1 % on any CPU.
 constexpr const char* kCalmRate = "lr=3e-4";
 
 TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {

@@ -1,6 +1,6 @@
 // One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes
 // the losses of all steps and the evaluation to OUT.RANK as JSON, and the final weights to
-// OUT.RANK.weights as float64. `group=1`: even a single rank has a process group.
+// OUT.RANK.weights as float64. With `group=1`, even a single rank has a process group.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
@@ -67,7 +67,7 @@ class MeanCrossEntropy final : public TargetLoss {
   }
 };
 
-/// Images of noise: sample s of an epoch has the same pixels and label on whichever rank gets it.
+/// Images of noise: sample s of an epoch has the same pixels and label on every rank that gets it.
 /// `halves`: a single rank sees a batch as two ranks would see their halves, one after the other.
 /// `twins`: all ranks see the same samples.
 class NoiseSource final : public BatchSource {
@@ -169,7 +169,7 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
   mine = model.parameters();
   if (group == nullptr) return make_single_rank_sync();
   GradSyncOptions sync;
-  // Small, so that a small model has several buckets.
+  // Buckets are small, so that a small model has several.
   sync.bucket_bytes = static_cast<std::size_t>(number(options, "bucket_bytes", 4000));
   sync.first_bucket_bytes = sync.bucket_bytes / 4;
   const std::string update = text(options, "update");

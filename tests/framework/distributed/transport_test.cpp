@@ -70,7 +70,7 @@ void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, s
   sync.finish_backward();
 }
 
-/// The same gradients without ranks.
+/// The same gradients with one rank.
 void backward_alone(const SmallNetwork& network) {
   network.forget_gradients();
   for (int part = 0; part < 2; ++part) {

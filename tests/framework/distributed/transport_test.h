@@ -17,7 +17,7 @@ struct Carrier {
   distributed::Transport transport = distributed::Transport::by_device;
   /// False for NCCL, which allows one rank per GPU.
   bool ranks_may_share_a_device = true;
-  /// Prints its name in lists of tests.
+  /// Prints the name of the transport in lists of tests.
   friend void PrintTo(const Carrier& carrier, std::ostream* out) { *out << carrier.name; }
 };
 

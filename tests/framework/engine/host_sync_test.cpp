@@ -38,8 +38,8 @@ using testing::IsEmpty;
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kSizePx = 32;
-/// One step per epoch: the methods that start in the middle of a run, or at the end of an epoch, do
-/// so.
+/// One step per epoch, so that the methods that act from the middle of a run on, or at the end of
+/// an epoch, act in this run.
 constexpr std::int64_t kEpochs = 4;
 constexpr std::int64_t kStepsPerEpoch = 1;
 

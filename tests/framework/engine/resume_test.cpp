@@ -1,4 +1,4 @@
-// A run that is interrupted and resumed ends as if it had not been.
+// A run that is interrupted and resumed ends with the same results as an uninterrupted run.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/batch_norm.h>

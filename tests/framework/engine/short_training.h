@@ -13,9 +13,9 @@ namespace precast::engine {
 
 /// How the steps of a training run.
 enum class Mode {
-  /// Without a StepGraph.
+  /// Steps run without a StepGraph.
   plain,
-  /// With a StepGraph for whole steps that never records.
+  /// Steps run with a StepGraph for whole steps that never records.
   unrecorded,
   recorded,
 };
@@ -31,7 +31,7 @@ struct TrainingOptions {
   Precision precision = Precision::fp32;
   std::int64_t micro_batches = 1;
   bool skip_nonfinite = false;
-  /// Recordings kept at once.
+  /// The number of recordings kept at the same time.
   std::size_t kept = 8;
   int steps = 7;
   std::function<std::int64_t(int step)> size_px = [](int) { return 32; };

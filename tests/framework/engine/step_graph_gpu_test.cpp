@@ -63,7 +63,7 @@ struct Training {
   at::Tensor first_weights, weights;
   std::int64_t replays = 0;
   double loss_sum = 0;
-  /// The number that the first batch norm has counted.
+  /// The number of batches that the first batch norm has counted.
   std::int64_t batches = 0;
 };
 

@@ -166,7 +166,7 @@ TEST(WholeStep, EachImageSizeHasItsOwnRecording) {
 }
 
 TEST(WholeStep, TheLeastRecentlyUsedRecordingMakesRoom) {
-  // Sizes A, B, A, C, A with room for two: C takes B's place.
+  // Sizes A, B, A, C, A with room for two recordings: C replaces B.
   constexpr std::int64_t kSizes[] = {32, 48, 32, 64, 32};
   TrainingOptions options{.kept = 2, .steps = 5 * kSteps};
   options.size_px = [&](int step) { return kSizes[step / kSteps]; };

@@ -43,7 +43,7 @@ struct Reference {
         ((image * even_height() + row) * even_width() + column) * size.channels + channel);
   }
   /// Calls tap(pixel, neighbour, weight) for each pixel and each neighbour inside the image, with
-  /// the pixel's place in y_even, or none.
+  /// the pixel's index in y_even, or none.
   template <typename Tap>
   void for_each_tap(Tap tap) const {
     constexpr double kTaps[] = {0.25, 0.5, 0.25};

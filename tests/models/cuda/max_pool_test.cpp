@@ -85,8 +85,8 @@ class MaxPoolKernelTest : public ::testing::Test {
     made.compute(forks);
     return made;
   }
-  /// Values and places of maxima are exact; gradients are rounded once to the type, and their sums
-  /// to float32.
+  /// Values and positions of maxima are exact; gradients are rounded once to the type, and their
+  /// sums to float32.
   static void expect_equal(const Reference& given, bool forks = false) {
     const MaxPoolShape shape{given.size.images, given.size.height, given.size.width,
                              given.size.channels, Type::kType};

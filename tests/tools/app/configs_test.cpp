@@ -19,7 +19,7 @@ using std::filesystem::path;
 
 const path kConfigs = path(test::source_dir()) / "configs";
 
-/// Paths of the recipes, which are the files that name a model. Tables and sweeps name recipes.
+/// Paths of the recipes, which are the files that name a model. Tables and sweeps refer to recipes.
 std::vector<std::string> recipes() {
   std::vector<std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kConfigs)) {

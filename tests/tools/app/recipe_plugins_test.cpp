@@ -266,11 +266,11 @@ TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhatever
     return std::string();
   };
   EXPECT_THAT(refusal("text", ExitCode::usage),
-              Names("no luck today"));  // text is the interface: the plug-in's own words
+              Names("no luck today"));  // the wording is tested: the plug-in's own words
   EXPECT_THAT(refusal("int", ExitCode::usage), Names("std::exception"));
   EXPECT_THAT(refusal("libtorch", ExitCode::usage), Names("wrong shape"));
   EXPECT_THAT(refusal("memory", ExitCode::out_of_memory),
-              Names("no memory left"));  // text is the interface: the plug-in's own words
+              Names("no memory left"));  // the wording is tested: the plug-in's own words
   EXPECT_THAT(refusal("io", ExitCode::io), Names("disk gone"));
 }
 

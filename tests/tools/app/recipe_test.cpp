@@ -97,7 +97,7 @@ TEST_F(RecipeTest, EveryRecipeOfTheProjectLoads) {
   int found = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(test::source_dir() + "/configs")) {
-    // Sweeps and tables name recipes.
+    // Sweeps and tables refer to recipes; they are not recipes themselves.
     if (entry.path().parent_path().filename() == "sweeps") continue;
     if (entry.path().filename() == "table.yaml") continue;
     if (entry.path().extension() != ".yaml") continue;

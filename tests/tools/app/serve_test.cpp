@@ -146,7 +146,7 @@ TEST_F(ServeTest, ARunThatResumesAtABatchThatTheRingHasPassedHasEqualWeights) {
       "resumed", {on(name), "--checkpoint.every_steps=4", "--checkpoint.resume=auto"}));
   // The run catches up with the ring: it loads batches 8 and 9 itself and takes all others from the
   // ring.
-  ASSERT_TRUE(resumed.printed("loads privately"));
+  ASSERT_TRUE(resumed.printed("loads its batches itself"));
   ASSERT_TRUE(resumed.printed("are those of ring"));
   other.reset();
   EXPECT_EQ(resumed.wait(), 0) << resumed.err;
@@ -181,7 +181,7 @@ TEST_F(ServeTest, ARingStartsWhereItsEarliestConsumerResumes) {
   EXPECT_LT(end.at("samples_decoded"), kEpochs * kSteps * kBatch);
   EXPECT_GE(end.at("samples_decoded"), 16 * kBatch);
   EXPECT_GE(end.at("samples_delivered"), end.at("samples_decoded").get<int>() + 8 * kBatch);
-  EXPECT_EQ(test::occurrences(a.err + b.err, "privately"), 0);
+  EXPECT_EQ(test::occurrences(a.err + b.err, "itself"), 0);
 }
 
 class ServeEndsTest : public ServeTest, public ::testing::WithParamInterface<int> {};

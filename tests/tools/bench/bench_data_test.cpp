@@ -188,7 +188,7 @@ TEST_F(BenchDataTest, DecodeReadsJpegFilesOnManyThreads) {
 TEST_F(BenchDataTest, WrongArgumentsEndWithCodeTwo) {
   const std::string file = dataset();
   expect_failure(2, {"loader"},
-                 Names("FILE.beton", "precast bench loader"));  // text is the interface: a command
+                 Names("FILE.beton", "precast bench loader"));  // the wording is tested: a command
   expect_failure(2, {"loader", file, "--workers", "1,x"}, Names("--workers", "x"));
   expect_failure(2, {"loader", file, "--workers", "1,,2"}, Names("--workers", "1,,2"));
   expect_failure(2, {"loader", file, "--batch-size", "0"}, Names("--batch-size", 1, 0));
@@ -204,7 +204,7 @@ TEST_F(BenchDataTest, WrongArgumentsEndWithCodeTwo) {
   expect_failure(2, {"loader", file, "--runs=0"}, Names("--runs", 1, 10000, 0));
   expect_failure(2, {"loader", file, "--workers=-1"}, Names("--workers", 0, 2147483647, -1));
   expect_failure(2, {"decode"},
-                 Names("FILE", "precast bench decode"));  // text is the interface: a command
+                 Names("FILE", "precast bench decode"));  // the wording is tested: a command
   expect_failure(2, {"decode", file, "--decoder", "turbo"},
                  Names("--decoder", "libjpeg", "'turbo'"));
   expect_failure(2, {"decode", file, "--region", "half"},

@@ -77,7 +77,7 @@ TEST(ArgumentsTest, ItDescribesItself) {
   EXPECT_EQ(page.name, "page-size");
   EXPECT_EQ(page.value, "N");
   EXPECT_EQ(page.fallback, "7");
-  EXPECT_EQ(page.meaning(), "bytes of a page");  // text is the interface: up to the semicolon
+  EXPECT_EQ(page.meaning(), "bytes of a page");  // the wording is tested: up to the semicolon
   const auto& output = help.options.at(4);
   EXPECT_EQ(output.letter, "o");
   EXPECT_EQ(output.value, "FILE");

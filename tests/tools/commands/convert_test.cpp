@@ -233,7 +233,7 @@ TEST_F(ConvertTest, WhatCannotBeReadOrWrittenEndsWithCode5) {
 
 TEST_F(ConvertTest, WrongArgumentsEndWithCode2) {
   EXPECT_EQ(convert({}), 2);
-  EXPECT_THAT(error, Names("precast convert IN OUT"));  // text is the interface: a command
+  EXPECT_THAT(error, Names("precast convert IN OUT"));  // the wording is tested: a command
   EXPECT_EQ(convert({golden("state_dict")}), 2);
   EXPECT_EQ(convert({golden("state_dict"), at("out.onnx")}), 2);
   EXPECT_THAT(error, Names(at("out.onnx"), ".safetensors", ".pt", ".pth"));
@@ -243,7 +243,7 @@ TEST_F(ConvertTest, WrongArgumentsEndWithCode2) {
   EXPECT_EQ(convert({at("same.pt"), at("link.pt")}), 2);
   EXPECT_THAT(error, Names(at("same.pt"), at("link.pt")));
   EXPECT_EQ(convert({"--help"}), 0);
-  EXPECT_THAT(output, Names("precast convert IN OUT"));  // text is the interface: a command
+  EXPECT_THAT(output, Names("precast convert IN OUT"));  // the wording is tested: a command
 }
 
 }  // namespace

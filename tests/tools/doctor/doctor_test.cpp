@@ -106,7 +106,7 @@ TEST(DoctorTest, JudgesOnlyWhatIsKnown) {
 
 class DoctorFactsTest : public testing::Test {
  protected:
-  /// Puts a script in precast-train's place.
+  /// Replaces precast-train with a script.
   void make_train(const std::string& script) {
     std::ofstream(folder_ / "precast-train") << "#!/bin/sh\n" << script << '\n';
     std::filesystem::permissions(folder_ / "precast-train", std::filesystem::perms::owner_all);

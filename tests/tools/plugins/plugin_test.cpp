@@ -172,7 +172,7 @@ TEST_F(PluginTest, ThrowingRegistrationRefusesThePlugin) {
 TEST_F(PluginTest, ThrowingGlobalObjectEndsTheProcessWithAMessage) {
   EXPECT_EXIT(add(built("throwing_global")), testing::ExitedWithCode(2),
               Names(built("throwing_global"),
-                    "no luck today"));  // text is the interface: the plug-in's own words
+                    "no luck today"));  // the wording is tested: the plug-in's own words
 }
 
 TEST_F(PluginTest, TakenNamesAreRefused) {
@@ -184,7 +184,7 @@ TEST_F(PluginTest, PartsThatCannotBeMadeAreNamedWithTheirPlugin) {
   add(built("throwing_part"));
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)parts_.pipeline.transforms.create("unlucky"); }),
               Names("throwing_part.so", "transform 'unlucky'",
-                    "no luck today"));  // text is the interface: the plug-in's own words
+                    "no luck today"));  // the wording is tested: the plug-in's own words
   EXPECT_THAT(refusal(ExitCode::usage, [&] { (void)parts_.pipeline.transforms.create("empty"); }),
               Names("throwing_part.so", "transform 'empty'"));
 }

@@ -36,7 +36,7 @@ void print_help() {
   fmt::print(
       "usage: kernel_bench [KERNEL...] [--windows N] [--json]\n"
       "Times each kernel alone on the first GPU, alternating with a copy within GPU memory.\n\n"
-      "  KERNEL...     those to time; without any, all\n"
+      "  KERNEL...     kernels to time; default: all\n"
       "  --windows N   windows of about 30 ms each, of which the median is reported, {} to {} "
       "(default "
       "9)\n"

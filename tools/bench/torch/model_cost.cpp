@@ -163,7 +163,7 @@ void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards
 }
 
 void print(const ordered_json& report, const std::vector<const Card*>& cards) {
-  fmt::print("Projection by a cost model, not a measurement.\n");
+  fmt::print("Projection from a cost model, not a measurement.\n");
   for (const Card* card : cards) {
     if (!is_checked(*card)) fmt::print("No published figure checks it on {}.\n", card->title);
   }

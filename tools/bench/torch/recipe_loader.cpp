@@ -76,8 +76,9 @@ LoaderSetting setting_of(const ResolvedRun& run, const Registries& registries, b
 
 void add_recipe_loader_options(po::options_description& options) {
   add_measuring_options(options);
-  options.add_options()("processes", number(1),
-                        "processes that load the file at once; each with the recipe's threads")(
+  options.add_options()(
+      "processes", number(1),
+      "processes that load the file at the same time; each with the recipe's number of threads")(
       "image-size", number(0), "side of the images in px; 0: the largest of the recipe's training");
 }
 

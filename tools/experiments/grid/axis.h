@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// One value of an axis, as text for a command line, and its place in the file.
+/// One value of an axis, as text for a command line, and its location in the file.
 struct AxisValue {
   std::string text;
   Origin origin;

@@ -14,7 +14,7 @@ namespace {
 /// Each check takes a second, so only this many are made for an axis with a thousand drawn values.
 constexpr std::size_t kMostChecks = 64;
 
-/// Replaces `command line: KEY: message` with the place of that key in the sweep.
+/// Replaces `command line: KEY: message` with the location of that key in the sweep.
 std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
   constexpr std::string_view kPlace = "command line: ";
   if (!problem.text.starts_with(kPlace)) return problem.text;

@@ -39,8 +39,9 @@ using States = std::map<std::string, TrialState>;
 Arguments make_arguments() {
   Arguments arguments(
       "grid SWEEP.yaml [--section.key=value ...] [options]",
-      "Trains a recipe with every combination of the values of some keys, several trials at once, "
-      "and ranks the combinations. To continue a command that was stopped or killed, run it again. "
+      "Trains a recipe with every combination of the values of some keys, several trials at the "
+      "same time, and ranks the combinations. To continue a command that was stopped or killed, "
+      "run it again. "
       "Keys given here are set in all trials, like those of `set` in the sweep.");
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(

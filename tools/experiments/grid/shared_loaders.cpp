@@ -198,7 +198,7 @@ std::vector<std::string> SharedLoaders::join(Cohort& cohort, const Trial& trial)
 void SharedLoaders::ended(const Trial& trial) {
   for (Cohort& cohort : cohorts_) {
     if (cohort.running.erase(trial.id) == 0 || !cohort.running.empty()) continue;
-    // No one reads the rest.
+    // No trial reads the remaining batches.
     cohort.stopped = true;
     cohort.process->ask_to_stop();
   }
@@ -210,9 +210,11 @@ void SharedLoaders::look() {
     // prepare() may not look at it again before it is erased.
     if (end && !cohort->ready) unloadable_.insert(cohort->loading);
     if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
-      log_warning("a loader process ended with exit code {}: {}. Its trials load privately",
-                  end->exit_code, first_error(cohort->output));
-    // Its running trials matter for the size of the next cohort.
+      log_warning(
+          "a loader process ended with exit code {}: {}. Its trials load their "
+          "batches themselves",
+          end->exit_code, first_error(cohort->output));
+    // The running trials of the cohort matter for the size of the next cohort.
     if (end && cohort->running.empty())
       cohort = cohorts_.erase(cohort);
     else

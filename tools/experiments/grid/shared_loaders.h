@@ -26,7 +26,8 @@ namespace precast::tools {
 
 /// Loader processes (`precast serve`) for the trials of a pool. Trials with the same loading_of()
 /// that start at the same time, a cohort, share one. Trials that start later, or again, get the
-/// name of the ring as well, and load privately until they reach it. Not thread-safe.
+/// name of the ring as well, and load their batches themselves until they reach it. Not
+/// thread-safe.
 class SharedLoaders {
  public:
   /// @param program `precast`. @param slots of the pool.

@@ -96,9 +96,10 @@ Schema make_schema(Keys& keys) {
       "axes whose n-th values are used together: [[key, key], ...]; all other axes are combined");
   schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
   schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
-  schema.add("metric", &keys.metric,
-             "figure of summary.json to rank trials by; empty: the recipe's "
-             "validation.best_metric, else the usual one for its loss (top_1 for class labels)");
+  schema.add(
+      "metric", &keys.metric,
+      "figure of summary.json to rank trials by; empty: the recipe's "
+      "validation.best_metric, otherwise the usual metric for its loss (top_1 for class labels)");
   schema
       .add("direction", &keys.direction,
            "whether a larger metric is better; auto: known for precast's own metrics, not for "

@@ -20,7 +20,7 @@ struct Sweep {
   std::filesystem::path recipe;
   /// Contains sweep.json, results.jsonl and a run folder for each trial.
   std::filesystem::path folder;
-  /// The places of `set` and of the axes in the file, for messages.
+  /// The locations of `set` and of the axes in the file, for messages.
   std::vector<SweepAxis> axes;
   /// The keys of the axes, without training.seed.
   std::vector<std::string> varied;
@@ -46,7 +46,8 @@ struct Sweep {
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
                                const std::vector<Override>& overrides = {});
 
-/// The place in the sweep at which `key` of `trial` was given; the file itself if it was not given.
+/// The location in the sweep at which `key` of `trial` was given; the file itself if it was not
+/// given.
 [[nodiscard]] Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key);
 
 /// The values of `sweep.varied`: trials with the same values are repetitions of one another.

@@ -131,7 +131,7 @@ HtmlFigure best_figure(const std::vector<RowResult>& results) {
   return {figure_text(best, 4), "best top-1 here", note};
 }
 
-/// Nothing if no row has a published curve.
+/// Returns nothing if no row has a published curve.
 std::optional<HtmlFigure> best_published_figure(const std::vector<RowResult>& results) {
   std::optional<double> best;
   std::string note;

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import resnet
 
 NO_GPU = 6
-# As ffcv-imagenet: scaled in double precision, then rounded once.
+# Like ffcv-imagenet: scaled in double precision, then rounded once.
 MEAN = torch.tensor([0.485 * 255, 0.456 * 255, 0.406 * 255]).view(1, 3, 1, 1)
 STD = torch.tensor([0.229 * 255, 0.224 * 255, 0.225 * 255]).view(1, 3, 1, 1)
 NPY_TYPES = {"|u1": torch.uint8, "<i4": torch.int32, "<i8": torch.int64, "<f4": torch.float32,

@@ -37,7 +37,7 @@ def arguments():
     parser.add_argument("--precast", default=root / "build/bin/precast")
     parser.add_argument("--world", type=int, default=2)
     parser.add_argument("--batch", type=int, default=4, help="images per step and rank")
-    parser.add_argument("--size", type=int, default=64, help="image side, px")
+    parser.add_argument("--size", type=int, default=64, help="image size (side of the square), px")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--momentum", type=float, default=0.9)

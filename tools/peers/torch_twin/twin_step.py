@@ -54,7 +54,7 @@ class Step:
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(args.batch_size, 3, args.image_size, args.image_size, generator=generator)
         labels = torch.randint(args.classes, (args.batch_size,), generator=generator)
-        # As precast's loader: on a GPU images come in the type that the step computes in.
+        # Like precast's loader: on a GPU images come in the type that the step computes in.
         kind = TYPES[args.precision] if self.device.type == "cuda" else torch.float32
         self.images = images.contiguous(memory_format=layout).to(self.device, kind)
         self.labels = labels.to(self.device)

@@ -72,7 +72,7 @@ class Training:
         self.scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
 
     def epoch(self, number, data):
-        """@return the last step's loss and the image side."""
+        """@return the last step's loss and the image size."""
         sizes, lr, keys = self.config["resolution"], self.config["lr"], self.config["training"]
         size = recipe.resolution(number, sizes["min_res"], sizes["max_res"],
                                  sizes.get("start_ramp", 0), sizes.get("end_ramp", 0))

@@ -97,7 +97,7 @@ std::vector<Placed> place_axes(const ParallelCoordinates& chart) {
   return axes;
 }
 
-/// Nothing if none of its values can be shown.
+/// Returns an empty text if none of the line's values can be shown.
 std::string drawn_line(const ParallelCoordinates& chart, const std::vector<Placed>& axes,
                        const ParallelLine& line) {
   const std::string path = path_of(axes, line);

@@ -34,8 +34,8 @@ NormalizeConstants constants_of(const NormalizeOptions& options) {
   return constants;
 }
 
-/// A type of results: what Normalize knows of it, and how far from the exact value a result may be,
-/// relatively.
+/// A type of results: its name in Normalize, and the relative difference from the exact value that
+/// a result may have.
 struct F32 {
   using Bits = std::uint32_t;
   static constexpr PixelType kType = PixelType::f32;

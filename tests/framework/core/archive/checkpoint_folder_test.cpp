@@ -250,7 +250,7 @@ TEST_F(CheckpointFolderTest, PruningNeverRemovesTheNewestThatIsValid) {
   EXPECT_EQ(prune_checkpoints(parent_, {.last = 1}), 0U) << "there is none that is valid";
 }
 
-/// Cannot remove files.
+/// File operations that cannot remove files.
 class StuckOps final : public test::ForwardingFileOps {
  public:
   int unlink(const char* /*path*/) override {
@@ -348,7 +348,7 @@ class FaultyOps final : public test::FailingFileOps {
 TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
   const auto [errno_value, can_exchange] = GetParam();
   const bool harmless = errno_value == EINTR || errno_value == 0;
-  for (const std::int64_t step : {1, 2}) {  // in place of the older one; next to it
+  for (const std::int64_t step : {1, 2}) {  // in place of the older checkpoint; next to it
     int nth = 1;
     for (bool fired = true; fired; ++nth) {
       ASSERT_LT(nth, 100) << "the writer never comes to its end";

@@ -269,7 +269,7 @@ TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(), ExitCode::usage);
   const std::string said = testing::internal::GetCapturedStderr();
-  // A failure is reported with its exit code and the place of its output.
+  // A failure is reported with its exit code and the location of its output.
   EXPECT_THAT(said, Names("wrong", "exit code 2", folder_ / "runs/wrong/output"));
   EXPECT_THAT(said, Not(HasSubstr((folder_ / "runs/right").string())));
   EXPECT_EQ(test::occurrences(said, "] right: "), 1) << said;
