@@ -152,6 +152,7 @@ class OutsideSource final : public BatchSource {
   std::optional<OutsideBatch> take() {
     while (std::optional<OutsideBatch> made = batches_->next()) {
       if (is_next(*made)) return made;
+      batches_->skip(*made->position);
     }
     return std::nullopt;
   }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "data/image/normalize.h"
 #include "data/outside/producer_error.h"
@@ -37,6 +38,7 @@ class PreparedBatches final : public OutsideBatches {
     queue_.push_back({.host = std::move(host), .position = position, .name = name});
   }
   void begin(std::optional<RingPosition> position) override { first = position; }
+  void skip(const RingPosition& at) override { skipped.push_back(at); }
   std::optional<OutsideBatch> next() override {
     if (queue_.empty()) return std::nullopt;
     OutsideBatch batch = std::move(queue_.front());
@@ -45,6 +47,7 @@ class PreparedBatches final : public OutsideBatches {
   }
 
   std::optional<RingPosition> first;
+  std::vector<RingPosition> skipped;
 
  private:
   std::deque<OutsideBatch> queue_;
@@ -148,6 +151,7 @@ TEST_F(OutsideSourceTest, AResumedRunSkipsToItsBatch) {
   const auto batch = source().next();
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->labels()[0].item<std::int64_t>(), 3);
+  EXPECT_EQ(prepared_->skipped, (std::vector<RingPosition>{{0, 0}, {0, 1}, {1, 0}}));
   EXPECT_FALSE(source().next());
 }
 
