@@ -2,16 +2,38 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <span>
+#include <string>
 
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
+/// The beginning of a file that is not one of version 2.
+[[noreturn]] void refuse_start(std::span<const std::byte> file, const std::string& place) {
+  const auto version = load<std::uint16_t>(file.data());
+  // Later versions of the format would begin with a small number, too.
+  constexpr std::uint16_t kMostVersions = 255;
+  if (version > 0 && version <= kMostVersions)
+    throw DataError(fmt::format("{}: header: expected version {} of the format .beton, got {}",
+                                place, kBetonVersion, version));
+  constexpr std::size_t kShown = 4;
+  std::string start;
+  for (const std::byte byte : file.first(std::min(kShown, file.size())))
+    start += fmt::format("{}{:02x}", start.empty() ? "" : " ", std::to_integer<int>(byte));
+  throw DataError(
+      fmt::format("{}: expected a .beton file, which begins with the bytes {:02x} 00, got one that "
+                  "begins with {}. It is not a .beton file",
+                  place, kBetonVersion, start));
+}
+
 BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& limits,
                          const std::string& place) {
+  if (file.size() >= sizeof kBetonVersion && load<std::uint16_t>(file.data()) != kBetonVersion)
+    refuse_start(file, place);
   if (file.size() < kHeaderBytes) {
     throw DataError(fmt::format("{}: header: expected {} bytes, got {}. The file is truncated",
                                 place, kHeaderBytes, file.size()));
@@ -22,10 +44,6 @@ BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& lim
   header.page_bytes = load<std::uint32_t>(file.data() + 4);
   header.num_samples = load<std::uint64_t>(file.data() + 8);
   header.table_offset = load<std::uint64_t>(file.data() + 16);
-  if (header.version != kBetonVersion) {
-    throw DataError(fmt::format("{}: header: expected version {}, got {}. Is this a .beton file?",
-                                place, kBetonVersion, header.version));
-  }
   if (header.num_fields == 0 || header.num_fields > kMaxFields) {
     throw DataError(fmt::format("{}: header: expected 1 to {} fields, got {}", place, kMaxFields,
                                 header.num_fields));

@@ -1,9 +1,13 @@
 #include "data/jobs/verify_dataset.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <tuple>
 
 #include "data/beton/json_text.h"
@@ -41,12 +45,23 @@ class Verifier {
       try {
         check_value(sample, field);
       } catch (const DataError& error) {
-        own_.damaged.push_back({sample, field, error.what()});
+        own_.damaged.push_back({sample, field, without_place(error.what(), sample, field)});
       }
     }
   }
 
  private:
+  /// Some messages begin with the place of the value, which the summary has already.
+  [[nodiscard]] std::string without_place(std::string_view message, std::uint64_t sample,
+                                          std::size_t field) const {
+    const std::string text = reader_.sample_text(sample);
+    for (const std::string& place :
+         {fmt::format("{} field '{}': ", text, reader_.fields()[field].name), text + ": "}) {
+      if (message.starts_with(place)) return std::string(message.substr(place.size()));
+    }
+    return std::string(message);
+  }
+
   void check_value(std::uint64_t sample, std::size_t field) {
     const std::span<const std::byte> value = reader_.blob(sample, field);
     ++own_.values;

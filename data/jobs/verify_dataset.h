@@ -14,6 +14,7 @@ namespace precast::data {
 struct DamagedValue {
   std::uint64_t sample = 0;
   std::size_t field = 0;
+  /// Without the file, the sample and the field.
   std::string error;
 };
 

@@ -86,8 +86,11 @@ struct Run {
 /// The same error with a message that begins with the sample's index and name. @param name empty
 /// while it is not known.
 Error naming(const Error& error, std::uint64_t index, const std::string& name) {
-  const std::string place = name.empty() ? "" : fmt::format(" ({})", name);
-  return Error(fmt::format("sample {}{}: {}", index, place, error.what()), error.exit_code());
+  const std::string message = error.what();
+  // A sample of a .beton file has the name `FILE:NUMBER`.
+  const bool is_named = name.empty() || message.starts_with(name.substr(0, name.rfind(':')) + ": ");
+  const std::string place = is_named ? "" : fmt::format(" ({})", name);
+  return Error(fmt::format("sample {}{}: {}", index, place, message), error.exit_code());
 }
 
 /// Workers fill runs in any order within a window; the owner empties them in file order.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -96,8 +97,11 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const OutputField& field = layout.fields()[i];
     const auto with_place = [&](const Error& error) {
-      return fmt::format("{}, field '{}': {}", reader_.sample_text(place.sample),
-                         reader_.fields()[outputs_[i].field].name, error.what());
+      const std::string sample = reader_.sample_text(place.sample), message = error.what();
+      // That of a wrong checksum names the value already.
+      if (message.starts_with(sample)) return message;
+      return fmt::format("{}, field '{}': {}", sample, reader_.fields()[outputs_[i].field].name,
+                         message);
     };
     const Item item{.output = outputs_[i],
                     .decoders = decoders_[i],

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "data/outside/producer_error.h"
 #include "data/ring/item.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
@@ -24,6 +26,22 @@ bool has_shape(const HostTensor& output, std::span<const std::int64_t> shape) {
   return std::ranges::equal(output.shape, shape, [](std::int64_t got, std::int64_t wanted) {
     return wanted < 0 || got == wanted;
   });
+}
+
+template <typename T>
+void check_values(const HostTensor& output, const ClassRange& classes, std::string_view batch) {
+  const std::span<const T> values = output.values<const T>();
+  const auto is_class = [&](T value) {
+    return (std::cmp_greater_equal(value, 0) && std::cmp_less(value, classes.count)) ||
+           (classes.ignored && std::cmp_equal(value, *classes.ignored));
+  };
+  const auto wrong = std::ranges::find_if_not(values, is_class);
+  if (wrong == values.end()) return;
+  const auto at = static_cast<std::size_t>(wrong - values.begin());
+  const std::size_t of_sample = values.size() / static_cast<std::size_t>(output.shape.at(0));
+  throw ProducerError(fmt::format(
+      "{}: expected '{}' in [0, {}){}, got {} in sample {}", batch, output.name, classes.count,
+      classes.ignored ? fmt::format(" or {}", *classes.ignored) : "", *wrong, at / of_sample));
 }
 
 }  // namespace
@@ -47,13 +65,32 @@ const HostTensor& find_output(std::span<const HostTensor> outputs, const FieldFo
   return *found;
 }
 
-void check_labels(std::span<const std::int64_t> labels, std::int64_t classes, std::string_view name,
-                  std::string_view batch) {
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= 0 && labels[i] < classes) continue;
-    throw ProducerError(fmt::format("{}: expected '{}' in [0, {}), got {} in sample {}", batch,
-                                    name, classes, labels[i], i));
+void check_classes(const HostTensor& output, const ClassRange& classes, std::string_view batch) {
+  switch (output.type) {
+    case ElementType::u8:
+    case ElementType::boolean:
+      return check_values<std::uint8_t>(output, classes, batch);
+    case ElementType::i8:
+      return check_values<std::int8_t>(output, classes, batch);
+    case ElementType::i16:
+      return check_values<std::int16_t>(output, classes, batch);
+    case ElementType::u16:
+      return check_values<std::uint16_t>(output, classes, batch);
+    case ElementType::i32:
+      return check_values<std::int32_t>(output, classes, batch);
+    case ElementType::u32:
+      return check_values<std::uint32_t>(output, classes, batch);
+    case ElementType::i64:
+      return check_values<std::int64_t>(output, classes, batch);
+    case ElementType::u64:
+      return check_values<std::uint64_t>(output, classes, batch);
+    case ElementType::f16:
+    case ElementType::bf16:
+    case ElementType::f32:
+    case ElementType::f64:
+      break;
   }
+  require(false, "classes are integers");
 }
 
 }  // namespace precast::data

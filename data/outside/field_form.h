@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,8 +28,17 @@ struct FieldForm {
                                                         const FieldForm& form, std::int64_t samples,
                                                         std::string_view batch);
 
-/// Checks that class indices are in [0, classes). @throws ProducerError naming the sample.
-PRECAST_API void check_labels(std::span<const std::int64_t> labels, std::int64_t classes,
-                              std::string_view name, std::string_view batch);
+/// The classes of a target.
+struct ClassRange {
+  /// 0 to count - 1.
+  std::int64_t count = 0;
+  /// Another valid value, for pixels that the loss ignores.
+  std::optional<std::int64_t> ignored = {};
+};
+
+/// Checks that each value of an output, labels or masks of an integer type, is a class. The data
+/// must be aligned, and must not change meanwhile. @throws ProducerError naming the sample.
+PRECAST_API void check_classes(const HostTensor& output, const ClassRange& classes,
+                               std::string_view batch);
 
 }  // namespace precast::data

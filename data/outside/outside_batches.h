@@ -26,7 +26,7 @@ struct OutsideBatch {
 };
 
 struct OutsideOptions {
-  /// The longest wait for one batch.
+  /// The longest wait for one batch, including batches that are skipped in the meantime.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   /// Called several times a second while waiting; true: next() ends.
   std::function<bool()> stopped = {};
@@ -47,6 +47,9 @@ class PRECAST_API OutsideBatches {
   /// @throws ProducerError if the producer ends, or sends something invalid; Error with
   /// ExitCode::stalled after the timeout. Do not call it again after an exception.
   [[nodiscard]] virtual std::optional<OutsideBatch> next() = 0;
+  /// The batch that next() has just returned, with the position `at`, is not needed: the next call
+  /// of next() continues the same wait, whose timeout names the batches that were skipped.
+  virtual void skip(const RingPosition& at) = 0;
 
  protected:
   OutsideBatches() = default;

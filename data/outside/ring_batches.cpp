@@ -27,32 +27,43 @@ ExitCode code_of(const RingError& error) {
 class RingBatches final : public OutsideBatches {
  public:
   RingBatches(std::string name, OutsideOptions options)
-      : name_(std::move(name)), limit_(std::move(options)) {}
+      : name_(std::move(name)), limit_(fmt::format("ring '{}'", name_), std::move(options)) {}
 
   void begin(std::optional<RingPosition> first) override {
     RingJoin join{.mode = RingJoin::Mode::epoch_start, .position = {}};
     if (first) join = {.mode = RingJoin::Mode::position, .position = *first};
+    limit_.begin(first);
     const auto until = std::chrono::steady_clock::now() + kMostStart;
     while (!consumer_) {
       try {
-        RingConsumerOptions options{.stopped = [this] { return limit_.reached(); }};
+        RingConsumerOptions options{
+            .stopped = [this] { return limit_.reached(); },
+            .on_skipped = [this](const RingPosition& at) { limit_.skip(at); }};
         consumer_.emplace(name_, join, std::move(options));
       } catch (const RingError& error) {
         throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
       } catch (const IoError&) {
-        if (std::chrono::steady_clock::now() >= until || limit_.stopped()) throw;
+        if (limit_.stopped()) return;
+        if (std::chrono::steady_clock::now() >= until) throw;
         std::this_thread::sleep_for(kTryAgain);
       }
     }
   }
 
   std::optional<OutsideBatch> next() override {
-    limit_.restart();
+    // The wait for the producer was ended.
+    if (!consumer_) return std::nullopt;
+    if (!std::exchange(skipped_, false)) limit_.restart();
     try {
       return take();
     } catch (const RingError& error) {
       throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
     }
+  }
+
+  void skip(const RingPosition& at) override {
+    limit_.skip(at);
+    skipped_ = true;
   }
 
  private:
@@ -79,7 +90,7 @@ class RingBatches final : public OutsideBatches {
 
   std::optional<OutsideBatch> end() {
     if (limit_.stopped()) return std::nullopt;
-    limit_.throw_if_reached(fmt::format("ring '{}': expected a batch", name_));
+    limit_.throw_if_reached("a batch");
     throw ProducerError(
         fmt::format("ring '{}': expected another batch, got the end of the ring after epoch {} "
                     "batch {}. The producer makes fewer epochs or batches than the run needs",
@@ -89,6 +100,8 @@ class RingBatches final : public OutsideBatches {
   std::string name_;
   WaitLimit limit_;
   std::optional<RingConsumer> consumer_;
+  /// Whether the last batch was not needed.
+  bool skipped_ = false;
   bool in_pass_ = false;
   /// The next batch in the pass.
   RingPosition position_;

@@ -48,12 +48,14 @@ bool is_host_letter(char c) {
   return letter || kOthers.find(c) != std::string_view::npos;
 }
 
-std::string endpoint_of(std::string_view place, const ZmqAddress& address) {
+/// Sets endpoint and is_ipv6. @param place all before the options
+void read_place(std::string_view place, ZmqAddress& address) {
   if (place.starts_with('/')) {
     if (place.size() > kLongestPath) refuse_address(address.text, "a path of at most 107 bytes");
     if (place.find('\0') != std::string_view::npos)
       refuse_address(address.text, "a path without zeros");
-    return fmt::format("ipc://{}", place);
+    address.endpoint = fmt::format("ipc://{}", place);
+    return;
   }
   const std::size_t colon = place.rfind(':');
   if (colon == std::string_view::npos || number_in(place.substr(colon + 1), kLargestPort) == 0)
@@ -62,7 +64,8 @@ std::string endpoint_of(std::string_view place, const ZmqAddress& address) {
   if (host.empty() || !std::ranges::all_of(host, is_host_letter))
     refuse_address(address.text, "a host");
   if (host == "*" && !address.bind) refuse_address(address.text, "the option bind with the host *");
-  return fmt::format("tcp://{}", place);
+  address.endpoint = fmt::format("tcp://{}", place);
+  address.is_ipv6 = host.find(':') != std::string_view::npos;
 }
 
 }  // namespace
@@ -79,7 +82,7 @@ ZmqAddress parse_zmq_address(const std::string& text) {
     read_option(options.substr(0, end), address);
     options.remove_prefix(std::min(end + 1, options.size()));
   }
-  address.endpoint = endpoint_of(rest.substr(0, mark), address);
+  read_place(rest.substr(0, mark), address);
   return address;
 }
 

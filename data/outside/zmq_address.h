@@ -16,6 +16,8 @@ struct ZmqAddress {
   std::string text;
   /// The address in libzmq's form: tcp://HOST:PORT or ipc:///PATH.
   std::string endpoint;
+  /// Whether HOST is an IPv6 address, such as [::1].
+  bool is_ipv6 = false;
   /// Whether this process binds the endpoint and producers connect to it; else the other way round.
   bool bind = false;
   /// ZMQ_RCVHWM: messages of one producer that wait on this side, 1 to 1000.

@@ -32,6 +32,8 @@ class PullSocket {
     set(ZMQ_RCVHWM, address.high_water_mark);
     set(ZMQ_MAXMSGSIZE, limit);
     set(ZMQ_LINGER, 0);
+    // Not for names: localhost would then mean ::1 only.
+    if (address.is_ipv6) set(ZMQ_IPV6, 1);
     const int code = address.bind ? zmq_.bind(socket_, address.endpoint.c_str())
                                   : zmq_.connect(socket_, address.endpoint.c_str());
     if (code != 0) fail(address.bind ? "cannot bind" : "cannot connect", address);
@@ -96,18 +98,18 @@ class ZmqBatches final : public OutsideBatches {
   ZmqBatches(ZmqAddress address, OutsideOptions options)
       : address_(std::move(address)),
         socket_(address_, options.max_message_bytes),
-        limit_(std::move(options)) {}
+        limit_(address_.text, std::move(options)) {}
 
-  void begin(std::optional<RingPosition> /*first*/) override {}
+  void begin(std::optional<RingPosition> first) override { limit_.begin(first); }
 
   std::optional<OutsideBatch> next() override {
-    limit_.restart();
+    if (!std::exchange(skipped_, false)) limit_.restart();
     const std::string name = fmt::format("{}: message {}", address_.text, number_ + 1);
     const auto message = std::make_shared<Message>();
-    while (!socket_.wait() || !socket_.receive(message->get())) {
+    do {
       if (limit_.stopped()) return std::nullopt;
-      limit_.throw_if_reached(fmt::format("{}: expected message {}", address_.text, number_ + 1));
-    }
+      limit_.throw_if_reached(fmt::format("message {}", number_ + 1));
+    } while (!socket_.wait() || !socket_.receive(message->get()));
     ++number_;
     if (message->has_more_parts())
       throw ProducerError(fmt::format("{}: expected one part, got several", name));
@@ -119,6 +121,11 @@ class ZmqBatches final : public OutsideBatches {
         .host = {.fields = std::move(parsed.fields), .sample_ids = {}, .memory = message},
         .position = parsed.position,
         .name = name};
+  }
+
+  void skip(const RingPosition& at) override {
+    limit_.skip(at);
+    skipped_ = true;
   }
 
  private:
@@ -133,6 +140,8 @@ class ZmqBatches final : public OutsideBatches {
   ZmqAddress address_;
   PullSocket socket_;
   WaitLimit limit_;
+  /// Whether the last batch was not needed.
+  bool skipped_ = false;
   std::uint64_t number_ = 0;
 };
 

@@ -64,7 +64,9 @@ Welcome join_ring(int connection, const RingJoin& join, int& process) {
 class RingConsumer::Attachment {
  public:
   Attachment(OwnedDescriptor connection, const RingJoin& join, RingConsumerOptions options)
-      : connection_(std::move(connection)), stopped_(std::move(options.stopped)) {
+      : connection_(std::move(connection)),
+        stopped_(std::move(options.stopped)),
+        on_skipped_(std::move(options.on_skipped)) {
     Welcome welcome = join_ring(connection_.get(), join, process_);
     segment_ = std::move(welcome.segment);
     description_ = read_ring_description(segment_->memory(), segment_->header());
@@ -83,6 +85,11 @@ class RingConsumer::Attachment {
   void wait() {
     while (stopped_ && !reader_->wait_for(kStopInterval))
       if (stopped_()) reader_->interrupt();
+  }
+  /// An item is not needed. A producer that is always ahead must not prevent the end of waiting.
+  void skip(const RingItem& item) {
+    if (on_skipped_ && item.kind == RingKind::batch) on_skipped_(item.position);
+    if (stopped_ && stopped_()) reader_->interrupt();
   }
   /// @throws RingError if the ring has ended with an error.
   void check_end() {
@@ -117,6 +124,7 @@ class RingConsumer::Attachment {
   OwnedDescriptor connection_;
   int process_ = 0;
   std::function<bool()> stopped_;
+  std::function<void(const RingPosition&)> on_skipped_;
   std::unique_ptr<RingSegment> segment_;
   /// The value that RingConsumerOptions::on_mapped returned.
   std::shared_ptr<void> locked_;
@@ -180,7 +188,10 @@ std::optional<RingPosition> RingConsumer::begin_pass() {
   const bool by_position = joining_ && join_.mode == RingJoin::Mode::position;
   while (auto item = take()) {
     const RingPosition at = item->item.position;
-    if (joining_ && (at < join_.position || (!by_position && at.batch != 0))) continue;
+    if (joining_ && (at < join_.position || (!by_position && at.batch != 0))) {
+      attachment_->skip(item->item);
+      continue;
+    }
     if ((by_position && at != join_.position) || (!joining_ && at.epoch <= next_.epoch))
       throw RingError(fmt::format(
           "ring: expected {}epoch {} batch {}, got epoch {} batch {}", joining_ ? "" : "more than ",

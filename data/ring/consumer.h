@@ -18,6 +18,8 @@ struct RingConsumerOptions {
   /// Called several times a second while the consumer waits. true: the wait ends, as after
   /// interrupt().
   std::function<bool()> stopped = {};
+  /// Called with the position of each batch that is skipped before the first pass.
+  std::function<void(const RingPosition&)> on_skipped = {};
   /// Called once with the mapped segment, for example to page-lock it; what it returns is released
   /// before the memory is unmapped.
   std::function<std::shared_ptr<void>(std::span<const std::byte>)> on_mapped = {};

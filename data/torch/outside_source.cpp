@@ -152,6 +152,7 @@ class OutsideSource final : public BatchSource {
   std::optional<OutsideBatch> take() {
     while (std::optional<OutsideBatch> made = batches_->next()) {
       if (is_next(*made)) return made;
+      batches_->skip(*made->position);
     }
     return std::nullopt;
   }
@@ -186,19 +187,21 @@ class OutsideSource final : public BatchSource {
     for (std::size_t i = 0; i < form_.outputs.size(); ++i) {
       const HostTensor& host =
           find_output(made.host.fields, forms_[i], form_.batch_size, made.name);
-      const bool is_label = form_.classes > 0 && !form_.targets.empty() && form_.targets[0] == i;
-      batch.fields.push_back(
-          {forms_[i].name, is_label ? labels(host, made) : values(host, form_.outputs[i], made)});
+      const bool has_classes =
+          form_.classes.count > 0 && !form_.targets.empty() && form_.targets[0] == i;
+      batch.fields.push_back({forms_[i].name, has_classes ? classes(host, made)
+                                                          : values(host, form_.outputs[i], made)});
     }
     return batch;
   }
 
   /// A copy, since the producer could change its memory after the check.
-  at::Tensor labels(const HostTensor& host, const OutsideBatch& made) {
+  at::Tensor classes(const HostTensor& host, const OutsideBatch& made) {
     at::Tensor copy = at::empty(host.shape, at::TensorOptions(scalar_type(host.type)));
     std::memcpy(copy.mutable_data_ptr(), host.data, host.bytes());
-    check_labels({copy.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(copy.numel())},
-                 form_.classes, host.name, made.name);
+    HostTensor copied = host;
+    copied.data = static_cast<std::byte*>(copy.mutable_data_ptr());
+    check_classes(copied, form_.classes, made.name);
     return copy.to(device_);
   }
 

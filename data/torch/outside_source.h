@@ -8,6 +8,7 @@
 
 #include "data/beton/reader.h"
 #include "data/loader/outputs.h"
+#include "data/outside/field_form.h"
 #include "data/outside/outside_batches.h"
 #include "data/torch/batch_source.h"
 #include "data/transforms/pipeline.h"
@@ -27,8 +28,9 @@ struct OutsideForm {
   std::int64_t batch_size = 0;
   /// Number of batches in one pass.
   std::int64_t batches = 0;
-  /// If above 0, the first target is a class index in [0, classes).
-  std::int64_t classes = 0;
+  /// If `classes.count` is above 0, the values of the first target, labels or masks of an integer
+  /// type, are these classes.
+  ClassRange classes = {};
   /// Whether batches must be numbered as the passes are, if they have numbers. Off for
   /// measurements.
   bool checks_positions = true;

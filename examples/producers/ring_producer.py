@@ -74,6 +74,6 @@ while epoch < epochs:  # from the consumer's position on: a batch depends only o
         pixels = np.where(flip[ids, None, None, None], images[ids, :, ::-1], images[ids])
         publish(1, ids, image=pixels, label=labels[ids])
         batch += 1
-    publish(2, ids[:0])  # the end of the pass
+    publish(2, order[:0])  # the end of the pass
     epoch, batch = epoch + 1, 0
 consumer.send(struct.pack("<8sIIIIQ", MAGIC, 1, 2, 0, 0, 0))  # the end of the ring

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -68,8 +69,9 @@ class ProducersTest(unittest.TestCase):
     def weights(self, run):
         return (self.folder / "runs" / run / "final_weights.safetensors").read_bytes()
 
-    def check(self, script, place, address, more=()):
-        """more: what the producer of the resumed run is given in addition."""
+    def check(self, script, place, address, more=(), at_end=()):
+        """more: what the producer of a resumed run is given in addition; at_end: of one that resumes at the end of
+        the first epoch."""
         producer = self.producer(script, place)
         self.train("whole", address)
         self.assertEqual(producer.wait(60), 0)
@@ -78,9 +80,20 @@ class ProducersTest(unittest.TestCase):
                    PRECAST_FAILPOINTS=f"trainer.before_step=kill@{BATCHES + 3}")
         killed.kill()
         killed.wait()
-        self.producer(script, place, *more)
+        resumed = self.producer(script, place, *more)
         self.train("resumed", address, "--checkpoint.every_steps=2", "--checkpoint.resume=auto")
+        self.assertEqual(resumed.wait(60), 0)
         self.assertEqual(self.weights("resumed"), self.weights("whole"))
+        # Asked to stop during the evaluation after the first epoch.
+        stopped = self.producer(script, place)
+        self.train("stopped", address, f"--validation.batch_size={BATCH}", code=85,
+                   PRECAST_FAILPOINTS="evaluator.before_batch=term@1")
+        stopped.kill()
+        stopped.wait()
+        last = self.producer(script, place, *at_end)
+        self.train("stopped", address, f"--validation.batch_size={BATCH}", "--checkpoint.resume=auto")
+        self.assertEqual(last.wait(60), 0)
+        self.assertEqual(self.weights("stopped"), self.weights("whole"))
 
     def test_ring(self):
         name = f"producers-{os.getpid()}"
@@ -91,7 +104,7 @@ class ProducersTest(unittest.TestCase):
         path = self.folder / "socket"
         # From an earlier batch than the one that is needed. That is batch 1 of epoch 1, or an earlier one if the
         # kill came before the last checkpoint was complete.
-        self.check("zmq_producer.py", f"ipc://{path}", f"zmq://{path}", more=(0, 2))
+        self.check("zmq_producer.py", f"ipc://{path}", f"zmq://{path}", more=(0, 2), at_end=(0, BATCHES))
 
     @unittest.skipUnless(HAS_ZMQ, "needs pyzmq")
     def test_bench_step(self):
@@ -101,6 +114,40 @@ class ProducersTest(unittest.TestCase):
                             "--data", f"zmq://{path}", "--steps", 2, "--warmup", 1, "--runs", 2, "--device", "cpu",
                             "--json")
         self.assertGreater(json.loads(done.stdout)["images_per_second"], 0)
+
+    @unittest.skipUnless(HAS_ZMQ, "needs pyzmq")
+    def test_classes_of_masks_are_checked(self):
+        sys.path.append(str(DEBIAN))
+        import zmq
+        images = np.zeros((BATCH, SIDE_PX, SIDE_PX, 3), np.uint8)
+        masks = np.full((BATCH, SIDE_PX, SIDE_PX), 2, np.uint8)
+        np.savez(self.folder / "masks.npz", image=images, mask=masks)
+        self.precast("write", "masks.npz", "masks.beton", "--image.mode=raw")
+        (self.folder / "m.yaml").write_text(
+            f"data: {{val_dataset: masks.beton, inputs: image, targets: mask, batches_per_epoch: 2}}\n"
+            f"model: {{arch: layers, num_classes: 3, params: {{layers: [conv: {{out: 0}}]}}}}\n"
+            f"pipeline: {{val: {{image: [center_crop: {{ratio: 1}}], mask: {{geometry_of: image}}}}}}\n"
+            f"resolution: {{min_res: {SIDE_PX}, max_res: {SIDE_PX}}}\nvalidation: {{resolution: {SIDE_PX}}}\n"
+            f"training: {{batch_size: {BATCH}, epochs: 1, device: cpu, loss: pixel_cross_entropy}}\n")
+        with zmq.Context() as context, context.socket(zmq.PUSH) as pushes:
+            pushes.linger, pushes.sndtimeo = 0, 300_000
+            pushes.bind(f"ipc://{self.folder / 'socket'}")
+            run = subprocess.Popen([BUILD / "bin/precast", "train", "m.yaml", "--logging.run_id=masks",
+                                    f"--data.train_dataset=zmq://{self.folder / 'socket'}"],
+                                   cwd=self.folder, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(run.kill)
+            for batch, value in ((0, 255), (1, 3)):  # 255: loss.ignore_index
+                masks[-1, 0, 0] = value
+                outputs = {"image": images, "mask": masks}
+                header = {"epoch": 0, "batch": batch, "outputs": [
+                    {"name": name, "dtype": a.dtype.str, "shape": a.shape} for name, a in outputs.items()]}
+                text = json.dumps(header).encode()
+                data = [array.tobytes() for array in outputs.values()]
+                pushes.send(b"".join([struct.pack("<8sII", b"PCSTBTCH", 1, len(text)), text, *data]))
+            errors = run.communicate(timeout=300)[1]
+        self.assertEqual(run.returncode, 10, errors)
+        for fact in ("message 2", "'mask'", "[0, 3)", "255", f"got 3 in sample {BATCH - 1}"):
+            self.assertIn(fact, errors)
 
     def test_producers_are_short(self):
         for name, most in (("ring_producer.py", 80), ("zmq_producer.py", 40)):

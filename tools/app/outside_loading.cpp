@@ -49,6 +49,34 @@ std::string address_of(const Recipe& recipe, const Schema& schema, Diagnostics& 
   return *zmq;
 }
 
+/// The watchdog would end the run before the producer's time is over, and name another cause.
+void check_waits(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const double wait_s = config.data.producer_timeout_s;
+  const std::int64_t stall_s = config.training.stall_timeout_s;
+  if (wait_s < static_cast<double>(stall_s)) return;
+  // At the key that was given; a default is not in the file.
+  constexpr const char* kWait = "data.producer_timeout_s";
+  constexpr const char* kStall = "training.stall_timeout_s";
+  if (schema.given(kWait) || !schema.given(kStall))
+    diagnostics.error(schema.origin(kWait), kWait,
+                      fmt::format("expected less than {} ({}), got {}", kStall, stall_s, wait_s));
+  else
+    diagnostics.error(schema.origin(kStall), kStall,
+                      fmt::format("expected more than {} ({}), got {}", kWait, wait_s, stall_s));
+}
+
+/// The classes of the first target; none if it has no classes.
+data::ClassRange classes_of(const Recipe& recipe, const TrainPlan& plan) {
+  data::ClassRange classes;
+  const bool has_masks = recipe.targets == TargetKind::class_mask;
+  if (!has_masks && recipe.targets != TargetKind::class_index) return classes;
+  classes.count = plan.model.num_classes;
+  const auto ignored = recipe.resolved.find("loss.ignore_index");
+  if (has_masks && ignored != recipe.resolved.end() && *ignored >= 0)
+    classes.ignored = ignored->get<std::int64_t>();
+  return classes;
+}
+
 data::OutsideOptions options_of(const ResolvedRun& run, const data::OutsideForm& form,
                                 const TrainPlan& plan) {
   data::OutsideOptions options;
@@ -63,12 +91,9 @@ data::OutsideOptions options_of(const ResolvedRun& run, const data::OutsideForm&
 
 std::unique_ptr<BatchSource> open_source(const std::string& address, data::OutsideForm form,
                                          const ResolvedRun& run, const TrainPlan& plan) {
-  if (run.world > 1)
-    run.recipe.refuse(
-        "training.distributed",
-        fmt::format("expected one rank with batches from {}, got {}", address, run.world));
+  check_outside_ranks(run.recipe, address, run.world);
   form.batch_size = run.rank_batch_size();
-  form.classes = run.recipe.targets == TargetKind::class_index ? plan.model.num_classes : 0;
+  form.classes = classes_of(run.recipe, plan);
   data::OutsideOptions options = options_of(run, form, plan);
   return data::make_outside_source(data::open_outside_batches(address, std::move(options)),
                                    std::move(form), run.device,
@@ -77,6 +102,15 @@ std::unique_ptr<BatchSource> open_source(const std::string& address, data::Outsi
 
 }  // namespace
 
+void check_outside_ranks(const Recipe& recipe, const std::string& address, std::int64_t ranks) {
+  if (ranks <= 1) return;
+  const TrainConfig& config = recipe.config;
+  const char* key = kTrainDataset;  // another program has started the ranks
+  if (config.training.distributed) key = "training.distributed";
+  if (!config.dist.nproc.empty()) key = "dist.nproc";
+  recipe.refuse(key, fmt::format("expected one rank with batches from {}, got {}", address, ranks));
+}
+
 void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
   recipe.outside = address_of(recipe, schema, diagnostics);
   if (recipe.outside.empty()) {
@@ -84,6 +118,7 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
                   diagnostics);
     return;
   }
+  const bool has_description = !recipe.ring.description.empty();
   recipe.ring = {};
   report_unread(kOfLoader,
                 fmt::format("it has no effect with batches from {}, whose producer does this",
@@ -95,10 +130,9 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
   const TrainConfig& config = recipe.config;
   if (config.data.batches_per_epoch == 0)
     wrong("data.batches_per_epoch",
-          fmt::format("missing. {} does not say how many batches an epoch has", recipe.outside));
-  if (requested_ranks(config) > 1)
-    wrong("training.distributed", fmt::format("expected one rank with batches from {}, got {}",
-                                              recipe.outside, requested_ranks(config)));
+          fmt::format("missing. {} does not say how many batches an epoch has{}", recipe.outside,
+                      has_description ? ", and its description has no `datasets`" : ""));
+  check_waits(config, schema, diagnostics);
   if (config.training.on_nonfinite == "restore")
     wrong("training.on_nonfinite",
           fmt::format("expected stop or skip with batches from {}, which cannot be read again, got "

@@ -20,13 +20,17 @@ namespace precast::tools {
 /// do not fit. Call it after Recipe::ring is set.
 void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
 
+/// @throws ConfigError for more than one rank, with the key that asks for them. @param address of
+/// the producer.
+void check_outside_ranks(const Recipe& recipe, const std::string& address, std::int64_t ranks);
+
 /// The number of training samples of an epoch.
 [[nodiscard]] std::int64_t outside_samples(const ResolvedRun& run);
 
-/// The text that identifies such batches in a checkpoint: their number and size.
+/// The text that identifies such batches in a checkpoint: their number per epoch.
 [[nodiscard]] std::string outside_identity(const ResolvedRun& run);
 
-/// @param fields the validation set. @throws ConfigError for several ranks; and as
+/// @param fields the validation set. @throws as check_outside_ranks(),
 /// data::open_outside_batches(), data::make_outside_form()
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(
     const data::BetonReader& fields, const ResolvedRun& run, const TrainPlan& plan);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "data/ring/consumer.h"
 #include "framework/core/error.h"
@@ -18,13 +20,17 @@ namespace {
 constexpr std::string_view kRingScheme = "ring://";
 constexpr std::chrono::seconds kMostStart{10};
 
-/// Empty if the description has none.
-std::vector<std::string> files_of(const std::string& description) {
-  const auto json = nlohmann::ordered_json::parse(description, nullptr, /*allow_exceptions=*/false);
+/// The files that a description names: none if it is empty, or a JSON object without `datasets`.
+/// @return nothing if it is anything else that is not the description of a dataset
+std::optional<std::vector<std::string>> files_of(const std::string& description) {
   std::vector<std::string> files;
-  if (!json.is_object() || !json.contains("datasets") || !json.at("datasets").is_array()) return {};
+  if (description.empty()) return files;
+  const auto json = nlohmann::ordered_json::parse(description, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  if (!json.contains("datasets")) return files;
+  if (!json.at("datasets").is_array()) return std::nullopt;
   for (const auto& file : json.at("datasets")) {
-    if (!file.is_string()) return {};
+    if (!file.is_string()) return std::nullopt;
     files.push_back(file);
   }
   return files;
@@ -62,7 +68,14 @@ RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origi
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("{}: {}", place, error.what()));
   }
-  ring.files = files_of(ring.description);
+  auto described = files_of(ring.description);
+  if (!described)
+    throw ConfigError(fmt::format(
+        "{}: expected a ring of `precast serve`, whose description names its datasets, or of "
+        "another program, whose description is empty or a JSON object without datasets, got {}, "
+        "whose description is none of these",
+        place, *named));
+  ring.files = std::move(*described);
   return ring;
 }
 

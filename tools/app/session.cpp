@@ -125,6 +125,8 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Reci
     place = fmt::format("{}: {}: ", dataset.origin.text(), key);
   }
   if (paths.empty()) {
+    if (key == "data.train_dataset" && !recipe.outside.empty())
+      recipe.refuse(key, fmt::format("expected files, got {}", recipe.outside));
     throw ConfigError(fmt::format(
         "{}: missing. Expected the path of a .beton file, such as --{}=FILE.beton", key, key));
   }

@@ -182,6 +182,7 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   std::erase_if(named, [](const NamedDataset& dataset) { return dataset.path.empty(); });
   if (!recipe.outside.empty()) {
     check_datasets(named);
+    check_outside_ranks(recipe, recipe.outside, run.world);
     const auto reader = open_dataset("data.val_dataset", recipe);
     planned.samples = outside_samples(run);
     planned.classes = count_outputs(*reader, recipe, recipe.val_pipeline, planned.classes);
@@ -267,6 +268,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
     return evaluate_recipe(recipe, registries, arguments, options.has("json"));
   check_datasets(recipe.datasets);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
+    if (!recipe.outside.empty()) check_outside_ranks(recipe, recipe.outside, ranks);
     const int code = launch_ranks(arguments, ranks);
     // Rank 0 has written it, unless it was killed.
     if (result.is_there()) result.leave_to_others();

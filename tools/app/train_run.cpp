@@ -195,7 +195,7 @@ int TrainRun::run(bool json) {
         return fmt::format(
             "Waited {:.0f} s for training batches and {:.0f} s for validation "
             "batches so far",
-            train_source_->seconds_waited(), val_source_->seconds_waited());
+            train_source_.seconds_waited_so_far(), val_source_.seconds_waited_so_far());
       },
       [this](const std::string& cause) { ranks_.claim_failure(cause); });
   engine::Trainer trainer(parts_.plan(),
@@ -203,8 +203,8 @@ int TrainRun::run(bool json) {
                            .loss = parts_.loss(),
                            .optimizer = parts_.optimizer(),
                            .methods = run_.recipe.methods,
-                           .train_source = *train_source_,
-                           .val_source = *val_source_,
+                           .train_source = train_source_,
+                           .val_source = val_source_,
                            .evaluator = evaluator,
                            .ranks = ranks_.communicator(),
                            .sync = parts_.sync(),
@@ -229,7 +229,7 @@ int TrainRun::run(bool json) {
 
 engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
   run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, fields(), *val_reader_,
-                val_source_->samples());
+                val_source_.samples());
   trainer.start();
   // Only after the checkpoint has been verified to belong to this run.
   if (ranks_.leads()) {
@@ -325,11 +325,11 @@ void TrainRun::write_page() const {
 }
 
 DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
-  std::vector<ReplacedSample> replaced = train_source_->replaced();
-  for (ReplacedSample& entry : val_source_->replaced()) replaced.push_back(std::move(entry));
+  std::vector<ReplacedSample> replaced = train_source_.replaced();
+  for (ReplacedSample& entry : val_source_.replaced()) replaced.push_back(std::move(entry));
   return {.train_seconds = summary.train_seconds,
           .wait_seconds = summary.wait_seconds,
-          .times = train_source_->times(),
+          .times = train_source_.times(),
           .images = summary.images_trained,
           .major_faults = major_faults() - faults_before_,
           .workers = run_.loader_threads(),

@@ -7,6 +7,7 @@
 #include "framework/api/batch_source.h"
 #include "framework/engine/run_folder.h"
 #include "framework/engine/trainer.h"
+#include "framework/engine/watched_source.h"
 #include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/resolved_run.h"
@@ -62,8 +63,8 @@ class TrainRun {
   /// The recipe's keys, as recorded.
   nlohmann::ordered_json values_;
   Assembly parts_;
-  std::unique_ptr<BatchSource> train_source_;
-  std::unique_ptr<BatchSource> val_source_;
+  engine::WatchedSource train_source_;
+  engine::WatchedSource val_source_;
   nlohmann::ordered_json identity_;
   /// Initialised last, so that a run that cannot start leaves no folder.
   engine::RunFolder folder_;

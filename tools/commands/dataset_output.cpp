@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <fstream>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -70,6 +71,7 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
                 static_cast<ExitCode>(StopSignals::exit_code()));
   } catch (const IoError& error) {
     // The file may be written under a temporary name, which the user does not know.
+    if (std::string_view(error.what()).find(out + ": ") != std::string_view::npos) throw;
     throw IoError(fmt::format("{}: {}", out, error.what()));
   }
 }

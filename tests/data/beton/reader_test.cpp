@@ -173,6 +173,7 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
   };
   const Case cases[] = {
       {0, 3, 2, {"header", "2", "3"}},
+      {0, 0xe0ffd8ff, 4, {"02 00", "ff d8 ff e0"}},
       {2, 0, 2, {"header", "4096", "0"}},
       {2, 5000, 2, {"header", "4096", "5000"}},
       {2, 4000, 2, {"field 3"}},
@@ -217,6 +218,20 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
     file.restore(one.at, static_cast<std::size_t>(one.bytes));
   }
   EXPECT_EQ(refusal(file.path()), "");
+}
+
+TEST(BetonReader, NamesTheFirstBytesOfAFileOfAnotherFormat) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "photo.jpg";
+  for (const std::size_t size : {2U, 10U, 100U}) {
+    std::vector<std::byte> bytes(size);
+    bytes[0] = std::byte{0xff};
+    bytes[1] = std::byte{0xd8};
+    test::write_bytes(path, bytes);
+    EXPECT_THAT(refusal(path), Names(path, ".beton", "02 00", "ff d8"));
+  }
+  test::write_bytes(path, std::vector<std::byte>{std::byte{kBetonVersion}, std::byte{0}});
+  EXPECT_THAT(refusal(path), Names(path, "header", kHeaderBytes, 2));
 }
 
 TEST(BetonReader, RefusesTwoFieldsOfOneName) {

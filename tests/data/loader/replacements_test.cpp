@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -154,8 +155,13 @@ TEST_F(ReplacementsTest, ChecksumsFindWhatDecodersDoNot) {
     return loader.statistics().replaced;
   };
   EXPECT_THAT(run(false, OnCorrupt::fail), IsEmpty());
-  EXPECT_THAT([&] { (void)run(true, OnCorrupt::fail); },
-              ThrowsMessage<DataError>(Names("sample 6", "'image'")));
+  try {
+    (void)run(true, OnCorrupt::fail);
+    ADD_FAILURE() << "expected an error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), Names(path_, "sample 6", "'image'"));
+    EXPECT_EQ(test::occurrences(error.what(), path_.string()), 1) << error.what();
+  }
   const auto replaced = run(true, OnCorrupt::replace);
   ASSERT_THAT(replaced, SizeIs(1));
   EXPECT_EQ(replaced[0].sample, 6U);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "data/outside/producer_error.h"
@@ -18,6 +21,14 @@ using ::testing::ThrowsMessage;
 
 const FieldForm kImage{
     .name = "image", .types = {ElementType::u8, ElementType::f32}, .shape = {2, 2, 3}};
+
+template <typename T>
+HostTensor output_of(std::vector<T>& values, ElementType type, std::vector<std::int64_t> shape) {
+  return {.name = "classes",
+          .type = type,
+          .shape = std::move(shape),
+          .data = reinterpret_cast<std::byte*>(values.data())};
+}
 
 TEST(FieldFormTest, AnOutputIsFoundByItsName) {
   const MadeBatch made(3);
@@ -51,11 +62,42 @@ TEST(FieldFormTest, ATypeOrShapeThatDiffersIsAnErrorWithBoth) {
 }
 
 TEST(FieldFormTest, ALabelOutOfRangeIsNamedWithItsSample) {
-  const std::vector<std::int64_t> labels = {0, 9, 10};
-  check_labels(labels, 11, "label", "m 5");
-  EXPECT_THAT([&] { check_labels(labels, 10, "label", "m 5"); },
-              ThrowsMessage<ProducerError>(Names("m 5", "label", 10, 2)));
-  EXPECT_THROW(check_labels(std::vector<std::int64_t>{-1}, 10, "label", "m"), ProducerError);
+  std::vector<std::int64_t> labels = {0, 9, 10};
+  const HostTensor output = output_of(labels, ElementType::i64, {3});
+  check_classes(output, {.count = 11}, "m 5");
+  EXPECT_THAT([&] { check_classes(output, {.count = 10}, "m 5"); },
+              ThrowsMessage<ProducerError>(Names("m 5", "classes", 10, 2)));
+  labels[0] = -1;
+  EXPECT_THROW(check_classes(output, {.count = 11}, "m"), ProducerError);
+}
+
+TEST(FieldFormTest, APixelOutOfRangeIsNamedWithItsSampleUnlessItIsIgnored) {
+  std::vector<std::uint8_t> mask = {0, 1, 2, 3, 255, 4, 0, 0};
+  const HostTensor output = output_of(mask, ElementType::u8, {2, 2, 2});
+  check_classes(output, {.count = 5, .ignored = 255}, "m 5");
+  EXPECT_THAT([&] { check_classes(output, {.count = 5}, "m 5"); },
+              ThrowsMessage<ProducerError>(Names("m 5", "classes", 5, 255, 1)));
+  EXPECT_THAT([&] { check_classes(output, {.count = 4, .ignored = 255}, "m 5"); },
+              ThrowsMessage<ProducerError>(Names(4, 255, 1)));
+}
+
+TEST(FieldFormTest, ClassesMayHaveAnyIntegerType) {
+  const auto is_valid = [](auto value, ElementType type, std::int64_t count) {
+    std::vector<decltype(value)> values = {value};
+    try {
+      check_classes(output_of(values, type, {1}), {.count = count}, "m");
+      return true;
+    } catch (const ProducerError&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_valid(std::int8_t{5}, ElementType::i8, 6));
+  EXPECT_FALSE(is_valid(std::int8_t{-5}, ElementType::i8, 6));
+  EXPECT_FALSE(is_valid(std::int16_t{6}, ElementType::i16, 6));
+  EXPECT_FALSE(is_valid(std::uint16_t{65535}, ElementType::u16, 6));
+  EXPECT_FALSE(is_valid(std::int32_t{-1}, ElementType::i32, 6));
+  EXPECT_TRUE(is_valid(std::uint32_t{4294967295}, ElementType::u32, 4294967296));
+  EXPECT_FALSE(is_valid(~std::uint64_t{0}, ElementType::u64, 6));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "data/ring/producer.h"
 #include "tests/data/ring/numbered_batches.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 
 namespace precast::data {
 namespace {
@@ -119,6 +121,51 @@ TEST_F(RingBatchesTest, TheProducersOwnErrorKeepsItsExitCode) {
     EXPECT_EQ(error.exit_code(), ExitCode::dataset_invalid);
     EXPECT_THAT(error.what(), Names("sample 9"));
   }
+}
+
+TEST_F(RingBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
+  // On a busy machine, a short limit may be over before the second batch.
+  std::int64_t epoch = 2;
+  for (std::chrono::milliseconds limit = 300ms;; limit *= 4, ++epoch) {
+    ASSERT_LT(limit, 5min);
+    testing::internal::CaptureStderr();
+    const auto late = open(RingPosition{.epoch = 30, .batch = 1}, {.timeout = limit});
+    publish(epoch, 0);
+    publish(epoch, 1);
+    ring_->end_pass(epoch, 2);
+    std::string told;
+    ExitCode code = ExitCode::done;
+    try {
+      static_cast<void>(late->next());
+    } catch (const Error& error) {
+      code = error.exit_code();
+      told = error.what();
+    }
+    const std::string logged = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(code, ExitCode::stalled);
+    const std::string first = fmt::format("epoch {} batch 0", epoch);
+    if (!Names(name_, "epoch 30 batch 1", 2, first, fmt::format("epoch {} batch 1", epoch))
+             .MatchAndExplain(told, nullptr))
+      continue;
+    EXPECT_EQ(test::occurrences(logged, name_), 1) << logged;
+    EXPECT_THAT(logged, Names(first, "epoch 30 batch 1"));
+    return;
+  }
+}
+
+TEST_F(RingBatchesTest, ARunThatSkipsCanBeAskedToStop) {
+  const auto stopped = open(RingPosition{.epoch = 1, .batch = 0}, {.stopped = [] { return true; }});
+  publish(0, 0);
+  ring_->end_pass(0, 1);
+  publish(1, 0);
+  EXPECT_FALSE(stopped->next());
+}
+
+TEST_F(RingBatchesTest, AWaitForTheProducerEndsWhenTheRunIsAskedToStop) {
+  const auto batches =
+      open_outside_batches("ring://" + name_ + "-absent", {.stopped = [] { return true; }});
+  batches->begin(RingPosition{});
+  EXPECT_FALSE(batches->next());
 }
 
 TEST_F(RingBatchesTest, AWaitEndsAtItsLimitOrWhenTheRunIsAskedToStop) {

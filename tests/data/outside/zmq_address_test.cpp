@@ -23,7 +23,10 @@ TEST(ZmqAddressTest, AHostConnectsUnlessBindIsGiven) {
   EXPECT_EQ(bound.endpoint, "tcp://*:1");
   EXPECT_TRUE(bound.bind);
   EXPECT_EQ(bound.high_water_mark, 1000);
-  EXPECT_EQ(parse_zmq_address("zmq://[::1]:65535").endpoint, "tcp://[::1]:65535");
+  EXPECT_FALSE(bound.is_ipv6);
+  const ZmqAddress ipv6 = parse_zmq_address("zmq://[::1]:65535");
+  EXPECT_EQ(ipv6.endpoint, "tcp://[::1]:65535");
+  EXPECT_TRUE(ipv6.is_ipv6);
 }
 
 TEST(ZmqAddressTest, APathIsASocketOfThisHost) {

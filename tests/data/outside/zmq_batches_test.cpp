@@ -1,18 +1,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "data/outside/outside_batches.h"
 #include "data/outside/producer_error.h"
 #include "tests/data/outside/made_message.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -28,8 +35,9 @@ using ::testing::ThrowsMessage;
 class Pushes {
  public:
   explicit Pushes(const std::string& endpoint, bool bind = true) {
-    const int linger_ms = 30000;
+    const int linger_ms = 30000, ipv6 = endpoint.starts_with("tcp://[") ? 1 : 0;
     zmq_setsockopt(socket_, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    zmq_setsockopt(socket_, ZMQ_IPV6, &ipv6, sizeof ipv6);
     const auto open = bind ? zmq_bind : zmq_connect;
     EXPECT_EQ(open(socket_, endpoint.c_str()), 0) << zmq_strerror(zmq_errno());
   }
@@ -43,20 +51,55 @@ class Pushes {
     EXPECT_EQ(zmq_send(socket_, message.data(), message.size(), flags),
               static_cast<int>(message.size()));
   }
+  /// The port that was chosen for an endpoint with the port *.
+  [[nodiscard]] std::string port() const {
+    char last[256] = {};
+    std::size_t size = sizeof last;
+    EXPECT_EQ(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, last, &size), 0);
+    const std::string text = last;
+    return text.substr(text.rfind(':') + 1);
+  }
 
  private:
   void* context_ = zmq_ctx_new();
   void* socket_ = zmq_socket(context_, ZMQ_PUSH);
 };
 
+/// @return false after the timeout of a busy machine, and if the run is asked to stop.
+bool receives(OutsideBatches& batches) {
+  try {
+    return batches.next().has_value();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::stalled) << error.what();
+    return false;
+  }
+}
+
+ExitCode code_of_next(OutsideBatches& batches) {
+  try {
+    static_cast<void>(batches.next());
+  } catch (const Error& error) {
+    return error.exit_code();
+  }
+  return ExitCode::done;
+}
+
+/// Tries longer limits until `test` returns true: what it sends first has then arrived in time.
+void with_growing_limits(const std::function<bool(std::chrono::milliseconds)>& test) {
+  for (std::chrono::milliseconds limit = 300ms; limit < 5min; limit *= 4)
+    if (test(limit)) return;
+  ADD_FAILURE() << "nothing arrived";
+}
+
 class ZmqBatchesTest : public ::testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return (folder_ / "s").string(); }
   [[nodiscard]] std::string endpoint() const { return "ipc://" + path(); }
-  [[nodiscard]] std::unique_ptr<OutsideBatches> open(const std::string& options = "",
-                                                     OutsideOptions limits = {}) const {
+  [[nodiscard]] std::unique_ptr<OutsideBatches> open(
+      const std::string& options = "", OutsideOptions limits = {},
+      std::optional<RingPosition> first = std::nullopt) const {
     auto batches = open_outside_batches("zmq://" + path() + options, std::move(limits));
-    batches->begin(std::nullopt);
+    batches->begin(first);
     return batches;
   }
 
@@ -141,10 +184,93 @@ TEST_F(ZmqBatchesTest, AWaitEndsWhenTheRunIsAskedToStop) {
 }
 
 TEST_F(ZmqBatchesTest, AMessageAboveTheLimitIsNotReceived) {
-  const auto batches = open("", {.timeout = 1000ms, .max_message_bytes = 1000});
+  constexpr std::size_t kLimit = 1000;
+  const auto small = MadeBatch(1).message();
+  const auto large = MadeBatch(1, /*side=*/64).message();
+  ASSERT_LT(small.size(), kLimit);
+  ASSERT_GT(large.size(), kLimit);
+  with_growing_limits([&](std::chrono::milliseconds limit) {
+    const auto batches = open("", {.timeout = limit, .max_message_bytes = kLimit});
+    Pushes pushes(endpoint());
+    pushes.send(small);
+    if (!receives(*batches)) return false;
+    pushes.send(large);
+    EXPECT_EQ(code_of_next(*batches), ExitCode::stalled);
+    return true;
+  });
+}
+
+TEST_F(ZmqBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
+  with_growing_limits([&](std::chrono::milliseconds limit) {
+    const auto batches = open("", {.timeout = limit}, RingPosition{.epoch = 3, .batch = 20});
+    Pushes pushes(endpoint());
+    testing::internal::CaptureStderr();
+    bool complete = true;
+    for (const std::int64_t batch : {5, 6, 7}) {
+      const RingPosition at{.epoch = 2, .batch = batch};
+      pushes.send(MadeBatch(1).message(at));
+      if (!receives(*batches)) {
+        complete = false;
+        break;
+      }
+      batches->skip(at);
+    }
+    const std::string logged = testing::internal::GetCapturedStderr();
+    if (!complete) return false;
+    EXPECT_EQ(test::occurrences(logged, path()), 1) << logged;
+    EXPECT_THAT(logged, Names("epoch 2 batch 5", "epoch 3 batch 20"));
+    try {
+      static_cast<void>(batches->next());
+      ADD_FAILURE() << "expected an error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::stalled);
+      EXPECT_THAT(error.what(), Names(path(), "epoch 3 batch 20", 3, "epoch 2 batch 5",
+                                      "epoch 2 batch 7", "data.producer_timeout_s"));
+    }
+    return true;
+  });
+}
+
+TEST_F(ZmqBatchesTest, ABatchThatIsSkippedDoesNotExtendTheWait) {
+  constexpr auto kLimit = 500ms;
+  const auto batches = open("", {.timeout = kLimit}, RingPosition{.epoch = 1, .batch = 0});
   Pushes pushes(endpoint());
-  pushes.send(MadeBatch(1, /*side=*/64).message());
-  EXPECT_THROW(static_cast<void>(batches->next()), Error);
+  for (std::int64_t batch = 0; batch < 3; ++batch)
+    pushes.send(MadeBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
+  if (receives(*batches)) batches->skip({});
+  std::this_thread::sleep_for(kLimit);
+  EXPECT_EQ(code_of_next(*batches), ExitCode::stalled);
+}
+
+TEST_F(ZmqBatchesTest, ARunThatSkipsCanBeAskedToStop) {
+  bool stopped = false;
+  const auto batches =
+      open("", {.stopped = [&] { return stopped; }}, RingPosition{.epoch = 1, .batch = 0});
+  Pushes pushes(endpoint());
+  for (std::int64_t batch = 0; batch < 3; ++batch)
+    pushes.send(MadeBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
+  ASSERT_TRUE(receives(*batches));
+  batches->skip({});
+  stopped = true;
+  EXPECT_FALSE(receives(*batches));
+}
+
+TEST_F(ZmqBatchesTest, AnAddressMayBeIpv6) {
+  const int probe = ::socket(AF_INET6, SOCK_STREAM, 0);
+  const sockaddr_in6 loopback{.sin6_family = AF_INET6,
+                              .sin6_port = 0,
+                              .sin6_flowinfo = 0,
+                              .sin6_addr = in6addr_loopback,
+                              .sin6_scope_id = 0};
+  const bool has_ipv6 = probe >= 0 && ::bind(probe, reinterpret_cast<const sockaddr*>(&loopback),
+                                             sizeof loopback) == 0;
+  if (probe >= 0) ::close(probe);
+  if (!has_ipv6) GTEST_SKIP() << "this host has no IPv6";
+  Pushes pushes("tcp://[::1]:*");
+  const auto batches = open_outside_batches("zmq://[::1]:" + pushes.port(), {.timeout = 30s});
+  batches->begin(std::nullopt);
+  pushes.send(MadeBatch(1).message());
+  EXPECT_TRUE(receives(*batches));
 }
 
 TEST_F(ZmqBatchesTest, AnAddressThatCannotBeBoundIsAnErrorThatNamesIt) {

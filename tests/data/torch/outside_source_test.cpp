@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "data/image/normalize.h"
 #include "data/outside/producer_error.h"
@@ -37,6 +38,7 @@ class PreparedBatches final : public OutsideBatches {
     queue_.push_back({.host = std::move(host), .position = position, .name = name});
   }
   void begin(std::optional<RingPosition> position) override { first = position; }
+  void skip(const RingPosition& at) override { skipped.push_back(at); }
   std::optional<OutsideBatch> next() override {
     if (queue_.empty()) return std::nullopt;
     OutsideBatch batch = std::move(queue_.front());
@@ -45,6 +47,7 @@ class PreparedBatches final : public OutsideBatches {
   }
 
   std::optional<RingPosition> first;
+  std::vector<RingPosition> skipped;
 
  private:
   std::deque<OutsideBatch> queue_;
@@ -56,7 +59,7 @@ class OutsideSourceTest : public ::testing::Test {
   OutsideSourceTest() {
     form_.batch_size = kSamples;
     form_.batches = 2;
-    form_.classes = kClasses;
+    form_.classes.count = kClasses;
   }
   void put(std::optional<RingPosition> position, std::int64_t label = 1) {
     prepared_->put(std::make_shared<MadeBatch>(kSamples, kSidePx, label), position);
@@ -148,6 +151,7 @@ TEST_F(OutsideSourceTest, AResumedRunSkipsToItsBatch) {
   const auto batch = source().next();
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->labels()[0].item<std::int64_t>(), 3);
+  EXPECT_EQ(prepared_->skipped, (std::vector<RingPosition>{{0, 0}, {0, 1}, {1, 0}}));
   EXPECT_FALSE(source().next());
 }
 
@@ -185,6 +189,36 @@ TEST_F(OutsideSourceTest, ALabelOutOfRangeIsAnErrorThatNamesTheBatch) {
   begin(0);
   EXPECT_THAT([&] { static_cast<void>(source().next()); },
               ThrowsMessage<ProducerError>(Names("batch 1", kClasses)));
+}
+
+TEST_F(OutsideSourceTest, MasksAreCopiedAndChecked) {
+  form_.outputs.push_back({.name = "mask", .type = ElementType::u8, .kind = MaskOutput{}});
+  form_.targets = {2};
+  form_.classes.ignored = 255;
+  const auto put_masks = [&](std::int64_t number, std::uint8_t last) {
+    auto made = std::make_shared<MadeBatch>(kSamples, kSidePx);
+    auto mask = std::make_shared<std::vector<std::byte>>(kSamples * kSidePx * kSidePx,
+                                                         std::byte{kClasses - 1});
+    mask->front() = std::byte{255};
+    mask->back() = std::byte{last};
+    made->fields.push_back({.name = "mask",
+                            .type = ElementType::u8,
+                            .shape = {kSamples, kSidePx, kSidePx},
+                            .data = mask->data()});
+    prepared_->put(made, RingPosition{.epoch = 0, .batch = number});
+    return mask;
+  };
+  const auto valid = put_masks(0, 0);
+  const auto invalid = put_masks(1, kClasses);
+  begin(0);
+  const auto batch = source().next();
+  ASSERT_TRUE(batch);
+  // The producer's memory may change after the check.
+  valid->back() = std::byte{kClasses};
+  EXPECT_EQ(batch->target().flatten()[-1].item<int>(), 0);
+  EXPECT_EQ(batch->target().flatten()[0].item<int>(), 255);
+  EXPECT_THAT([&] { static_cast<void>(source().next()); },
+              ThrowsMessage<ProducerError>(Names("batch 2", "mask", kClasses, 255, kSamples - 1)));
 }
 
 TEST_F(OutsideSourceTest, AnotherImageSizeIsAnError) {

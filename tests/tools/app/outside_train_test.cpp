@@ -40,8 +40,10 @@ constexpr std::int64_t kSamples = 4, kSidePx = 32, kBatches = 3, kEpochs = 2;
 /// Fills a ring without a description. The batches depend only on their positions.
 class Producer {
  public:
-  explicit Producer(std::string name)
-      : name_(std::move(name)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  explicit Producer(std::string name, std::string description = "")
+      : name_(std::move(name)),
+        description_(std::move(description)),
+        thread_([this](const std::stop_token& stop) { run(stop); }) {}
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
   ~Producer() { ring_.interrupt(); }
@@ -90,12 +92,13 @@ class Producer {
     return ring_.publish(epoch, number, batch);
   }
 
-  std::string name_;
+  std::string name_, description_;
   data::RingProducer ring_{{.name = name_,
                             .slots = 4,
                             .batch_size = kSamples,
                             .batch_bytes = kPixels + 64,
-                            .buffers = 6}};
+                            .buffers = 6,
+                            .description = description_}};
   std::jthread thread_;
 };
 
@@ -229,7 +232,10 @@ TEST_F(OutsideTrainTest, KeysThatDoNotFitAreNamed) {
   expect({"--data.order=sequential"}, "data.order");
   expect({"--data.subset=5"}, "data.subset");
   expect({"--pipeline.train=[horizontal_flip]"}, "pipeline.train");
-  expect({"--dist.nproc=2"}, "training.distributed");
+  expect({"--data.producer_timeout_s=1800"}, "data.producer_timeout_s");
+  expect({"--data.producer_timeout_s=1800"}, "training.stall_timeout_s");
+  expect({"--training.stall_timeout_s=300"}, "training.stall_timeout_s");
+  expect({"--training.stall_timeout_s=300"}, "data.producer_timeout_s");
   expect({"--training.on_nonfinite=restore"}, "training.on_nonfinite");
   expect({"--ring=x"}, "data.train_dataset");
   expect({"--data.train_dataset=zmq://127.0.0.1"}, "data.train_dataset");
@@ -238,6 +244,76 @@ TEST_F(OutsideTrainTest, KeysThatDoNotFitAreNamed) {
   EXPECT_EQ(file.code, 2);
   EXPECT_THAT(file.err, Names("data.batches_per_epoch"));
   EXPECT_EQ(precast_run({"serve", folder_ / "r.yaml", "--as", name_, zmq}).code, 2);
+}
+
+TEST_F(OutsideTrainTest, ARunHasOneRankAndADryRunSaysSo) {
+  const std::string zmq = "--data.train_dataset=zmq://127.0.0.1:9";
+  const std::pair<std::vector<std::string>, std::string> asks[] = {
+      {{"--dist.nproc=2"}, "dist.nproc"},
+      {{"--training.distributed=1", "--dist.world_size=2"}, "training.distributed"}};
+  for (const auto& [options, key] : asks) {
+    std::vector<std::string> more = options;
+    more.push_back(zmq);
+    const PrecastRun run = train("x", more);
+    EXPECT_EQ(run.code, 2) << run.err;
+    EXPECT_THAT(run.err, Names(key, "zmq://127.0.0.1:9", 2));
+    more.emplace_back("--dry-run");
+    const PrecastRun dry = train("x", more);
+    EXPECT_EQ(dry.code, 2) << dry.out;
+    EXPECT_EQ(dry.err, run.err);
+  }
+  // The number of started processes decides.
+  EXPECT_EQ(train("x", {zmq, "--training.distributed=1", "--dist.world_size=2", "--dist.nproc=1",
+                        "--dry-run"})
+                .code,
+            0);
+}
+
+TEST_F(OutsideTrainTest, AWaitMayBeAsLongAsTheWatchdogAllows) {
+  EXPECT_EQ(train("x", {"--data.train_dataset=zmq://127.0.0.1:9", "--data.producer_timeout_s=1799",
+                        "--dry-run"})
+                .code,
+            0);
+  // Without a producer, nothing waits for one.
+  EXPECT_EQ(train("x", {"--data.train_dataset=" + (folder_ / "d.beton").string(),
+                        "--data.batches_per_epoch=0", "--training.stall_timeout_s=300",
+                        "--warn-unread", "--dry-run"})
+                .code,
+            0);
+}
+
+TEST_F(OutsideTrainTest, CommandsThatLoadFilesNameTheAddress) {
+  const std::string address = "zmq://127.0.0.1:9";
+  for (const char* command : {"loader", "stages"}) {
+    const PrecastRun run =
+        precast_run({"bench", command, folder_ / "r.yaml", "--data.train_dataset=" + address});
+    EXPECT_EQ(run.code, 2) << run.err;
+    EXPECT_THAT(run.err, Names("data.train_dataset", address));
+  }
+  const PrecastRun val = precast_run({"bench", "loader", folder_ / "r.yaml", "--val", "--seconds",
+                                      "0.1", "--runs", "1", "--data.train_dataset=" + address});
+  EXPECT_EQ(val.code, 0) << val.err;
+}
+
+TEST_F(OutsideTrainTest, ADescriptionIsAnObjectThatMayNameNoDatasets) {
+  for (const char* description :
+       {"frames of camera 7", "[]", R"({"datasets": 7})", R"({"datasets": [7]})"}) {
+    const Producer producer(name_, description);
+    const PrecastRun run = train("x");
+    EXPECT_EQ(run.code, 2) << description;
+    EXPECT_THAT(run.err, Names("data.train_dataset", "ring://" + name_));
+  }
+  const auto without_batches = [&](const std::string& description) {
+    const Producer producer(name_, description);
+    return train("x", {"--data.batches_per_epoch=0", "--dry-run"});
+  };
+  const PrecastRun described = without_batches(R"({"camera": 7})");
+  EXPECT_EQ(described.code, 2) << described.err;
+  EXPECT_THAT(described.err, Names("data.batches_per_epoch", "datasets"));
+  const PrecastRun plain = without_batches("");
+  EXPECT_EQ(plain.code, 2) << plain.err;
+  EXPECT_THAT(plain.err, Names("data.batches_per_epoch"));
+  EXPECT_THAT(plain.err, ::testing::Not(Names("datasets")));
 }
 
 TEST_F(OutsideTrainTest, MeasurementsOfStepsTakeItsBatches) {

@@ -174,6 +174,13 @@ TEST_F(SelectTest, WhereOnePartCannotBeWrittenTheOthersAreTakenBack) {
   EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
 }
 
+TEST_F(SelectTest, AFileThatCannotBeWrittenIsNamedOnce) {
+  std::filesystem::create_directory(out("folder"));
+  const auto run = test::precast_run({"select", in_, out("folder")});
+  EXPECT_EQ(run.code, 5);
+  EXPECT_EQ(test::occurrences(run.err, out("folder")), 1) << run.err;
+}
+
 TEST_F(SelectTest, WhereOnePartCannotBeWrittenOlderFilesStay) {
   select({in_, out("a"), "--samples", "7"});
   const auto old = test::read_bytes(out("a"));
@@ -273,6 +280,7 @@ TEST_F(SelectTest, ACopyHasChecksumsAndADamagedSampleIsFoundByThem) {
   const auto run = test::precast_run({"select", out(), out("b")});
   EXPECT_EQ(run.code, 3);
   EXPECT_THAT(run.err, Names("sample 7"));
+  EXPECT_EQ(test::occurrences(run.err, out()), 1) << run.err;
   EXPECT_FALSE(std::filesystem::exists(out("b")));
 }
 

@@ -11,6 +11,7 @@
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 
@@ -63,6 +64,8 @@ TEST_F(VerifyTest, DamageInAValueIsFoundByItsChecksumAndOnlyByReading) {
   const ChildResult deep = verify({path, "--deep", "--workers", "3"});
   EXPECT_EQ(deep.exit_code, 3);
   EXPECT_THAT(deep.output, Names(path, 2, "sample 3 field 'image'", "sample 17 field 'image'"));
+  EXPECT_EQ(test::occurrences(deep.output, "sample 17"), 1) << deep.output;
+  EXPECT_EQ(test::occurrences(deep.output, path.string()), 1) << deep.output;
 }
 
 TEST_F(VerifyTest, ADamagedJpegIsFoundWithoutChecksums) {

@@ -1,0 +1,45 @@
+#include "framework/engine/watched_source.h"
+
+#include <utility>
+
+namespace precast::engine {
+
+/// Exists during a call.
+class WatchedSource::Call {
+ public:
+  explicit Call(WatchedSource& of) : of_(of) {
+    const std::scoped_lock lock(of_.mutex_);
+    of_.since_ = Clock::now();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    const double waited = of_.source_->seconds_waited();
+    const std::scoped_lock lock(of_.mutex_);
+    of_.seconds_waited_ = waited;
+    of_.since_.reset();
+  }
+
+ private:
+  WatchedSource& of_;
+};
+
+WatchedSource::WatchedSource(std::unique_ptr<BatchSource> source) : source_(std::move(source)) {}
+
+void WatchedSource::begin_epoch(const EpochRequest& request) {
+  const Call call(*this);
+  source_->begin_epoch(request);
+}
+
+std::optional<Batch> WatchedSource::next() {
+  const Call call(*this);
+  return source_->next();
+}
+
+double WatchedSource::seconds_waited_so_far() const {
+  const std::scoped_lock lock(mutex_);
+  if (!since_) return seconds_waited_;
+  return seconds_waited_ + std::chrono::duration<double>(Clock::now() - *since_).count();
+}
+
+}  // namespace precast::engine
