@@ -4,10 +4,3 @@
 
 #include "framework/core/cuda_values.cuh"
 #include "models/cuda/activation.h"
-
-namespace precast::models {
-
-/// Threads of a block.
-constexpr int kThreads = 256;
-
-}  // namespace precast::models

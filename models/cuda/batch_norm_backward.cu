@@ -158,11 +158,6 @@ __global__ void gradient_kernel(Tiling tiling, BatchNormBackward call) {
 
 }  // namespace
 
-std::size_t batch_norm_backward_bytes(const BatchNormShape& shape, bool residual, bool fork) {
-  const std::size_t passes = (residual ? 6 : 5) + (fork ? (residual ? 1 : 2) : 0);
-  return passes * activation_bytes(shape) + (residual ? batch_norm_mask_bytes(shape) : 0);
-}
-
 void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& call,
                          cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {

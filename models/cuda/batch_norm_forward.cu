@@ -140,22 +140,6 @@ __global__ void apply_kernel(Tiling tiling, BatchNormForward call) {
 
 }  // namespace
 
-std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
-  return static_cast<std::size_t>(shape.rows) *
-         static_cast<std::size_t>(shape.channels / pack_of(shape.type, shape.channels));
-}
-
-std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
-  return sizeof(float2) *
-         static_cast<std::size_t>(tiling_of(shape, pack_of(shape.type, shape.channels)).chunks) *
-         static_cast<std::size_t>(shape.channels);
-}
-
-std::size_t batch_norm_forward_bytes(const BatchNormShape& shape, bool residual) {
-  return (residual ? 4 : 3) * activation_bytes(shape) +
-         (residual ? batch_norm_mask_bytes(shape) : 0);
-}
-
 void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
                         cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {

@@ -116,15 +116,6 @@ void launch(const BlurShape& shape, const Pixels<T, V>& x, void* y, void* y_even
 
 }  // namespace
 
-std::size_t blur_bytes(const BlurShape& shape, bool all, bool even) {
-  const auto pixels = [&](int height, int width) {
-    return static_cast<std::size_t>(shape.images * height * width * shape.channels) *
-           bytes_of(shape.type);
-  };
-  return pixels(shape.height, shape.width) * (all ? 2 : 1) +
-         (even ? pixels((shape.height + 1) / 2, (shape.width + 1) / 2) : 0);
-}
-
 void blur_forward(const BlurShape& shape, const BlurForward& call, cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     const Pixels<T, V> x{static_cast<const Pack<T, V>*>(call.x), nullptr};

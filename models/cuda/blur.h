@@ -2,10 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
-#include <cstdint>
-
-#include "models/cuda/activation.h"
+#include "models/cuda/bytes_moved.h"
 
 // The filter of BlurPool: [1, 2, 1] x [1, 2, 1] / 16 on each channel, with zeros outside the image
 // (models/detail/blur_conv.h). Images are channels-last, [images, height, width, channels]. The
@@ -16,19 +13,6 @@
 // not depend on the GPU.
 
 namespace precast::models {
-
-struct BlurShape {
-  std::int64_t images = 0;
-  int height = 0;
-  int width = 0;
-  int channels = 0;
-  ActivationType type = ActivationType::f32;
-};
-
-/// Bytes that a forward or backward pass reads and writes, each counted once. For images of X bytes
-/// (N * H * W * C values): 2 X for all pixels, 1.25 X for the even ones, 2.25 X for both. Two
-/// separate ops move 3.25 X and add two gradients with 3 X.
-[[nodiscard]] std::size_t blur_bytes(const BlurShape& shape, bool all, bool even);
 
 /// Device memory, aligned to 16 bytes.
 struct BlurForward {

@@ -129,17 +129,6 @@ __global__ void max_gradient_kernel(Windows windows, const Pack<T, V>* __restric
 
 }  // namespace
 
-std::size_t max_pool_values(const MaxPoolShape& shape) {
-  return static_cast<std::size_t>(shape.images * ((shape.height + 1) / 2) *
-                                  ((shape.width + 1) / 2) * shape.channels);
-}
-
-std::size_t max_pool_bytes(const MaxPoolShape& shape, bool fork) {
-  const auto pixels = shape.images * shape.height * shape.width * shape.channels;
-  return static_cast<std::size_t>(pixels) * bytes_of(shape.type) +
-         max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 2 : 1) + 1);
-}
-
 void max_pool_forward(const MaxPoolShape& shape, const MaxPoolForward& call, cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     const Windows windows = windows_of(shape, V);

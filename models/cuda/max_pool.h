@@ -2,10 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdint>
 
-#include "models/cuda/activation.h"
+#include "models/cuda/bytes_moved.h"
 
 // Max pool with a window of 3 x 3, stride 2 and padding 1, as after the first convolution of a
 // ResNet. Images are channels-last, [images, height, width, channels]; the result is [images,
@@ -16,22 +15,6 @@
 // call from several threads. Results do not depend on the GPU.
 
 namespace precast::models {
-
-struct MaxPoolShape {
-  std::int64_t images = 0;
-  int height = 0;
-  int width = 0;
-  int channels = 0;
-  ActivationType type = ActivationType::f32;
-};
-
-/// Number of values of the result; `argmax` has one byte for each.
-[[nodiscard]] std::size_t max_pool_values(const MaxPoolShape& shape);
-
-/// Bytes that a forward or backward pass reads and writes, each counted once. For images of X bytes
-/// (N * H * W * C values of 16 bits): X + X/4 + X/8, and X/4 more with `dy_fork`. torch, with
-/// indices of 64 bits, moves 2.25 X and adds the gradients of two consumers with 0.75 X.
-[[nodiscard]] std::size_t max_pool_bytes(const MaxPoolShape& shape, bool fork = false);
 
 /// Device memory; activations aligned to 16 bytes, argmax to 8.
 struct MaxPoolForward {

@@ -344,7 +344,16 @@ std::uint64_t warp_operation(Wants what, unsigned mask, std::uint64_t bits, unsi
   return me.bits;
 }
 
+std::function<void()>& launch_observer() {
+  static std::function<void()> observer;
+  return observer;
+}
+
 }  // namespace
+
+void set_launch_observer(std::function<void()> observer) {
+  launch_observer() = std::move(observer);
+}
 
 void set_thread_order(std::uint64_t seed) {
   scheduler().set_seed(seed);
@@ -353,6 +362,7 @@ void set_thread_order(std::uint64_t seed) {
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
               const std::function<void()>& thread) {
   scheduler().run_grid(grid, block, shared_bytes, thread);
+  if (launch_observer()) launch_observer()();
 }
 
 void poison_once_per_block(void* memory, std::size_t bytes, std::uint64_t& poisoned_for) {

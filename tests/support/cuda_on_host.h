@@ -76,6 +76,9 @@ class KernelFault : public std::runtime_error {
 /// Chooses the order of blocks and threads of the launches that follow.
 void set_thread_order(std::uint64_t seed);
 
+/// Called when a launch has ended; empty: nothing is. For tests that count what a launch does.
+void set_launch_observer(std::function<void()> observer);
+
 /// Runs `thread` once for each thread of each block. @throws KernelFault
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 

@@ -15,6 +15,11 @@ struct NormalizeConstants {
 
 enum class PixelType { f32, f16, bf16 };
 
+/// Bytes of GPU memory that normalize() reads and writes.
+[[nodiscard]] constexpr std::size_t normalize_bytes(std::size_t values, PixelType type) {
+  return values * (1 + (type == PixelType::f32 ? sizeof(float) : 2));
+}
+
 /// Computes (pixel - mean[c]) / std[c] on the device. The CPU reference is Normalize
 /// (data/image/normalize.h): float32 results are bitwise identical, other types are that result
 /// rounded to nearest even. Images are mirrored earlier, on the host, where the resize does it at

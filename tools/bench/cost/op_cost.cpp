@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace precast::tools {
 namespace {
@@ -88,11 +89,16 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   const double group_out = shape.out / shape.groups;
   const double group_in = shape.in / shape.groups;
   std::vector<OpCost> costs;
+  const auto add = [&](OpCost cost) {
+    cost.input = input.sizes;
+    cost.result = output.sizes;
+    costs.push_back(std::move(cost));
+  };
   if (!backward) {
     if (half && !shape.depthwise) costs.push_back(cast_cost(op, weight));
     const double aligned =
         shape.groups > 1 ? group_in : round_up(group_in, static_cast<double>(kChannelAlignment));
-    costs.push_back(convolution_cost(
+    add(convolution_cost(
         op, "convolution", shape, bytes,
         {shape.batch_pixels_out, group_out, aligned * shape.taps, shape.groups, false}));
     return costs;
@@ -102,12 +108,11 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
     // With a stride, most taps of an input pixel have no output pixel; only the others are
     // computed.
     const double inner = group_out * shape.taps * shape.batch_pixels_out / shape.batch_pixels_in;
-    costs.push_back(
-        convolution_cost(op, "convolution input gradient", shape, bytes,
+    add(convolution_cost(op, "convolution input gradient", shape, bytes,
                          {shape.batch_pixels_in, group_in, inner, shape.groups, false}));
   }
   if (wanted(1)) {
-    costs.push_back(convolution_cost(
+    add(convolution_cost(
         op, "convolution weight gradient", shape, bytes,
         {group_out, group_in * shape.taps, shape.batch_pixels_out, shape.groups, true}));
     if (half) costs.push_back(cast_cost(op, weight));
@@ -169,6 +174,13 @@ std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision) {
   for (const TracedTensor& tensor : op.outputs) {
     cost.bytes += bytes(tensor);
     if (tensor.defined) cost.elements = std::max(cost.elements, tensor.elements());
+  }
+  const bool backward = op.phase == StepPhase::backward;
+  if ((rule.kind == OpKind::norm || rule.kind == OpKind::pool) && !op.inputs.empty() &&
+      !op.outputs.empty()) {
+    cost.input = (backward ? op.outputs : op.inputs)[0].sizes;
+    cost.result = (backward ? op.inputs : op.outputs)[0].sizes;
+    cost.integers = op.integers;
   }
   return {cost};
 }

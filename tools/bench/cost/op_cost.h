@@ -37,6 +37,8 @@ struct TracedOp {
   std::vector<TracedTensor> inputs{};
   /// Results; for ops without results, the arguments that they change.
   std::vector<TracedTensor> outputs{};
+  /// The elements of its lists of integers: a pool's kernel, stride, padding and dilation.
+  std::vector<std::int64_t> integers{};
 };
 
 /// The type in which floating-point activations are stored. Parameters, statistics and losses are
@@ -68,6 +70,12 @@ struct OpCost {
   /// Size of the largest result, in elements; what FusedBlocks matches.
   double elements = 0;
   Gemm gemm{};
+  /// Of norms, pools and depthwise convolutions: the sizes [N, C, ...] of the input and of the
+  /// result in the forward pass, also for the gradients.
+  std::vector<std::int64_t> input{};
+  std::vector<std::int64_t> result{};
+  /// Those of the TracedOp.
+  std::vector<std::int64_t> integers{};
 };
 
 /// The costs of an op in eager PyTorch with channels_last tensors and autocast. A convolution's

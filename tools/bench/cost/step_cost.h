@@ -14,12 +14,10 @@ using StepCost = std::vector<OpCost>;
 /// The step as eager PyTorch runs it.
 [[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
 
-/// The step with fused kernels, which have not been timed on a GPU yet. A norm, the addition of a
-/// shortcut and ReLU take two kernels in the forward pass and two in the backward pass. The ReLU's
-/// mask is computed again from the norm's input, or is one bit per element at the end of a block;
-/// the gradients of a block's two branches are added where the first convolution's gradient is
-/// written.
-[[nodiscard]] StepCost fused_cost(const StepCost& reference);
+/// The step with the kernels that `model.kernels: fused` uses in a ResNet (models/README.md), which
+/// have not been timed on a GPU yet; bytes are those of models/cuda/bytes_moved.h. See
+/// fused_cost.cpp for the ops that are replaced.
+[[nodiscard]] StepCost fused_cost(const StepCost& reference, CostPrecision precision);
 
 /// Sums over ops.
 struct CostTotal {

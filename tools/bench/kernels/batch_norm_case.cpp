@@ -16,23 +16,20 @@ constexpr int kChannels = 256;
 struct Buffers {
   BatchNormShape shape;
   std::size_t bytes;
-  std::size_t mask_bytes;
   std::shared_ptr<void> x, residual, y, dy, dx, d_residual, mask, workspace;
   /// [8, channels] float32: weight, bias, mean, inv_std, d_weight, d_bias, running statistics
   std::shared_ptr<void> channels;
 
   explicit Buffers(ActivationType type)
       : shape{std::int64_t{kImages} * kSizePx * kSizePx, kChannels, type},
-        bytes(static_cast<std::size_t>(shape.rows) * kChannels *
-              (type == ActivationType::f32 ? 4 : 2)),
-        mask_bytes(batch_norm_mask_bytes(shape)),
+        bytes(activation_bytes(shape)),
         x(gpu_memory(bytes)),
         residual(gpu_memory(bytes)),
         y(gpu_memory(bytes)),
         dy(gpu_memory(bytes)),
         dx(gpu_memory(bytes)),
         d_residual(gpu_memory(bytes)),
-        mask(gpu_memory(mask_bytes)),
+        mask(gpu_memory(batch_norm_mask_bytes(shape))),
         workspace(gpu_memory(batch_norm_workspace_bytes(shape))),
         channels(gpu_memory(8 * kChannels * sizeof(float))) {}
 
@@ -50,7 +47,7 @@ std::string describe(ActivationType type, bool residual) {
 
 KernelCase batch_norm_forward_case(ActivationType type, bool residual) {
   const Buffers buffers(type);
-  const std::size_t moved = residual ? 4 * buffers.bytes + buffers.mask_bytes : 3 * buffers.bytes;
+  const std::size_t moved = batch_norm_forward_bytes(buffers.shape, residual);
   return {describe(type, residual), moved, [=](cudaStream_t stream) {
             models::batch_norm_forward(buffers.shape,
                                        {.x = buffers.x.get(),
@@ -70,8 +67,7 @@ KernelCase batch_norm_forward_case(ActivationType type, bool residual) {
 
 KernelCase batch_norm_backward_case(ActivationType type, bool residual) {
   const Buffers buffers(type);
-  const std::size_t moved =
-      residual ? 6 * buffers.bytes + 2 * buffers.mask_bytes : 5 * buffers.bytes;
+  const std::size_t moved = batch_norm_backward_bytes(buffers.shape, residual);
   return {describe(type, residual), moved, [=](cudaStream_t stream) {
             models::batch_norm_backward(
                 buffers.shape,

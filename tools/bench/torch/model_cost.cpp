@@ -120,7 +120,7 @@ ordered_json describe_size(StepRig& rig, const GpuStep& gpu, std::int64_t image_
   StepTrace trace = trace_step(step, rig.plan().micro_batches, gpu.batch_size);
   if (gpu.precision == CostPrecision::fp16) trace.ops.push_back(unscaling(rig.model()));
   const StepCost reference = reference_cost(trace.ops, gpu.precision);
-  const StepCost fused = fused_cost(reference);
+  const StepCost fused = fused_cost(reference, gpu.precision);
   const double images = static_cast<double>(gpu.batch_size);
   ordered_json json = {{"image_size", image_size_px}};
   const auto describe = [&](const StepCost& cost) {

@@ -98,7 +98,11 @@ class OpRecorder {
     frame.op.phase = kind == OpKind::optimizer ? StepPhase::update
                      : frame.backward          ? StepPhase::backward
                                                : StepPhase::forward;
-    for (const c10::IValue& input : call.inputs()) append(input, frame.op.inputs);
+    for (const c10::IValue& input : call.inputs()) {
+      append(input, frame.op.inputs);
+      if (!input.isIntList()) continue;
+      for (const std::int64_t integer : input.toIntVector()) frame.op.integers.push_back(integer);
+    }
     // After the call, the arguments are gone.
     if (const auto schema = schema_of(call); schema && schema->returns().empty()) {
       for (std::size_t i = 0; i < call.inputs().size() && i < schema->arguments().size(); ++i) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "models/cuda/bytes_moved.h"
 
 namespace precast::tools {
 namespace {
@@ -145,34 +146,131 @@ std::vector<TracedOp> block() {
           back("native_batch_norm_backward", 2)};
 }
 
-TEST(StepCostTest, FusedBlocksSaveTheReluTheAdditionAndTheirGradients) {
-  const StepCost reference = reference_cost(block(), CostPrecision::fp16);
-  const CostTotal before = total_of(reference);
-  const CostTotal after = total_of(fused_cost(reference));
+/// Bytes of a norm of [4, 128, 10, 10] and of its gradient, by fused kernels.
+constexpr models::BatchNormShape kNorm{400, kOut, FloatType::f16};
+double norm_bytes(bool residual) {
+  return static_cast<double>(batch_norm_forward_bytes(kNorm, residual));
+}
+double norm_gradient_bytes(bool residual, bool fork = false) {
+  return static_cast<double>(batch_norm_backward_bytes(kNorm, residual, fork));
+}
+
+StepCost fused(const std::vector<TracedOp>& ops, CostPrecision precision = CostPrecision::fp16) {
+  return fused_cost(reference_cost(ops, precision), precision);
+}
+/// Bytes of the ops that are neither products nor casts.
+double bytes_between_products(const StepCost& cost) {
+  double bytes = 0;
+  for (const OpCost& op : cost)
+    if (op.kind != OpKind::convolution && op.kind != OpKind::cast) bytes += op.bytes;
+  return bytes;
+}
+
+TEST(FusedCostTest, ANormTheAdditionAndReluAreOneOpOfThreeKernels) {
+  const CostTotal before = total_of(reference_cost(block(), CostPrecision::fp16));
+  const CostTotal after = total_of(fused(block()));
   EXPECT_DOUBLE_EQ(after.flops, before.flops);
-  // Saved in the forward pass: two ReLUs of 2 passes each, an addition of 3; in the backward pass:
-  // two ReLUs of 3 passes each. Still needed: the shortcut is read, the masked gradient is written,
-  // and the mask of 1 bit is written and read.
-  const double saved = (2 * 2 + 3 + 2 * 3) - (1 + 1);
-  EXPECT_DOUBLE_EQ(before.bytes - after.bytes, saved * kPass - 2 * kPass / 16);
-  // Each of the four norms needs one more kernel; five other kernels are not needed any more.
-  EXPECT_EQ(after.launches, before.launches + 4 - 5);
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(block())), norm_bytes(false) + norm_bytes(true) +
+                                                               norm_gradient_bytes(true) +
+                                                               norm_gradient_bytes(false));
+  // Each of the four norms needs two more kernels; five other kernels are not needed any more.
+  EXPECT_EQ(after.launches, before.launches + 4 * 2 - 5);
 }
 
-TEST(StepCostTest, AReluThatFollowsNoNormIsNotFused) {
-  const std::vector<TracedOp> ops = {convolution(), elementwise("relu_", 1),
-                                     elementwise("threshold_backward", 2, StepPhase::backward)};
-  const StepCost reference = reference_cost(ops, CostPrecision::fp16);
-  EXPECT_DOUBLE_EQ(total_of(fused_cost(reference)).bytes, total_of(reference).bytes);
+TEST(FusedCostTest, ReluAndNormWithoutEachOtherAreNotFused) {
+  const TracedOp relu_gradient = elementwise("threshold_backward", 2, StepPhase::backward);
+  for (const auto& ops : {std::vector{convolution(), elementwise("relu_", 1), relu_gradient},
+                          std::vector{convolution(), elementwise("native_batch_norm", 1)}}) {
+    const CostTotal before = total_of(reference_cost(ops, CostPrecision::fp16));
+    const CostTotal after = total_of(fused(ops));
+    EXPECT_DOUBLE_EQ(after.bytes, before.bytes);
+    EXPECT_EQ(after.launches, before.launches);
+  }
 }
 
-TEST(StepCostTest, TheSumOfTwoBranchesGradientsIsFusedAfterAConvolution) {
-  TracedOp add = elementwise("add", 2, StepPhase::backward);
-  for (auto* tensors : {&add.inputs, &add.outputs})
-    for (TracedTensor& tensor : *tensors) tensor = activation(kIn);
-  const StepCost reference = reference_cost({convolution_backward(true), add}, CostPrecision::fp16);
-  const double pass = kPass * kIn / kOut;
-  EXPECT_DOUBLE_EQ(total_of(reference).bytes - total_of(fused_cost(reference)).bytes, 2 * pass);
+/// The gradients of the two branches of a block, the last of a convolution, and their sum.
+std::vector<TracedOp> sum_of_gradients() {
+  TracedOp of_branch = convolution_backward(true);
+  of_branch.inputs[1] = of_branch.outputs[0] = activation(kOut);
+  of_branch.inputs[2] = of_branch.outputs[1] = parameter({kOut, kOut, 3, 3});
+  return {of_branch, elementwise("add", 2, StepPhase::backward)};
+}
+
+TEST(FusedCostTest, TheNormThatEndsABlockAddsTheGradientsOfTheNextOne) {
+  std::vector<TracedOp> ops = block();
+  const std::vector<TracedOp> sum = sum_of_gradients();
+  ops.insert(ops.begin() + 7, sum.begin(), sum.end());
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)), norm_bytes(false) + norm_bytes(true) +
+                                                           norm_gradient_bytes(true, true) +
+                                                           norm_gradient_bytes(false));
+}
+
+TEST(FusedCostTest, OtherSumsOfGradientsAreSeparateOps) {
+  const StepCost reference = reference_cost(sum_of_gradients(), CostPrecision::fp16);
+  EXPECT_DOUBLE_EQ(total_of(fused(sum_of_gradients())).bytes, total_of(reference).bytes);
+}
+
+/// A max pool and its gradient. @param window kernel, stride and padding
+std::vector<TracedOp> pool(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  TracedOp op{.name = "max_pool2d_with_indices",
+              .inputs = {activation(kOut)},
+              .outputs = {activation(kOut, kSide / 2), activation(kOut, kSide / 2)},
+              .integers = {kernel, kernel, stride, stride, padding, padding, 1, 1}};
+  op.outputs[1].is_float = false;
+  op.outputs[1].element_bytes = 8;
+  const TracedOp back{.name = "max_pool2d_with_indices_backward",
+                      .phase = StepPhase::backward,
+                      .inputs = {op.outputs[0], op.inputs[0], op.outputs[1]},
+                      .outputs = {activation(kOut)},
+                      .integers = op.integers};
+  return {op, back};
+}
+
+TEST(FusedCostTest, IndicesOfTheFusedPoolAreOneByte) {
+  EXPECT_DOUBLE_EQ(total_of(fused(pool(3, 2, 1))).bytes, 2 * (kPass + kPass / 4 + kPass / 8));
+  const StepCost other = reference_cost(pool(2, 2, 0), CostPrecision::fp16);
+  EXPECT_DOUBLE_EQ(total_of(fused(pool(2, 2, 0))).bytes, total_of(other).bytes);
+}
+
+TracedOp filter(std::int64_t side_out) {
+  return {.name = "convolution",
+          .inputs = {activation(kOut), parameter({kOut, 1, 3, 3})},
+          .outputs = {activation(kOut, side_out)}};
+}
+/// @param trained whether the filter gets a gradient
+TracedOp filter_backward(std::int64_t side_out, bool trained = false) {
+  TracedOp op{.name = "convolution_backward",
+              .phase = StepPhase::backward,
+              .inputs = {activation(kOut, side_out), activation(kOut), parameter({kOut, 1, 3, 3})},
+              .outputs = {activation(kOut), parameter({kOut, 1, 3, 3}), {}}};
+  op.outputs[1].defined = trained;
+  op.outputs[2].defined = false;
+  return op;
+}
+
+TEST(FusedCostTest, ABlurMovesItsImagesAndATrainedFilterIsNone) {
+  EXPECT_DOUBLE_EQ(total_of(fused({filter(kSide), filter_backward(kSide)})).bytes, 4 * kPass);
+  EXPECT_DOUBLE_EQ(total_of(fused({filter(kSide / 2), filter_backward(kSide / 2)})).bytes,
+                   2 * 1.25 * kPass);
+  const std::vector<TracedOp> trained = {filter(kSide), filter_backward(kSide, true)};
+  EXPECT_DOUBLE_EQ(total_of(fused(trained)).bytes,
+                   total_of(reference_cost(trained, CostPrecision::fp16)).bytes);
+}
+
+TEST(FusedCostTest, TheTwoConvolutionsThatReadABlocksResultShareABlur) {
+  std::vector<TracedOp> ops = block();
+  const std::vector<TracedOp> blurs = {filter(kSide), filter(kSide / 2), filter_backward(kSide / 2),
+                                       filter_backward(kSide),
+                                       elementwise("add", 2, StepPhase::backward)};
+  ops.insert(ops.begin() + 7, blurs.begin(), blurs.end());
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)) - bytes_between_products(fused(block())),
+                   2 * 2.25 * kPass);
+  // Within a block, another convolution reads the result of the first norm.
+  ops = block();
+  ops.insert(ops.begin() + 9, blurs.begin() + 2, blurs.begin() + 4);
+  ops.insert(ops.begin() + 3, blurs.begin(), blurs.begin() + 2);
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)) - bytes_between_products(fused(block())),
+                   2 * (2 + 1.25) * kPass);
 }
 
 const Card& card(const std::string& name) {

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "models/cuda/activation.h"
+
+// How the kernels of batch norm share their matrix. Internal to batch_norm_*.cu and bytes_moved.h.
+// Includes no header of CUDA or libtorch.
+
+namespace precast::models {
+
+struct BatchNormShape {
+  /// N * H * W; at least 2
+  std::int64_t rows = 0;
+  int channels = 0;
+  ActivationType type = ActivationType::f32;
+};
+
+[[nodiscard]] inline std::size_t activation_bytes(const BatchNormShape& shape) {
+  return static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.channels) *
+         bytes_of(shape.type);
+}
+
+/// How threads and blocks share the matrix. Depends on the shape only, so that sums have the same
+/// order on every GPU.
+struct Tiling {
+  std::int64_t rows;
+  int channels;
+  /// Packs per row.
+  int groups;
+  /// Threads along the channels and along the rows; powers of two.
+  int lanes;
+  int lines;
+  /// Rows of a block.
+  int chunk_rows;
+  int chunks;
+};
+
+[[nodiscard]] inline int blocks_along_channels(const Tiling& tiling) {
+  return (tiling.groups + tiling.lanes - 1) / tiling.lanes;
+}
+
+[[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack) {
+  // Enough blocks for the largest GPUs, few enough that combining their results takes no time.
+  constexpr std::int64_t kBlocks = 1024;
+  /// Threads side by side along the channels.
+  constexpr int kMostLanes = 32;
+  Tiling tiling{};
+  tiling.rows = shape.rows;
+  tiling.channels = shape.channels;
+  tiling.groups = shape.channels / pack;
+  tiling.lanes = 1;
+  while (tiling.lanes < kMostLanes && 2 * tiling.lanes <= tiling.groups) tiling.lanes *= 2;
+  tiling.lines = kThreads / tiling.lanes;
+  const std::int64_t chunks =
+      (kBlocks + blocks_along_channels(tiling) - 1) / blocks_along_channels(tiling);
+  std::int64_t rows = (shape.rows + chunks - 1) / chunks;
+  // Each thread has several rows, so that the sums within a block cost little.
+  const std::int64_t least = std::int64_t{4} * tiling.lines;
+  if (rows < least) rows = least;
+  tiling.chunk_rows = static_cast<int>(rows);
+  tiling.chunks = static_cast<int>((shape.rows + rows - 1) / rows);
+  return tiling;
+}
+
+}  // namespace precast::models

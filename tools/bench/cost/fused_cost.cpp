@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "models/cuda/bytes_moved.h"
+#include "tools/bench/cost/step_cost.h"
+
+namespace precast::tools {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+/// A blur of all pixels and one of the even pixels of the same image are one op.
+struct Blur {
+  bool even = false;
+  bool shared = false;
+};
+
+/// Moves the costs of ops that become one op to one of them and leaves the others without bytes and
+/// launches:
+///   norm (, addition in place), ReLU   the norm; backwards the same, with the sum of the gradients
+///                                      of a block's two branches
+///   max pool, 3 x 3 with stride 2      the pool, with indices of one byte
+///   BlurPool's filter                  the filter, once for the two convolutions that read the
+///                                      result of a block
+class FusedOps {
+ public:
+  FusedOps(StepCost cost, FloatType type)
+      : cost_(std::move(cost)), is_blur_(find_blurs(cost_)), type_(type) {}
+
+  StepCost run() {
+    for (std::size_t i = 0; i < cost_.size(); ++i) {
+      OpCost& op = cost_[i];
+      if (op.phase == StepPhase::forward) {
+        forward(op, is_blur_[i]);
+      } else if (op.phase == StepPhase::backward) {
+        backward(op, is_blur_[i]);
+      }
+      if (counts(op)) previous_ = &op;
+    }
+    return std::move(cost_);
+  }
+
+ private:
+  struct Norm {
+    OpCost* op = nullptr;
+    bool fused = false;
+    bool residual = false;
+    /// Whether its result has two gradients.
+    bool forked = false;
+  };
+  struct Relu {
+    bool fused = false;
+    /// The place of its norm in norms_.
+    std::size_t norm = 0;
+  };
+
+  /// Counters, casts of weights and gradients of weights do not come between two ops on
+  /// activations.
+  static bool counts(const OpCost& op) {
+    return op.elements > 1 && op.kind != OpKind::cast && !op.gemm.splits_inner;
+  }
+  static bool is_relu(const OpCost& op) { return op.name == "relu" || op.name == "relu_"; }
+  static bool is_fused_pool(const OpCost& op) {
+    constexpr std::array<std::int64_t, 8> kWindow{3, 3, 2, 2, 1, 1, 1, 1};
+    return op.name.starts_with("max_pool2d_with_indices") && op.input.size() == 4 &&
+           std::ranges::equal(op.integers, kWindow);
+  }
+
+  /// Depthwise convolutions whose filter is not trained. The backward pass meets those of the
+  /// forward pass in reverse.
+  static std::vector<bool> find_blurs(const StepCost& cost) {
+    std::vector<bool> is_blur(cost.size());
+    std::vector<std::size_t> open;
+    const auto is_gradient = [&](std::size_t i, const char* name) {
+      return i < cost.size() && cost[i].kind == OpKind::depthwise && cost[i].name == name;
+    };
+    for (std::size_t i = 0; i < cost.size(); ++i) {
+      if (cost[i].kind != OpKind::depthwise) continue;
+      if (cost[i].phase == StepPhase::forward) {
+        open.push_back(i);
+        continue;
+      }
+      const bool of_input = is_gradient(i, "convolution input gradient");
+      const bool also_of_input =
+          !of_input && i > 0 && is_gradient(i - 1, "convolution input gradient");
+      if (also_of_input || open.empty()) continue;
+      if (of_input && !is_gradient(i + 1, "convolution weight gradient") && can_blur(cost[i]))
+        is_blur[i] = is_blur[open.back()] = true;
+      open.pop_back();
+    }
+    return is_blur;
+  }
+  static bool can_blur(const OpCost& op) {
+    return op.input.size() == 4 && (op.result == op.input || op.result == halved(op.input));
+  }
+  static Sizes halved(const Sizes& sizes) {
+    return {sizes[0], sizes[1], (sizes[2] + 1) / 2, (sizes[3] + 1) / 2};
+  }
+
+  template <typename Shape>
+  [[nodiscard]] Shape shape_of(const OpCost& op) const {
+    return {op.input[0], static_cast<int>(op.input[2]), static_cast<int>(op.input[3]),
+            static_cast<int>(op.input[1]), type_};
+  }
+  [[nodiscard]] models::BatchNormShape norm_shape(const OpCost& op) const {
+    return {op.input[0] * op.input[2] * op.input[3], static_cast<int>(op.input[1]), type_};
+  }
+
+  static void set(OpCost& op, std::size_t bytes, int launches) {
+    op.bytes = static_cast<double>(bytes);
+    op.launches = launches;
+  }
+  static void drop(OpCost& op) { set(op, 0, 0); }
+
+  [[nodiscard]] bool follows(OpKind kind, const OpCost& op) const {
+    return previous_ != nullptr && previous_->kind == kind && previous_->elements == op.elements;
+  }
+
+  void forward(OpCost& op, bool is_blur) {
+    if (op.kind == OpKind::norm) norms_.push_back({.op = &op});
+    if (op.name == "add_" && follows(OpKind::norm, op)) add_ = &op;
+    if (is_relu(op)) forward_relu(op);
+    if (is_fused_pool(op)) {
+      set(op, models::max_pool_bytes(shape_of<models::MaxPoolShape>(op)), 1);
+      block_end_ = &op;
+    }
+    if (is_blur) forward_blur(op);
+  }
+
+  void forward_relu(OpCost& op) {
+    const bool residual = add_ != nullptr && previous_ == add_ && follows(OpKind::add, op);
+    const bool fused = !norms_.empty() && (residual || follows(OpKind::norm, op)) &&
+                       norms_.back().op->input.size() == 4;
+    relus_.push_back({fused, norms_.size() - 1});
+    if (!fused) return;
+    Norm& norm = norms_.back();
+    norm.fused = true;
+    norm.residual = residual;
+    // A norm and its sums take one kernel each, and a small one adds up the sums.
+    set(*norm.op, models::batch_norm_forward_bytes(norm_shape(*norm.op), residual), 3);
+    drop(op);
+    if (!residual) return;
+    drop(*add_);
+    block_end_ = &op;
+  }
+
+  void forward_blur(OpCost& op) {
+    const bool even = op.result != op.input;
+    const bool shared = even && shared_blur_ != nullptr && shared_blur_->input == op.input;
+    blurs_.push_back({even, shared});
+    if (!even) {
+      // Before the first convolution of a block, of which the shortcut may need the even pixels.
+      const bool first = previous_ != nullptr && previous_ == block_end_;
+      shared_blur_ = first ? &op : nullptr;
+      shared_place_ = blurs_.size() - 1;
+    }
+    set(op, blur_bytes(op, !even, even), 1);
+    if (!shared) return;
+    set(*shared_blur_, blur_bytes(op, true, true), 1);
+    drop(op);
+    blurs_[shared_place_].shared = true;
+    shared_blur_ = nullptr;
+  }
+  [[nodiscard]] std::size_t blur_bytes(const OpCost& op, bool all, bool even) const {
+    return models::blur_bytes(shape_of<models::BlurShape>(op), all, even);
+  }
+
+  void backward(OpCost& op, bool is_blur) {
+    if (op.name == "threshold_backward" && !relus_.empty()) {
+      const Relu relu = relus_.back();
+      relus_.pop_back();
+      if (relu.fused) {
+        Norm& norm = norms_.at(relu.norm);
+        norm.forked = norm.residual && takes_sum(op);
+        drop(op);
+      }
+    } else if (op.kind == OpKind::norm && !norms_.empty()) {
+      const Norm norm = norms_.back();
+      norms_.pop_back();
+      if (norm.fused) {
+        set(op, models::batch_norm_backward_bytes(norm_shape(op), norm.residual, norm.forked), 3);
+      }
+    } else if (is_fused_pool(op)) {
+      const bool forked = takes_sum(op);
+      set(op, models::max_pool_bytes(shape_of<models::MaxPoolShape>(op), forked), 1);
+    } else if (is_blur) {
+      backward_blur(op);
+    } else if (op.kind == OpKind::add) {
+      if (follows(OpKind::convolution, op)) sum_ = &op;
+      if (previous_ != nullptr && previous_ == both_gradients_) drop(op);
+    }
+  }
+
+  /// Whether the op before is a sum of two gradients, which this op then adds.
+  bool takes_sum(const OpCost& op) {
+    double result = 1;
+    for (const std::int64_t size : op.result) result *= static_cast<double>(size);
+    const double elements = op.result.empty() ? op.elements : result;
+    if (sum_ == nullptr || previous_ != sum_ || sum_->elements != elements) return false;
+    drop(*sum_);
+    return true;
+  }
+
+  void backward_blur(OpCost& op) {
+    if (blurs_.empty()) return;
+    const Blur blur = blurs_.back();
+    blurs_.pop_back();
+    if (!blur.shared) {
+      set(op, blur_bytes(op, !blur.even, blur.even), 1);
+    } else if (blur.even) {
+      drop(op);
+    } else {
+      set(op, blur_bytes(op, true, true), 1);
+      both_gradients_ = &op;
+    }
+  }
+
+  StepCost cost_;
+  std::vector<bool> is_blur_;
+  FloatType type_;
+  const OpCost* previous_ = nullptr;
+  OpCost* add_ = nullptr;
+  const OpCost* block_end_ = nullptr;
+  OpCost* shared_blur_ = nullptr;
+  std::size_t shared_place_ = 0;
+  OpCost* sum_ = nullptr;
+  const OpCost* both_gradients_ = nullptr;
+  // The forward pass's, which the backward pass meets in reverse.
+  std::vector<Norm> norms_;
+  std::vector<Relu> relus_;
+  std::vector<Blur> blurs_;
+};
+
+}  // namespace
+
+StepCost fused_cost(const StepCost& reference, CostPrecision precision) {
+  const FloatType type = precision == CostPrecision::fp32 ? FloatType::f32 : FloatType::f16;
+  return FusedOps(reference, type).run();
+}
+
+}  // namespace precast::tools
