@@ -27,8 +27,9 @@
 namespace precast::tools {
 
 /// Opens the dataset of a key, in the mode of data.in_memory; several files are read as one.
-/// @throws ConfigError if the key has no value, or if files give a label different names;
-/// DataError; IoError. With several files, messages begin with the key and its location.
+/// @throws ConfigError if the key has no value, or names a producer (Recipe::outside), or if files
+/// give a label different names; DataError; IoError. With several files, messages begin with the
+/// key and its location.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
                                                               const Recipe& recipe);
 
