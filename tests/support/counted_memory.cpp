@@ -105,8 +105,9 @@ MovedBytes CountedMemory::count(const std::function<void()>& launches) {
 
 }  // namespace precast::test
 
-// What g++ and clang++ call with -fsanitize=thread. The names are ThreadSanitizer's.
-// NOLINTBEGIN(bugprone-reserved-identifier)
+// What g++ and clang++ call with -fsanitize=thread. The names and types are ThreadSanitizer's; a
+// macro's types and names cannot be in parentheses.
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-non-const-parameter)
 using precast::test::kRead;
 using precast::test::kWritten;
 using precast::test::mark;
@@ -196,4 +197,4 @@ void __tsan_func_exit() {}
 void __tsan_atomic_thread_fence(int /*order*/) {}
 void __tsan_atomic_signal_fence(int /*order*/) {}
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-non-const-parameter)

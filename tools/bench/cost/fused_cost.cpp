@@ -63,9 +63,12 @@ class FusedOps {
   }
   static bool is_relu(const OpCost& op) { return op.name == "relu" || op.name == "relu_"; }
   static bool is_fused_pool(const OpCost& op) {
-    constexpr std::array<std::int64_t, 8> kWindow{3, 3, 2, 2, 1, 1, 1, 1};
-    return op.name.starts_with("max_pool2d_with_indices") && op.input.size() == 4 &&
-           std::ranges::equal(op.integers, kWindow);
+    constexpr std::array<std::int64_t, 6> kWindow{3, 3, 2, 2, 1, 1};
+    if (!op.name.starts_with("max_pool2d_with_indices") || op.input.size() != 4) return false;
+    // The dilation follows, once or twice.
+    const auto [other, rest] = std::ranges::mismatch(op.integers, kWindow);
+    return rest == kWindow.end() &&
+           std::all_of(other, op.integers.end(), [](auto dilation) { return dilation == 1; });
   }
 
   /// Depthwise convolutions whose filter is not trained. The backward pass meets those of the

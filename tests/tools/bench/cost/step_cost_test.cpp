@@ -215,7 +215,7 @@ std::vector<TracedOp> pool(std::int64_t kernel, std::int64_t stride, std::int64_
   TracedOp op{.name = "max_pool2d_with_indices",
               .inputs = {activation(kOut)},
               .outputs = {activation(kOut, kSide / 2), activation(kOut, kSide / 2)},
-              .integers = {kernel, kernel, stride, stride, padding, padding, 1, 1}};
+              .integers = {kernel, kernel, stride, stride, padding, padding, 1}};
   op.outputs[1].is_float = false;
   op.outputs[1].element_bytes = 8;
   const TracedOp back{.name = "max_pool2d_with_indices_backward",
