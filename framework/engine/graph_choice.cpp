@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::int64_t kSmallBatch = 96;
 constexpr std::int64_t kSmallBatchSizePx = 160;
-/// Image sizes of a run whose recordings are kept. Only a size's inputs, loss and gradients need
-/// memory of their own.
+/// Image sizes of a run whose recordings are kept. They share one pool of memory.
 constexpr std::size_t kKeptSteps = 8;
 /// Before steps with several ranks are recorded. PyTorch asks for this number with NCCL, which
 /// connects the ranks in the first steps.

@@ -23,7 +23,7 @@ struct StepGraphOptions {
   /// chooses its kernels and the model creates its constants. PyTorch's documentation of CUDA
   /// graphs asks for this number.
   int warm_ups = 3;
-  /// Recordings kept at once, one for each shape. The least recently used one makes room.
+  /// Shapes whose recordings are kept at once. The least recently used one makes room.
   std::size_t kept = 1;
 };
 
@@ -34,7 +34,12 @@ struct StepGraphOptions {
 /// from then on. Batches of another shape or type get their own recording; another set of
 /// parameters that require gradients (layer freezing) drops all of them. If a step cannot be
 /// recorded, this step and all later ones run as without a graph, with a warning; or, unless the
-/// mode is `automatic`, the run ends.
+/// mode is `automatic` or the reason is memory, the run ends.
+///
+/// Only recordings can use the memory of recordings. So a step that warms up drops all of them
+/// first: it then needs the memory that it needs without graphs, which is what a rehearsal has
+/// tried. A shape that had a recording is recorded again at its next step, without warming up. If
+/// memory runs out while a shape is recorded, or elsewhere (make_room()), they are dropped, too.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.
@@ -53,9 +58,14 @@ class PRECAST_API StepGraph {
             std::vector<at::Tensor> parameters, StepGraphOptions options = {});
 
   /// Runs `work`, or replays the recording of it. @return as `work`; owned by the caller
-  /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded; if memory
-  /// runs out during the recording, the exception of libtorch.
+  /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded for another
+  /// reason than memory; if memory runs out without a recording, the exception of libtorch.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
+  /// Whether there are recordings that can be dropped: not while one is being made.
+  [[nodiscard]] bool has_recordings() const;
+  /// Drops the recordings because other work needs their memory, with a warning. The parameters
+  /// have no gradients afterwards. @return whether there were any
+  bool make_room();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
   /// Number of runs so far that were replays.
@@ -64,22 +74,26 @@ class PRECAST_API StepGraph {
  private:
   /// What is known of batches of one shape.
   struct Shape {
-    /// The private tensors that the recorded work reads, without sample ids.
-    Batch batch;
+    /// Sizes, strides and types; without memory.
+    Batch layout;
     int warm_ups = 0;
+    /// The private tensors that the recorded work reads, without sample ids. No fields: not made.
+    Batch batch{};
     /// The output of the recorded work.
-    at::Tensor loss;
-    std::vector<at::Tensor> gradients;
+    at::Tensor loss{};
+    std::vector<at::Tensor> gradients{};
     /// Null before the recording. Destroyed before the tensors that it uses.
-    std::unique_ptr<GraphRecorder::Recording> recording;
+    std::unique_ptr<GraphRecorder::Recording> recording{};
   };
 
   [[nodiscard]] std::vector<bool> trained_now() const;
   [[nodiscard]] Shape& shape_of(const Batch& batch);
+  static void copy_inputs(const Batch& batch, Shape& shape);
   [[nodiscard]] at::Tensor warm_up(Shape& shape, const Work& work);
   [[nodiscard]] bool record(Shape& shape, const Work& work);
   [[nodiscard]] at::Tensor replay(Shape& shape);
-  void give_up(const std::exception& failure);
+  void give_up(const std::exception& failure, bool out_of_memory);
+  bool drop_recordings();
   void drop_gradients();
 
   GraphMode mode_;
@@ -90,6 +104,8 @@ class PRECAST_API StepGraph {
   std::vector<bool> trained_;
   /// Null once a recording has failed.
   std::unique_ptr<GraphRecorder> recorder_;
+  /// Whether a recording is being made.
+  bool records_ = false;
   /// The most recently used one first.
   std::list<Shape> shapes_;
 };

@@ -43,6 +43,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// memory suffices and to tune kernels. Afterwards there are no gradients, but running statistics
   /// have changed.
   void rehearse(Batch& batch);
+  /// Drops recordings whose memory other work needs. @return whether there were any
+  bool make_room() { return graph_ && graph_->make_room(); }
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   /// Replays so far; a step may have several if only its passes are recorded (StepStrategy).
@@ -57,6 +59,9 @@ class PRECAST_API TrainStep : private StepPasses {
   /// Whether the graph is to run a batch, as the whole step or as its passes.
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
+  /// Runs passes that are not replayed. If memory runs out beside recordings, whose memory they
+  /// cannot use, drops the recordings and runs the passes again from the same state.
+  at::Tensor beside_recordings(const std::function<at::Tensor()>& passes);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();

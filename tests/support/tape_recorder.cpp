@@ -317,9 +317,11 @@ std::unique_ptr<engine::GraphRecorder::Recording> TapeRecorder::record(const Wor
   auto tape = std::make_unique<Tape>();
   const auto stop = [&] {
     recording_to = nullptr;
+    log_.recording = false;
     tape->undo();
   };
   recording_to = tape.get();
+  log_.recording = true;
   try {
     const c10::impl::IncludeDispatchKeyGuard records(kKey);
     work();

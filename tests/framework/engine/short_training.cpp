@@ -46,6 +46,27 @@ std::unique_ptr<Loss> make_loss(const PartSpec& spec) {
   return losses.make(spec);
 }
 
+/// Calls a function first.
+class CallingLoss final : public Loss {
+ public:
+  CallingLoss(std::unique_ptr<Loss> loss, std::function<void()> call)
+      : loss_(std::move(loss)), call_(std::move(call)) {}
+  [[nodiscard]] TargetKind target_kind() const override { return loss_->target_kind(); }
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs,
+                                      const Batch& batch) const override {
+    call_();
+    return (*loss_)(outputs, batch);
+  }
+  [[nodiscard]] at::Tensor per_sample(const at::Tensor& outputs,
+                                      const Batch& batch) const override {
+    return loss_->per_sample(outputs, batch);
+  }
+
+ private:
+  std::unique_ptr<Loss> loss_;
+  std::function<void()> call_;
+};
+
 }  // namespace
 
 ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
@@ -68,7 +89,8 @@ ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
   for (const auto& [name, keys] : options_.methods) add_method(name, test::make_method(name, keys));
   model_ = make_network(plan_.model);
   model_->train(true);
-  loss_ = make_loss(plan_.loss);
+  loss_ =
+      std::make_unique<CallingLoss>(make_loss(plan_.loss), [this] { options_.in_forward(log_); });
   optimizer_ = make_optimizer();
   step_ = std::make_unique<TrainStep>(
       plan_, StepParts{*model_, *loss_, *optimizer_, methods_, *ranks_, *sync_}, at::kCPU,

@@ -37,6 +37,8 @@ struct TrainingOptions {
   std::function<std::int64_t(int step)> size_px = [](int) { return 32; };
   /// Changes the batch of a step.
   std::function<void(int step, Batch& batch)> edit = [](int, Batch&) {};
+  /// Called in each forward pass that is not replayed, at its end.
+  std::function<void(const test::TapeLog& log)> in_forward = [](const test::TapeLog&) {};
   /// Instead of `optimizer`.
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
