@@ -68,6 +68,8 @@ class PRECAST_API StepGraph {
   bool make_room();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
+  /// Runs with a shape before it is recorded; the run that records it also replays it.
+  [[nodiscard]] int warm_ups() const { return options_.warm_ups; }
   /// Number of runs so far that were replays.
   [[nodiscard]] std::int64_t replays() const { return replays_; }
 

@@ -47,6 +47,10 @@ class PRECAST_API TrainStep : private StepPasses {
   bool make_room() { return graph_ && graph_->make_room(); }
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  /// Steps with one image size after which at least one was replayed; 0 if nothing is recorded.
+  [[nodiscard]] std::int64_t steps_to_first_replay() const {
+    return graph_ ? graph_->warm_ups() + 1 : 0;
+  }
   /// Replays so far; a step may have several if only its passes are recorded (StepStrategy).
   [[nodiscard]] std::int64_t replayed_passes() const { return graph_ ? graph_->replays() : 0; }
 

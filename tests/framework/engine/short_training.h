@@ -33,6 +33,7 @@ struct TrainingOptions {
   bool skip_nonfinite = false;
   /// Recordings kept at once.
   std::size_t kept = 8;
+  int warm_ups = StepGraph::kWarmUps;
   int steps = 7;
   std::function<std::int64_t(int step)> size_px = [](int) { return 32; };
   /// Changes the batch of a step.
@@ -69,6 +70,9 @@ class ShortTraining {
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
   [[nodiscard]] const test::TapeLog& log() const { return log_; }
   [[nodiscard]] std::int64_t replays() const { return step_->replayed_passes(); }
+  [[nodiscard]] std::int64_t steps_to_first_replay() const {
+    return step_->steps_to_first_replay();
+  }
 
  private:
   [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;

@@ -152,6 +152,19 @@ TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
   expect_same(options);
 }
 
+/// As many warm-ups as with several ranks.
+TEST(WholeStep, SaysWhenTheFirstReplayIs) {
+  for (const int warm_ups : {kWarmUps, 11}) {
+    ShortTraining training({.model = "linear", .warm_ups = warm_ups, .steps = 20}, Mode::recorded);
+    const auto steps = static_cast<int>(training.steps_to_first_replay());
+    training.run_to(steps - 1);
+    EXPECT_EQ(training.replays(), 0);
+    training.run_to(steps);
+    EXPECT_EQ(training.replays(), 1);
+  }
+  EXPECT_EQ(ShortTraining({.model = "linear"}, Mode::plain).steps_to_first_replay(), 0);
+}
+
 TEST(WholeStep, EachImageSizeHasItsOwnRecording) {
   TrainingOptions options{.steps = 3 * kSteps,
                           .size_px = [](int step) { return 32 + 16 * (step % 3); }};
