@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
@@ -110,13 +111,7 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   at::Tensor loss =
       strategy_ != nullptr ? strategy_->run(batch, *this) : forward_backward(batch, /*last=*/true);
   parts_.sync.finish_backward();
-  const std::optional<Optimizer::Scaled> scaled = unscale();
-  for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
-  if (lr_.defined()) {
-    parts_.optimizer.step_with(lr_, scaled);
-  } else {
-    parts_.optimizer.step(lr, scaled);
-  }
+  const std::optional<Optimizer::Scaled> scaled = update(lr);
   if (scaler_) scaler_->update(scaled->found_inf);
   parts_.sync.finish_step();
 
@@ -195,6 +190,50 @@ at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
 at::Tensor TrainStep::loss_of(const Batch& batch) {
   const AutocastScope autocast(device_, plan_.precision);
   return parts_.loss(parts_.model.forward(batch), batch);
+}
+
+std::optional<Optimizer::Scaled> TrainStep::update(double lr) {
+  std::optional<Optimizer::Scaled> scaled;
+  if (update_at_once(lr, scaled)) return scaled;
+  scaled = unscale();
+  for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
+  if (lr_.defined()) {
+    parts_.optimizer.step_with(lr_, scaled);
+  } else {
+    parts_.optimizer.step(lr, scaled);
+  }
+  return scaled;
+}
+
+bool TrainStep::update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled) {
+  // The optimiser needs all gradients for their norm, and every rank's for what it finds.
+  if (!parts_.sync.gradients_everywhere()) return false;
+  double max_norm = Method::kUnbounded;
+  for (const NamedMethod& method : parts_.methods) {
+    const std::optional<double> bound = method.method->gradient_bound();
+    if (!bound) return false;
+    if (std::isinf(*bound)) continue;
+    if (!std::isinf(max_norm)) return false;
+    max_norm = *bound;
+  }
+  const bool checks = scaler_ || skip_nonfinite_;
+  // A plain update is one pass already.
+  if (!checks && std::isinf(max_norm)) return false;
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& parameter : trainable_)
+    if (parameter.grad().defined()) parameters.push_back(parameter);
+  const at::Tensor found_inf =
+      checks ? at::empty({}, at::device(device_).dtype(at::kFloat)) : at::Tensor();
+  if (!parts_.optimizer.step_scaled({.parameters = parameters,
+                                     .lr = lr,
+                                     .lr_tensor = lr_,
+                                     .scale = scaler_ ? scaler_->factor() : at::Tensor(),
+                                     .max_norm = max_norm,
+                                     .found_inf = found_inf})) {
+    return false;
+  }
+  if (checks) scaled = Optimizer::Scaled{found_inf};
+  return true;
 }
 
 std::optional<Optimizer::Scaled> TrainStep::unscale() {

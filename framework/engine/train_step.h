@@ -21,8 +21,8 @@ namespace precast::engine {
 
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
 /// the passes of a method's StepStrategy instead), on_backward after each backward pass, unscale,
-/// on_gradients, optimiser. It never waits for the device. A StepGraph may replay the passes, or
-/// everything. Not thread-safe.
+/// on_gradients, optimiser; the last three at once if the optimiser can. It never waits for the
+/// device. A StepGraph may replay the passes, or everything. Not thread-safe.
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite whether a step whose gradients are not all finite is discarded, so that
@@ -68,6 +68,11 @@ class PRECAST_API TrainStep : private StepPasses {
   at::Tensor beside_recordings(const std::function<at::Tensor()>& passes);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
+  /// From the averaged gradients to the new parameters. @return whether they were finite, if that
+  /// was checked
+  std::optional<Optimizer::Scaled> update(double lr);
+  /// update() by Optimizer::step_scaled(). @return false if the optimiser or a method cannot
+  [[nodiscard]] bool update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
   void drop_gradients();
 

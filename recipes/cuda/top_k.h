@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "recipes/cuda/logits.h"
+#include "recipes/cuda/stream.h"
 
 // How many labels are among the k largest logits, without sorting: a label is if fewer than k
 // logits come before it. Includes no header of CUDA or libtorch.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "framework/engine/graph_recorder.h"
@@ -33,7 +34,7 @@ struct TapeLog {
 ///     except tensors that the host still refers to.
 ///   - A replay throws if memory that the work has not allocated itself is gone.
 ///
-/// Not seen: memory that is read or written through a pointer, without an operation.
+/// Not seen: memory that is read or written through a pointer, unless by record_launch().
 class TapeRecorder final : public engine::GraphRecorder {
  public:
   explicit TapeRecorder(TapeLog& log);

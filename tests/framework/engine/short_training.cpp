@@ -67,12 +67,22 @@ class CallingLoss final : public Loss {
   std::function<void()> call_;
 };
 
+/// As that of a rank which alone has the averaged gradients.
+class OneRankSync final : public GradSync {
+ public:
+  void begin_backward(bool /*last*/) override {}
+  void finish_backward() override {}
+  void finish_step() override {}
+  [[nodiscard]] bool gradients_everywhere() const override { return false; }
+};
+
 }  // namespace
 
 ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
     : options_(std::move(options)),
       ranks_(make_single_rank()),
-      sync_(make_single_rank_sync()),
+      sync_(options_.gradients_on_one_rank ? std::make_unique<OneRankSync>()
+                                           : make_single_rank_sync()),
       loss_sum_(at::zeros({}, at::kDouble)) {
   // So little work that threads would mostly wait for each other.
   at::set_num_threads(1);

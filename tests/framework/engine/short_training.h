@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/engine/checkpointer.h"
 #include "framework/engine/train_step.h"
 #include "tests/support/tape_recorder.h"
 
@@ -31,7 +32,7 @@ struct TrainingOptions {
   Precision precision = Precision::fp32;
   std::int64_t micro_batches = 1;
   bool skip_nonfinite = false;
-  /// Recordings kept at once.
+  /// Recordings kept at once, and steps before a size is recorded.
   std::size_t kept = 8;
   int warm_ups = StepGraph::kWarmUps;
   int steps = 7;
@@ -40,6 +41,8 @@ struct TrainingOptions {
   std::function<void(int step, Batch& batch)> edit = [](int, Batch&) {};
   /// Called in each forward pass that is not replayed, at its end.
   std::function<void(const test::TapeLog& log)> in_forward = [](const test::TapeLog&) {};
+  /// Whether gradients are averaged on one rank only.
+  bool gradients_on_one_rank = false;
   /// Instead of `optimizer`.
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
@@ -61,6 +64,12 @@ class ShortTraining {
   void run() { run_to(options_.steps); }
   /// Takes the steps up to `end`, without it.
   void run_to(int end);
+  /// Sets the number of the next step, for a state that was restored from a checkpoint.
+  void go_to(std::int64_t step) { next_ = static_cast<int>(step); }
+  [[nodiscard]] CheckpointParts checkpoint_parts() {
+    return {*model_, *optimizer_, methods_, *ranks_, at::kCPU};
+  }
+  [[nodiscard]] GradScaler* scaler() { return step_->scaler(); }
   /// Continues from the state of another training, as from its checkpoint.
   void restore(const ShortTraining& other);
 
