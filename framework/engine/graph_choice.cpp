@@ -57,7 +57,7 @@ GraphChoice choose_graph(const GraphFacts& facts) {
 
 std::string graph_text(const GraphChoice& choice) {
   if (choice.scope == GraphScope::step) return "the whole step";
-  const std::string what =
+  std::string what =
       choice.scope == GraphScope::passes ? "the forward and backward passes" : "nothing";
   if (choice.obstacles.empty()) return what;
   return fmt::format("{}, not the whole step: {}", what, fmt::join(choice.obstacles, "; "));

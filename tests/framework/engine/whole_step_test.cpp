@@ -253,7 +253,7 @@ TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
   LittleMemory memory(fits_alone);
   EXPECT_EQ(memory.expect_same(options), 1);
   EXPECT_EQ(memory.log().recordings, 2);
-  EXPECT_THAT(memory.warnings(), HasSubstr("memory ran out beside recorded steps"));
+  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
 }
 
 TEST(StepMemory, ARecordingTakesThatOfOthers) {
@@ -261,14 +261,14 @@ TEST(StepMemory, ARecordingTakesThatOfOthers) {
   EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
   EXPECT_EQ(memory.log().recordings, 4);
   EXPECT_EQ(memory.log().alive, 1);
-  EXPECT_THAT(memory.warnings(), HasSubstr("memory ran out beside recorded steps"));
+  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
 }
 
 TEST(StepMemory, WhereNoRecordingFitsTrainingContinuesWithoutGraphs) {
   LittleMemory memory([](const test::TapeLog& log) { return !log.recording; });
   EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
   EXPECT_EQ(memory.log().alive, 0);
-  EXPECT_THAT(memory.warnings(), HasSubstr("continues without CUDA graphs"));
+  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
 }
 
 TEST(StepMemory, WithoutRecordingsItIsAnError) {
