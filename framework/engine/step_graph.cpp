@@ -73,6 +73,18 @@ at::Tensor StepGraph::run(const Batch& batch, const Work& work) {
   return replay(shape);
 }
 
+bool StepGraph::drop_recordings() {
+  if (!has_recordings()) return false;
+  for (Shape& shape : shapes_) {
+    if (shape.recording == nullptr) continue;
+    shape.recording.reset();
+    shape = {.layout = std::move(shape.layout), .warm_ups = shape.warm_ups};
+  }
+  drop_gradients();
+  recorder_->free_unused_memory();
+  return true;
+}
+
 bool StepGraph::make_room() {
   if (!drop_recordings()) return false;
   log_warning(
@@ -166,19 +178,6 @@ void StepGraph::give_up(const std::exception& failure, bool out_of_memory) {
       reason(failure));
   recorder_.reset();
   shapes_.clear();
-}
-
-/// @return whether there were any
-bool StepGraph::drop_recordings() {
-  if (!has_recordings()) return false;
-  for (Shape& shape : shapes_) {
-    if (shape.recording == nullptr) continue;
-    shape.recording.reset();
-    shape = {.layout = std::move(shape.layout), .warm_ups = shape.warm_ups};
-  }
-  drop_gradients();
-  recorder_->free_unused_memory();
-  return true;
 }
 
 bool StepGraph::has_recordings() const {

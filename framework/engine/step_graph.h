@@ -63,8 +63,10 @@ class PRECAST_API StepGraph {
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
   /// Whether there are recordings that can be dropped: not while one is being made.
   [[nodiscard]] bool has_recordings() const;
-  /// Drops the recordings because other work needs their memory, with a warning. The parameters
-  /// have no gradients afterwards. @return whether there were any
+  /// Drops the recordings, so that other work can use their memory. If there were any, the
+  /// parameters have no gradients afterwards. @return whether there were any
+  bool drop_recordings();
+  /// The same with a warning, because memory has run out.
   bool make_room();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
@@ -95,7 +97,6 @@ class PRECAST_API StepGraph {
   [[nodiscard]] bool record(Shape& shape, const Work& work);
   [[nodiscard]] at::Tensor replay(Shape& shape);
   void give_up(const std::exception& failure, bool out_of_memory);
-  bool drop_recordings();
   void drop_gradients();
 
   GraphMode mode_;

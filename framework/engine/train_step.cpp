@@ -159,10 +159,14 @@ at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
 
 at::Tensor TrainStep::beside_recordings(const std::function<at::Tensor()>& passes) {
   if (graph_ == nullptr || !graph_->has_recordings()) return passes();
+  if (parts_.ranks.world() > 1) {
+    // The other ranks may take part in the passes (synchronised batch norm), so they cannot begin
+    // again.
+    graph_->drop_recordings();
+    return passes();
+  }
   const BeforePasses before(parts_.model, device_);
   at::Tensor result;
-  // Ranks that exchange gradients during the backward pass, which cannot begin again, have no
-  // recordings.
   run_with_room([&] { result = passes(); },
                 [&] {
                   before.put_back();

@@ -64,7 +64,8 @@ class PRECAST_API TrainStep : private StepPasses {
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
   /// Runs passes that are not replayed. If memory runs out beside recordings, whose memory they
-  /// cannot use, drops the recordings and runs the passes again from the same state.
+  /// cannot use, drops the recordings and runs the passes again from the same state. With several
+  /// ranks, drops the recordings before.
   at::Tensor beside_recordings(const std::function<at::Tensor()>& passes);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);

@@ -67,6 +67,26 @@ class CallingLoss final : public Loss {
   std::function<void()> call_;
 };
 
+/// Nobody answers it.
+class FirstOfRanks final : public Communicator {
+ public:
+  explicit FirstOfRanks(int world) : world_(world) {}
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world() const override { return world_; }
+  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override {}
+  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+    return {text};
+  }
+  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t /*value*/) override {
+    return nullptr;
+  }
+
+ private:
+  int world_;
+};
+
 /// As that of a rank which alone has the averaged gradients.
 class OneRankSync final : public GradSync {
  public:
@@ -80,7 +100,8 @@ class OneRankSync final : public GradSync {
 
 ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
     : options_(std::move(options)),
-      ranks_(make_single_rank()),
+      ranks_(options_.world > 1 ? std::make_unique<FirstOfRanks>(options_.world)
+                                : make_single_rank()),
       sync_(options_.gradients_on_one_rank ? std::make_unique<OneRankSync>()
                                            : make_single_rank_sync()),
       loss_sum_(at::zeros({}, at::kDouble)) {
@@ -92,7 +113,7 @@ ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
   plan_.model.num_classes = kClasses;
   plan_.epochs = kEpochs;
   plan_.steps_per_epoch = (options_.steps + kEpochs - 1) / kEpochs;
-  plan_.global_batch_size = kBatch;
+  plan_.global_batch_size = kBatch * options_.world;
   plan_.micro_batches = options_.micro_batches;
   plan_.precision = options_.precision;
   plan_.peak_lr = 1;

@@ -41,6 +41,8 @@ struct TrainingOptions {
   std::function<void(int step, Batch& batch)> edit = [](int, Batch&) {};
   /// Called in each forward pass that is not replayed, at its end.
   std::function<void(const test::TapeLog& log)> in_forward = [](const test::TapeLog&) {};
+  /// More than one: as if there were other ranks, with batches and gradients of their own.
+  int world = 1;
   /// Whether gradients are averaged on one rank only.
   bool gradients_on_one_rank = false;
   /// Instead of `optimizer`.

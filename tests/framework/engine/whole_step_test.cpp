@@ -256,6 +256,18 @@ TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
   EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
 }
 
+/// Its passes could not run again.
+TEST(StepMemory, APartialBatchOfSeveralRanksDropsRecordingsBefore) {
+  TrainingOptions options{.steps = 2 * kSteps, .world = 2};
+  options.edit = [](int step, Batch& batch) {
+    if (step == kSteps) batch = batch.narrow(0, 2);
+  };
+  LittleMemory memory(fits_alone);
+  EXPECT_EQ(memory.expect_same(options), 0);
+  EXPECT_EQ(memory.log().recordings, 2);
+  EXPECT_THAT(memory.warnings(), IsEmpty());
+}
+
 TEST(StepMemory, ARecordingTakesThatOfOthers) {
   LittleMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
   EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
