@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,12 @@ class Method : public Stateful {
   virtual void on_backward(Model& /*model*/) {}
   /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
+  /// Says what on_gradients() does, so that an optimiser may do it in its own pass over the
+  /// gradients (Optimizer::step_scaled()); the hook is then not called. A number: it clips the norm
+  /// over all gradients to it, as torch.nn.utils.clip_grad_norm_, and does nothing else;
+  /// kUnbounded: it does nothing. No value: it must be called.
+  [[nodiscard]] virtual std::optional<double> gradient_bound() const { return std::nullopt; }
+  static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   /// Whether a CUDA graph of the whole step (training.cuda_graphs: step) may contain on_backward()
   /// and on_gradients(). They are then called in the first steps of each image size and while a
   /// step is recorded, but not in the steps that replay it. So the result is true only if, as long

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,30 @@ class Optimizer : public Stateful {
   virtual void step_with(const at::Tensor& /*lr*/, const std::optional<Scaled>& /*scaled*/) {
     require(false, "only an optimiser that takes_lr_tensor() is called with one");
   }
+
+  /// An update from gradients that are still multiplied by a scale and not clipped yet.
+  struct ScaledStep {
+    /// The parameters that have gradients, in the model's order.
+    const std::vector<at::Tensor>& parameters;
+    double lr = 0;
+    /// Scalar float32 in place of `lr`, as in step_with(); undefined: none. The tensors are on the
+    /// parameters' device.
+    at::Tensor lr_tensor{};
+    /// Scalar float32, by which the gradients are divided; undefined: 1.
+    at::Tensor scale{};
+    /// The norm over all gradients to which they are then clipped, as by
+    /// torch.nn.utils.clip_grad_norm_; infinite: no clipping.
+    double max_norm = std::numeric_limits<double>::infinity();
+    /// Scalar float32 that the optimiser writes: 1 if any gradient is Inf or NaN, in which case the
+    /// step changes nothing else; otherwise 0. Undefined: gradients are not checked.
+    at::Tensor found_inf{};
+  };
+  /// Unscales, checks, clips and updates at once, if the optimiser has a faster way than separate
+  /// passes over the gradients; the result is the same but for rounding. Never waits for the
+  /// device, and can be recorded if takes_lr_tensor(). Gradients are only read, so they stay
+  /// scaled.
+  /// @return false, without having done anything, if it has none for these parameters.
+  [[nodiscard]] virtual bool step_scaled(const ScaledStep& /*step*/) { return false; }
 };
 
 /// The inputs from which every optimiser is made.

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::int64_t kSmallBatch = 96;
 constexpr std::int64_t kSmallBatchSizePx = 160;
-/// Image sizes of a run whose recordings are kept. Only a size's inputs, loss and gradients need
-/// separate memory.
+/// Image sizes of a run whose recordings are kept. They share one pool of memory.
 constexpr std::size_t kKeptSteps = 8;
 /// Steps that run before those with several ranks are recorded. PyTorch asks for this number with
 /// NCCL, which connects the ranks in the first steps.
@@ -58,7 +57,7 @@ GraphChoice choose_graph(const GraphFacts& facts) {
 
 std::string graph_text(const GraphChoice& choice) {
   if (choice.scope == GraphScope::step) return "the whole step";
-  const std::string what =
+  std::string what =
       choice.scope == GraphScope::passes ? "the forward and backward passes" : "nothing";
   if (choice.obstacles.empty()) return what;
   return fmt::format("{}, not the whole step: {}", what, fmt::join(choice.obstacles, "; "));

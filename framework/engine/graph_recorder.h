@@ -34,6 +34,9 @@ class GraphRecorder {
   /// nothing is recorded, allocator and stream work as before, and the device's default generator
   /// has drawn nothing. Gradients and other results of `work` have undefined values.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(const Work& work) = 0;
+  /// Gives memory that nothing uses back to the device. Until then, memory of recordings that are
+  /// gone may be of no use to other work.
+  virtual void free_unused_memory() = 0;
 };
 
 /// @return null in a build without CUDA.

@@ -1,20 +1,18 @@
 #include "framework/engine/rehearsal.h"
 
-#include <ATen/Context.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "framework/engine/kept_generators.h"
 #include "framework/engine/out_of_memory.h"
 
 namespace precast::engine {
@@ -24,34 +22,22 @@ namespace {
 /// and of the generators that its layers draw from.
 class KeptState {
  public:
-  KeptState(const Model& model, at::Device device) {
+  KeptState(const Model& model, at::Device device) : generators_({at::kCPU, device}) {
     for (const NamedTensor& entry : model.state()) {
       at::Tensor now = entry.tensor.detach();
       before_.emplace_back(now, now.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
     }
-    keep_generator(at::kCPU);
-    if (!device.is_cpu()) keep_generator(device);
   }
 
   void put_back() const {
     const at::NoGradGuard no_grad;
     for (const auto& [now, before] : before_) now.copy_(before);
-    for (const auto& [device, state] : generators_) {
-      at::Generator generator = at::globalContext().defaultGenerator(device);
-      const std::scoped_lock lock(generator.mutex());
-      generator.set_state(state);
-    }
+    generators_.put_back();
   }
 
  private:
-  void keep_generator(at::Device device) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    const std::scoped_lock lock(generator.mutex());
-    generators_.emplace_back(device, generator.get_state());
-  }
-
   std::vector<std::pair<at::Tensor, at::Tensor>> before_;
-  std::vector<std::pair<at::Device, at::Tensor>> generators_;
+  KeptGenerators generators_;
 };
 
 /// One full batch and, if the rank's share is not a multiple of the batch size, the partial last

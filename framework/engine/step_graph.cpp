@@ -1,19 +1,18 @@
 #include "framework/engine/step_graph.h"
 
-#include <ATen/Context.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/engine/kept_generators.h"
 #include "framework/engine/out_of_memory.h"
 
 namespace precast::engine {
@@ -40,22 +39,15 @@ std::string reason(const std::exception& failure) {
   return text.substr(0, text.find('\n'));
 }
 
-/// The default CPU generator, as it was when this was made.
-class HostGenerator {
- public:
-  HostGenerator() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
-    const std::scoped_lock lock(generator_.mutex());
-    before_ = generator_.get_state();
-  }
-  void put_back() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(before_);
-  }
-
- private:
-  at::Generator generator_;
-  at::Tensor before_;
-};
+/// Empty tensors like those of the batch, without sample ids.
+Batch empty_like(const Batch& batch, std::optional<at::Device> device = std::nullopt) {
+  Batch made{
+      .fields = batch.fields, .sample_ids = {}, .inputs = batch.inputs, .targets = batch.targets};
+  for (NamedTensor& field : made.fields)
+    field.tensor = at::empty_like(
+        field.tensor, at::TensorOptions().device(device.value_or(field.tensor.device())));
+  return made;
+}
 
 }  // namespace
 
@@ -72,14 +64,33 @@ StepGraph::StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
 at::Tensor StepGraph::run(const Batch& batch, const Work& work) {
   if (recorder_ == nullptr) return work(batch);
   Shape& shape = shape_of(batch);
-  {
-    const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < batch.fields.size(); ++i)
-      shape.batch.fields[i].tensor.copy_(batch.fields[i].tensor, /*non_blocking=*/true);
+  const bool warms_up = shape.recording == nullptr && shape.warm_ups < options_.warm_ups;
+  // What runs without a recording cannot use the memory of recordings, even while they rest.
+  if (warms_up) drop_recordings();
+  copy_inputs(batch, shape);
+  if (warms_up) return warm_up(shape, work);
+  if (shape.recording == nullptr && !record(shape, work)) return work(batch);
+  return replay(shape);
+}
+
+bool StepGraph::drop_recordings() {
+  if (!has_recordings()) return false;
+  for (Shape& shape : shapes_) {
+    if (shape.recording == nullptr) continue;
+    shape.recording.reset();
+    shape = {.layout = std::move(shape.layout), .warm_ups = shape.warm_ups};
   }
-  if (shape.recording != nullptr) return replay(shape);
-  if (shape.warm_ups < options_.warm_ups) return warm_up(shape, work);
-  return record(shape, work) ? replay(shape) : work(batch);
+  drop_gradients();
+  recorder_->free_unused_memory();
+  return true;
+}
+
+bool StepGraph::make_room() {
+  if (!drop_recordings()) return false;
+  log_warning(
+      "training.cuda_graphs: memory ran out beside recorded steps. They are dropped, and recorded "
+      "again when they are needed");
+  return true;
 }
 
 std::vector<bool> StepGraph::trained_now() const {
@@ -96,7 +107,7 @@ StepGraph::Shape& StepGraph::shape_of(const Batch& batch) {
     trained_ = std::move(now);
   }
   const auto found =
-      std::ranges::find_if(shapes_, [&](const Shape& shape) { return fits(shape.batch, batch); });
+      std::ranges::find_if(shapes_, [&](const Shape& shape) { return fits(shape.layout, batch); });
   if (found != shapes_.end()) {
     shapes_.splice(shapes_.begin(), shapes_, found);
     return shapes_.front();
@@ -104,10 +115,15 @@ StepGraph::Shape& StepGraph::shape_of(const Batch& batch) {
   if (shapes_.size() == options_.kept) shapes_.pop_back();
   drop_gradients();
   Shape& shape = shapes_.emplace_front();
-  shape.batch = {
-      .fields = batch.fields, .sample_ids = {}, .inputs = batch.inputs, .targets = batch.targets};
-  for (NamedTensor& field : shape.batch.fields) field.tensor = at::empty_like(field.tensor);
+  shape.layout = empty_like(batch, at::kMeta);
   return shape;
+}
+
+void StepGraph::copy_inputs(const Batch& batch, Shape& shape) {
+  const at::NoGradGuard no_grad;
+  if (shape.batch.fields.empty()) shape.batch = empty_like(batch);
+  for (std::size_t i = 0; i < batch.fields.size(); ++i)
+    shape.batch.fields[i].tensor.copy_(batch.fields[i].tensor, /*non_blocking=*/true);
 }
 
 at::Tensor StepGraph::warm_up(Shape& shape, const Work& work) {
@@ -117,20 +133,24 @@ at::Tensor StepGraph::warm_up(Shape& shape, const Work& work) {
   return loss;
 }
 
-/// @return whether there is a recording now; if not, there are no shapes either.
+/// @return whether there is a recording of the shape now. If not, `shape` may be gone.
 bool StepGraph::record(Shape& shape, const Work& work) {
   drop_gradients();
-  HostGenerator generator;
+  const KeptGenerators generator({at::kCPU});
+  records_ = true;
   try {
     shape.recording = recorder_->record([&] { shape.loss = work(shape.batch); });
   } catch (const std::exception& failure) {
     // The work runs again for the same step, with the same random numbers.
+    records_ = false;
     generator.put_back();
     drop_gradients();
-    if (mode_ != GraphMode::automatic && is_out_of_memory(failure)) throw;
-    give_up(failure);
+    // The other recordings may have left too little of the pool; the next step tries again.
+    const bool out_of_memory = is_out_of_memory(failure);
+    if (!out_of_memory || !make_room()) give_up(failure, out_of_memory);
     return false;
   }
+  records_ = false;
   for (const at::Tensor& parameter : parameters_) shape.gradients.push_back(parameter.grad());
   return true;
 }
@@ -144,8 +164,9 @@ at::Tensor StepGraph::replay(Shape& shape) {
   return shape.loss.clone();
 }
 
-void StepGraph::give_up(const std::exception& failure) {
-  if (mode_ != GraphMode::automatic) {
+void StepGraph::give_up(const std::exception& failure, bool out_of_memory) {
+  // The same work fits without a recording: that is what the rehearsal has found out.
+  if (mode_ != GraphMode::automatic && !out_of_memory) {
     throw DeviceError(fmt::format(
         "training.cuda_graphs: expected a step that a CUDA graph can record, got: {}. Give {}auto "
         "or off, or remove the operation that waits for the device",
@@ -157,6 +178,11 @@ void StepGraph::give_up(const std::exception& failure) {
       reason(failure));
   recorder_.reset();
   shapes_.clear();
+}
+
+bool StepGraph::has_recordings() const {
+  return !records_ && std::ranges::any_of(
+                          shapes_, [](const Shape& shape) { return shape.recording != nullptr; });
 }
 
 void StepGraph::drop_gradients() {

@@ -23,8 +23,8 @@ struct StepGraphOptions {
   /// chooses its kernels and the model creates its constants. PyTorch's documentation of CUDA
   /// graphs asks for this number.
   int warm_ups = 3;
-  /// Recordings kept at once, one for each shape. The least recently used one is dropped to make
-  /// room.
+  /// The number of recordings kept at the same time, one for each shape. The least recently used
+  /// one is dropped to make room.
   std::size_t kept = 1;
 };
 
@@ -35,7 +35,13 @@ struct StepGraphOptions {
 /// from then on. Batches of a different shape or type get their own recording. If the set of
 /// parameters that require gradients changes (layer freezing), all recordings are dropped. If a
 /// step cannot be recorded, this step and all later ones run as without a graph, with a warning;
-/// or, unless the mode is `automatic`, the run ends.
+/// or, unless the mode is `automatic` or the reason is memory, the run ends.
+///
+/// Only recordings can use the memory of recordings. So a step that warms up drops all of them
+/// first: it then needs the memory that it needs without graphs, which a rehearsal has tested. A
+/// shape that had a recording is recorded again at its next step, without warming up. The
+/// recordings are also dropped if memory runs out while a shape is recorded, or elsewhere
+/// (make_room()).
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.
@@ -54,33 +60,45 @@ class PRECAST_API StepGraph {
             std::vector<at::Tensor> parameters, StepGraphOptions options = {});
 
   /// Runs `work`, or replays the recording of it. @return as `work`; owned by the caller
-  /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded; if memory
-  /// runs out during the recording, libtorch's exception.
+  /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded for a
+  /// reason other than memory; if memory runs out without a recording, libtorch's exception.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
+  /// Whether there are recordings that can be dropped: not while one is being made.
+  [[nodiscard]] bool has_recordings() const;
+  /// Drops the recordings, so that other work can use their memory. If there were any, the
+  /// parameters have no gradients afterwards. @return whether there were any
+  bool drop_recordings();
+  /// The same with a warning, because memory has run out.
+  bool make_room();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
+  /// Runs with a shape before it is recorded; the run that records it also replays it.
+  [[nodiscard]] int warm_ups() const { return options_.warm_ups; }
   /// Number of runs so far that were replays.
   [[nodiscard]] std::int64_t replays() const { return replays_; }
 
  private:
   /// The state for batches of one shape.
   struct Shape {
-    /// The private tensors that the recorded work reads, without sample ids.
-    Batch batch;
+    /// Sizes, strides and types; without memory.
+    Batch layout;
     int warm_ups = 0;
+    /// The private tensors that the recorded work reads, without sample ids. No fields: not made.
+    Batch batch{};
     /// The output of the recorded work.
-    at::Tensor loss;
-    std::vector<at::Tensor> gradients;
+    at::Tensor loss{};
+    std::vector<at::Tensor> gradients{};
     /// Null before the recording. Destroyed before the tensors that it uses.
-    std::unique_ptr<GraphRecorder::Recording> recording;
+    std::unique_ptr<GraphRecorder::Recording> recording{};
   };
 
   [[nodiscard]] std::vector<bool> trained_now() const;
   [[nodiscard]] Shape& shape_of(const Batch& batch);
+  static void copy_inputs(const Batch& batch, Shape& shape);
   [[nodiscard]] at::Tensor warm_up(Shape& shape, const Work& work);
   [[nodiscard]] bool record(Shape& shape, const Work& work);
   [[nodiscard]] at::Tensor replay(Shape& shape);
-  void give_up(const std::exception& failure);
+  void give_up(const std::exception& failure, bool out_of_memory);
   void drop_gradients();
 
   GraphMode mode_;
@@ -91,6 +109,8 @@ class PRECAST_API StepGraph {
   std::vector<bool> trained_;
   /// Null once a recording has failed.
   std::unique_ptr<GraphRecorder> recorder_;
+  /// Whether a recording is being made.
+  bool records_ = false;
   /// The most recently used shape first.
   std::list<Shape> shapes_;
 };

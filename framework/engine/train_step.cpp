@@ -4,17 +4,46 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <cmath>
+#include <set>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/engine/kept_generators.h"
+#include "framework/engine/out_of_memory.h"
 
 namespace precast::engine {
 namespace {
+
+/// What passes change of a model, apart from gradients: buffers, such as running statistics, and
+/// generators. Copies on the device.
+class BeforePasses {
+ public:
+  BeforePasses(const Model& model, at::Device device) : generators_({at::kCPU, device}) {
+    std::set<const void*> parameters;
+    for (const NamedTensor& parameter : model.parameters())
+      parameters.insert(parameter.tensor.const_data_ptr());
+    for (const NamedTensor& entry : model.state()) {
+      if (parameters.contains(entry.tensor.const_data_ptr())) continue;
+      buffers_.emplace_back(entry.tensor.detach(), entry.tensor.detach().clone());
+    }
+  }
+  void put_back() const {
+    const at::NoGradGuard no_grad;
+    for (const auto& [now, before] : buffers_) now.copy_(before);
+    generators_.put_back();
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
+  KeptGenerators generators_;
+};
 
 std::vector<at::Tensor> trainable_parameters(const Model& model) {
   std::vector<at::Tensor> trainable;
@@ -82,13 +111,7 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   at::Tensor loss =
       strategy_ != nullptr ? strategy_->run(batch, *this) : forward_backward(batch, /*last=*/true);
   parts_.sync.finish_backward();
-  const std::optional<Optimizer::Scaled> scaled = unscale();
-  for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
-  if (lr_.defined()) {
-    parts_.optimizer.step_with(lr_, scaled);
-  } else {
-    parts_.optimizer.step(lr, scaled);
-  }
+  const std::optional<Optimizer::Scaled> scaled = update(lr);
   if (scaler_) scaler_->update(scaled->found_inf);
   parts_.sync.finish_step();
 
@@ -114,22 +137,42 @@ void TrainStep::rehearse(Batch& batch) {
 }
 
 at::Tensor TrainStep::forward(const Batch& batch) {
-  const at::NoGradGuard no_grad;
-  const AutocastScope autocast(device_, plan_.precision);
-  return parts_.model.forward(batch);
+  return beside_recordings([&] {
+    const at::NoGradGuard no_grad;
+    const AutocastScope autocast(device_, plan_.precision);
+    return parts_.model.forward(batch);
+  });
 }
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const bool replays = records(GraphScope::passes, batch);
   // Passes are replayed only with a single rank, which has no other rank to average with.
   const auto both = [&](const Batch& same) {
-    return passes(same, (replays || last) && !rehearses_);
+    return beside_recordings([&] { return passes(same, (replays || last) && !rehearses_); });
   };
   at::Tensor loss = replays ? graph_->run(batch, both) : both(batch);
   // Methods are not part of a rehearsal: it comes before their on_run().
   if (rehearses_) return loss;
   for (const NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
   return loss;
+}
+
+at::Tensor TrainStep::beside_recordings(const std::function<at::Tensor()>& passes) {
+  if (graph_ == nullptr || !graph_->has_recordings()) return passes();
+  if (parts_.ranks.world() > 1) {
+    // The other ranks may take part in the passes (synchronised batch norm), so they cannot begin
+    // again.
+    graph_->drop_recordings();
+    return passes();
+  }
+  const BeforePasses before(parts_.model, device_);
+  at::Tensor result;
+  run_with_room([&] { result = passes(); },
+                [&] {
+                  before.put_back();
+                  return graph_->make_room();
+                });
+  return result;
 }
 
 at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
@@ -151,6 +194,50 @@ at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
 at::Tensor TrainStep::loss_of(const Batch& batch) {
   const AutocastScope autocast(device_, plan_.precision);
   return parts_.loss(parts_.model.forward(batch), batch);
+}
+
+std::optional<Optimizer::Scaled> TrainStep::update(double lr) {
+  std::optional<Optimizer::Scaled> scaled;
+  if (update_at_once(lr, scaled)) return scaled;
+  scaled = unscale();
+  for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
+  if (lr_.defined()) {
+    parts_.optimizer.step_with(lr_, scaled);
+  } else {
+    parts_.optimizer.step(lr, scaled);
+  }
+  return scaled;
+}
+
+bool TrainStep::update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled) {
+  // The optimiser needs all gradients for their norm, and every rank's for what it finds.
+  if (!parts_.sync.gradients_everywhere()) return false;
+  double max_norm = Method::kUnbounded;
+  for (const NamedMethod& method : parts_.methods) {
+    const std::optional<double> bound = method.method->gradient_bound();
+    if (!bound) return false;
+    if (std::isinf(*bound)) continue;
+    if (!std::isinf(max_norm)) return false;
+    max_norm = *bound;
+  }
+  const bool checks = scaler_ || skip_nonfinite_;
+  // A plain update is one pass already.
+  if (!checks && std::isinf(max_norm)) return false;
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& parameter : trainable_)
+    if (parameter.grad().defined()) parameters.push_back(parameter);
+  const at::Tensor found_inf =
+      checks ? at::empty({}, at::device(device_).dtype(at::kFloat)) : at::Tensor();
+  if (!parts_.optimizer.step_scaled({.parameters = parameters,
+                                     .lr = lr,
+                                     .lr_tensor = lr_,
+                                     .scale = scaler_ ? scaler_->factor() : at::Tensor(),
+                                     .max_norm = max_norm,
+                                     .found_inf = found_inf})) {
+    return false;
+  }
+  if (checks) scaled = Optimizer::Scaled{found_inf};
+  return true;
 }
 
 std::optional<Optimizer::Scaled> TrainStep::unscale() {

@@ -21,8 +21,8 @@ namespace precast::engine {
 
 /// One update of the parameters: forward, loss, backward with gradients averaged over the ranks (or
 /// the passes of a method's StepStrategy instead), on_backward after each backward pass, unscale,
-/// on_gradients, optimiser. It never waits for the device. A StepGraph may replay the passes, or
-/// everything. Not thread-safe.
+/// on_gradients, optimiser; the last three at once if the optimiser can. It never waits for the
+/// device. A StepGraph may replay the passes, or everything. Not thread-safe.
 class PRECAST_API TrainStep : private StepPasses {
  public:
   /// @param skip_nonfinite whether a step whose gradients are not all finite is discarded, so that
@@ -43,8 +43,14 @@ class PRECAST_API TrainStep : private StepPasses {
   /// memory suffices and to tune kernels. Afterwards there are no gradients, but running statistics
   /// have changed.
   void rehearse(Batch& batch);
+  /// Drops recordings whose memory other work needs. @return whether there were any
+  bool make_room() { return graph_ && graph_->make_room(); }
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  /// Steps with one image size after which at least one was replayed; 0 if nothing is recorded.
+  [[nodiscard]] std::int64_t steps_to_first_replay() const {
+    return graph_ ? graph_->warm_ups() + 1 : 0;
+  }
   /// Replays so far; a step may have several if only its passes are recorded (StepStrategy).
   [[nodiscard]] std::int64_t replayed_passes() const { return graph_ ? graph_->replays() : 0; }
 
@@ -57,8 +63,17 @@ class PRECAST_API TrainStep : private StepPasses {
   /// Whether the graph should run a batch, as the whole step or as its passes.
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
+  /// Runs passes that are not replayed. If memory runs out beside recordings, whose memory they
+  /// cannot use, drops the recordings and runs the passes again from the same state. With several
+  /// ranks, drops the recordings before.
+  at::Tensor beside_recordings(const std::function<at::Tensor()>& passes);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
+  /// From the averaged gradients to the new parameters. @return whether they were finite, if that
+  /// was checked
+  std::optional<Optimizer::Scaled> update(double lr);
+  /// update() by Optimizer::step_scaled(). @return false if the optimiser or a method cannot
+  [[nodiscard]] bool update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
   void drop_gradients();
 

@@ -51,15 +51,15 @@ class StepClock {
 Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options)
     : plan_(plan),
       parts_(std::move(parts)),
-      options_(options),
+      options_(std::move(options)),
       step_(
           plan_,
           {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
-          options.device, options.on_nonfinite == NonFinite::skip,
-          make_step_graph(options.graphs, plan_, options.device,
+          options_.device, options_.on_nonfinite == NonFinite::skip,
+          make_step_graph(options_.graphs, plan_, options_.device,
                           {parts_.model, parts_.loss, parts_.optimizer, parts_.methods,
                            parts_.ranks, parts_.sync})),
-      nonfinite_(options.device),
+      nonfinite_(options_.device),
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0, options_.best) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
   state_.loss_count = at::zeros_like(state_.loss_sum);
@@ -253,12 +253,14 @@ std::optional<EvalResult> Trainer::evaluate() {
   std::optional<EvalResult> result;
   in_eval_scope([&] {
     result = parts_.evaluator.evaluate(
-        parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {
+        parts_.model, parts_.loss, parts_.val_source, parts_.ranks,
+        [&](std::int64_t samples) {
           if (progress_.due())
             progress_.show_evaluation(samples * parts_.ranks.world(), parts_.val_source.samples());
           tick();
           return agree() != Verdict::stop;
-        });
+        },
+        [&] { return step_.make_room(); });
   });
   progress_.clear();
   if (result) state_.eval_seconds += result->seconds;

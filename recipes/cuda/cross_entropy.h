@@ -1,13 +1,13 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "recipes/cuda/logits.h"
+#include "recipes/cuda/stream.h"
 
-// Cross entropy with label smoothing and its gradient. Includes no header of libtorch.
+// Cross entropy with label smoothing and its gradient. Includes no header of CUDA or
+// libtorch.
 //
 // Bytes read and written for logits of X bytes of 16-bit values: 2 X, or X without the gradient.
 // Rows above 32 KiB (16,384 classes) are read two more times; they are then usually in the L2

@@ -8,6 +8,34 @@ constexpr int kSgdThreads = 256;
 /// Elements that a thread reads at a time.
 constexpr int kSgdPack = 4;
 
+/// The tensors of a launch, as an argument of its kernel; none of them is empty.
+struct SgdTable {
+  SgdTensor tensors[kSgdMostTensors];
+  /// The number of each tensor's first chunk.
+  int first_chunk[kSgdMostTensors];
+  int tensor_count;
+  int chunk_count;
+};
+/// CUDA takes 32,764 bytes of arguments since version 12.1.
+static_assert(sizeof(SgdTable) < 16 << 10);
+
+/// The part of a tensor that a block reads: from `first`, up to kSgdChunkSize elements.
+struct Chunk {
+  int tensor;
+  std::int64_t first;
+};
+
+/// The last tensor whose first chunk is not after the block's; the same for all its threads.
+__device__ __forceinline__ Chunk chunk_of_block(const SgdTable& table) {
+  const int number = static_cast<int>(blockIdx.x);
+  int tensor = 0, end = table.tensor_count;
+  while (end - tensor > 1) {
+    const int middle = (tensor + end) / 2;
+    (table.first_chunk[middle] <= number ? tensor : end) = middle;
+  }
+  return {tensor, (number - table.first_chunk[tensor]) * kSgdChunkSize};
+}
+
 template <typename T, int V>
 __device__ __forceinline__ void read_as(const void* from, std::int64_t at, float (&values)[V]) {
   const auto pack = *reinterpret_cast<const Pack<T, V>*>(static_cast<const T*>(from) + at);
@@ -24,20 +52,12 @@ __device__ __forceinline__ void read(const void* from, FloatType type, std::int6
   read_as<__nv_bfloat16>(from, at, values);
 }
 
-template <typename T, int V>
-__device__ __forceinline__ void write_as(void* to, std::int64_t at, const float (&values)[V]) {
-  Pack<T, V> pack;
-  PRECAST_UNROLL
-  for (int v = 0; v < V; ++v) round_to(values[v], pack.values[v]);
-  *reinterpret_cast<Pack<T, V>*>(static_cast<T*>(to) + at) = pack;
-}
-
 template <int V>
-__device__ __forceinline__ void write(void* to, FloatType type, std::int64_t at,
-                                      const float (&values)[V]) {
-  if (type == FloatType::f32) return write_as<float>(to, at, values);
-  if (type == FloatType::f16) return write_as<__half>(to, at, values);
-  write_as<__nv_bfloat16>(to, at, values);
+__device__ __forceinline__ void write(float* to, std::int64_t at, const float (&values)[V]) {
+  Pack<float, V> pack;
+  PRECAST_UNROLL
+  for (int v = 0; v < V; ++v) pack.values[v] = values[v];
+  *reinterpret_cast<Pack<float, V>*>(to + at) = pack;
 }
 
 __device__ __forceinline__ bool is_aligned(const void* array, FloatType type) {
@@ -48,17 +68,14 @@ __device__ __forceinline__ bool is_aligned(const void* array, FloatType type) {
 __device__ __forceinline__ bool has_packs(const SgdTensor& tensor) {
   return is_aligned(tensor.parameter, FloatType::f32) &&
          is_aligned(tensor.gradient, tensor.gradient_type) &&
-         is_aligned(tensor.velocity, FloatType::f32) &&
-         is_aligned(tensor.average, FloatType::f32) &&
-         is_aligned(tensor.working, tensor.working_type);
+         is_aligned(tensor.velocity, FloatType::f32);
 }
 
 /// Calls run(constant V, i) for each i at which the thread reads V elements of the chunk. The
 /// chunks' first elements are multiples of kSgdPack.
 template <typename Run>
-__device__ __forceinline__ void for_elements(const SgdChunk& chunk, std::int64_t count, bool packs,
+__device__ __forceinline__ void for_elements(std::int64_t first, std::int64_t count, bool packs,
                                              Run run) {
-  const std::int64_t first = chunk.number * kSgdChunkSize;
   const std::int64_t left = count - first;
   const int size = static_cast<int>(left < kSgdChunkSize ? left : kSgdChunkSize);
   const int packed = packs ? size / kSgdPack * kSgdPack : 0;
@@ -78,7 +95,6 @@ struct Update {
   float lr;
   float factor;
   float momentum;
-  float average_share;
   bool nesterov;
 
   __device__ Update(const SgdTensor& of, const SgdStep& step)
@@ -86,16 +102,14 @@ struct Update {
         lr(step.lr_on_device != nullptr ? *step.lr_on_device : step.lr),
         factor(unscaled_by(step.grad_scale) * (step.clip != nullptr ? *step.clip : 1)),
         momentum(step.momentum),
-        average_share(1 - step.average_decay),
         nesterov(step.nesterov) {}
 
   template <int V>
   __device__ __forceinline__ void operator()(std::int64_t at) const {
-    float parameter[V], gradient[V], velocity[V] = {}, average[V] = {};
+    float parameter[V], gradient[V], velocity[V] = {};
     read(tensor.parameter, FloatType::f32, at, parameter);
     read(tensor.gradient, tensor.gradient_type, at, gradient);
     if (tensor.velocity != nullptr) read(tensor.velocity, FloatType::f32, at, velocity);
-    if (tensor.average != nullptr) read(tensor.average, FloatType::f32, at, average);
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) {
       float change = gradient[v] * factor + tensor.weight_decay * parameter[v];
@@ -104,20 +118,17 @@ struct Update {
         change = nesterov ? change + momentum * velocity[v] : velocity[v];
       }
       parameter[v] -= lr * change;
-      average[v] += average_share * (parameter[v] - average[v]);
     }
-    write(tensor.parameter, FloatType::f32, at, parameter);
-    if (tensor.velocity != nullptr) write(tensor.velocity, FloatType::f32, at, velocity);
-    if (tensor.average != nullptr) write(tensor.average, FloatType::f32, at, average);
-    if (tensor.working != nullptr) write(tensor.working, tensor.working_type, at, parameter);
+    write(tensor.parameter, at, parameter);
+    if (tensor.velocity != nullptr) write(tensor.velocity, at, velocity);
   }
 };
 
 __global__ void __launch_bounds__(kSgdThreads) sgd_kernel(SgdTable table, SgdStep step) {
   if (step.found_inf != nullptr && *step.found_inf != 0) return;
-  const SgdChunk chunk = table.chunks[blockIdx.x];
+  const Chunk chunk = chunk_of_block(table);
   const Update update(table.tensors[chunk.tensor], step);
-  for_elements(chunk, update.tensor.count, has_packs(update.tensor), update);
+  for_elements(chunk.first, update.tensor.count, has_packs(update.tensor), update);
 }
 
 /// Sum of some squares, and how many of the values are not finite.
@@ -162,12 +173,12 @@ struct SumSquares {
 
 __global__ void __launch_bounds__(kSgdThreads)
     squares_kernel(SgdTable table, GradientNorm call, Squares* __restrict__ partial) {
-  const SgdChunk chunk = table.chunks[blockIdx.x];
+  const Chunk chunk = chunk_of_block(table);
   const SgdTensor& tensor = table.tensors[chunk.tensor];
   Squares squares{0, 0};
   const SumSquares sum{tensor.gradient, tensor.gradient_type, unscaled_by(call.grad_scale),
                        &squares};
-  for_elements(chunk, tensor.count, is_aligned(tensor.gradient, tensor.gradient_type), sum);
+  for_elements(chunk.first, tensor.count, is_aligned(tensor.gradient, tensor.gradient_type), sum);
   squares = sum_of_block(squares);
   if (threadIdx.x == 0) partial[blockIdx.x] = squares;
 }
@@ -184,10 +195,30 @@ __global__ void __launch_bounds__(kSgdThreads)
   if (threadIdx.x != 0) return;
   const float norm = sqrtf(squares.sum);
   const float clip = call.max_norm / (norm + 1e-6F);
-  *call.norm = norm;
+  if (call.norm != nullptr) *call.norm = norm;
   // A norm of NaN gives NaN, as in torch.
-  *call.clip = clip > 1 ? 1 : clip;
+  if (call.clip != nullptr) *call.clip = clip > 1 ? 1 : clip;
   if (call.found_inf != nullptr) *call.found_inf = squares.not_finite > 0 ? 1 : 0;
+}
+
+int chunks_of(const SgdTensor& tensor) {
+  return static_cast<int>((tensor.count + kSgdChunkSize - 1) / kSgdChunkSize);
+}
+
+/// Calls launch(table) for each launch that the tensors need.
+template <typename Launch>
+void for_tables(SgdTensors tensors, Launch launch) {
+  SgdTable table{};
+  for (const SgdTensor& tensor : tensors) {
+    if (tensor.count == 0) continue;
+    table.tensors[table.tensor_count] = tensor;
+    table.first_chunk[table.tensor_count++] = table.chunk_count;
+    table.chunk_count += chunks_of(tensor);
+    if (table.tensor_count < static_cast<int>(kSgdMostTensors)) continue;
+    launch(table);
+    table = {};
+  }
+  if (table.tensor_count > 0) launch(table);
 }
 
 std::size_t elements_of(const SgdTensor& tensor) {
@@ -196,47 +227,38 @@ std::size_t elements_of(const SgdTensor& tensor) {
 
 }  // namespace
 
-std::vector<SgdChunk> sgd_chunks(std::span<const SgdTensor> tensors) {
-  std::vector<SgdChunk> chunks;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::int64_t numbers = (tensors[i].count + kSgdChunkSize - 1) / kSgdChunkSize;
-    for (std::int64_t number = 0; number < numbers; ++number)
-      chunks.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(number)});
-  }
-  return chunks;
+void sgd_step(SgdTensors tensors, const SgdStep& step, cudaStream_t stream) {
+  for_tables(tensors, [&](const SgdTable& table) {
+    PRECAST_LAUNCH(sgd_kernel, static_cast<unsigned>(table.chunk_count), kSgdThreads, 0, stream,
+                   table, step);
+  });
 }
 
-void sgd_step(const SgdTable& table, const SgdStep& step, cudaStream_t stream) {
-  if (table.chunk_count == 0) return;
-  PRECAST_LAUNCH(sgd_kernel, static_cast<unsigned>(table.chunk_count), kSgdThreads, 0, stream,
-                 table, step);
+std::size_t gradient_norm_workspace_bytes(SgdTensors tensors) {
+  std::size_t chunks = 0;
+  for (const SgdTensor& tensor : tensors) chunks += static_cast<std::size_t>(chunks_of(tensor));
+  return sizeof(Squares) * chunks;
 }
 
-std::size_t gradient_norm_workspace_bytes(int chunk_count) {
-  return sizeof(Squares) * static_cast<std::size_t>(chunk_count);
-}
-
-void gradient_norm(const SgdTable& table, const GradientNorm& call, cudaStream_t stream) {
+void gradient_norm(SgdTensors tensors, const GradientNorm& call, cudaStream_t stream) {
   auto* const partial = static_cast<Squares*>(call.workspace);
-  if (table.chunk_count > 0)
+  int chunks = 0;
+  for_tables(tensors, [&](const SgdTable& table) {
     PRECAST_LAUNCH(squares_kernel, static_cast<unsigned>(table.chunk_count), kSgdThreads, 0, stream,
-                   table, call, partial);
-  PRECAST_LAUNCH(norm_kernel, 1, kSgdThreads, 0, stream, partial, table.chunk_count, call);
+                   table, call, partial + chunks);
+    chunks += table.chunk_count;
+  });
+  PRECAST_LAUNCH(norm_kernel, 1, kSgdThreads, 0, stream, partial, chunks, call);
 }
 
-std::size_t sgd_bytes(std::span<const SgdTensor> tensors) {
+std::size_t sgd_bytes(SgdTensors tensors) {
   std::size_t bytes = gradient_bytes(tensors);
-  for (const SgdTensor& tensor : tensors) {
-    std::size_t each = 2 * sizeof(float);
-    if (tensor.velocity != nullptr) each += 2 * sizeof(float);
-    if (tensor.average != nullptr) each += 2 * sizeof(float);
-    if (tensor.working != nullptr) each += bytes_of(tensor.working_type);
-    bytes += each * elements_of(tensor);
-  }
+  for (const SgdTensor& tensor : tensors)
+    bytes += (tensor.velocity != nullptr ? 4 : 2) * sizeof(float) * elements_of(tensor);
   return bytes;
 }
 
-std::size_t gradient_bytes(std::span<const SgdTensor> tensors) {
+std::size_t gradient_bytes(SgdTensors tensors) {
   std::size_t bytes = 0;
   for (const SgdTensor& tensor : tensors)
     bytes += bytes_of(tensor.gradient_type) * elements_of(tensor);

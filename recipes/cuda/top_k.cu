@@ -74,9 +74,8 @@ void count_top_k(const LogitsShape& shape, const TopKCall& call, cudaStream_t st
     PRECAST_LAUNCH((rank_kernel<T, V>), static_cast<unsigned>(shape.rows), row_threads(shape), 0,
                    stream, shape, static_cast<const T*>(call.logits), call.labels, ranks);
   });
-  for (int i = 0; i < call.k_count; ++i)
-    PRECAST_LAUNCH(count_ranks_kernel, 1, kMostRowThreads, 0, stream, shape.rows, ranks, call.k[i],
-                   call.counts + i);
+  PRECAST_LAUNCH(count_ranks_kernel, 1, kMostRowThreads, 0, stream, shape.rows, ranks, call.k,
+                 call.count);
 }
 
 }  // namespace precast::recipes

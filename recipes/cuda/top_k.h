@@ -1,14 +1,13 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "recipes/cuda/logits.h"
+#include "recipes/cuda/stream.h"
 
 // How many labels are among the k largest logits, without sorting: a label is if fewer than k
-// logits come before it. Includes no header of libtorch.
+// logits come before it. Includes no header of CUDA or libtorch.
 //
 // Bytes read for logits of X bytes: X. torch.topk reads the logits several times (it selects by
 // radix), writes k values and indices for each row and sorts them.
@@ -17,19 +16,15 @@
 
 namespace precast::recipes {
 
-inline constexpr int kMostTopKs = 4;
-
 /// Device memory; logits aligned to 16 bytes.
 struct TopKCall {
   const void* logits = nullptr;
   /// [rows]. A label that is not a class is never among the largest.
   const std::int64_t* labels = nullptr;
-  /// The first k_count of them are used, each at least 1. All classes are among the largest if
-  /// there are at most k.
-  std::int64_t k[kMostTopKs] = {};
-  int k_count = 1;
-  /// [k_count]
-  double* counts = nullptr;
+  /// At least 1. All classes are among the largest if there are at most k.
+  std::int64_t k = 1;
+  /// One value.
+  double* count = nullptr;
   /// top_k_workspace_bytes() bytes, aligned to 4.
   void* workspace = nullptr;
 };
@@ -38,8 +33,8 @@ struct TopKCall {
 /// Bytes of logits and labels that a call reads, each counted once.
 [[nodiscard]] std::size_t top_k_bytes(const LogitsShape& shape);
 
-/// counts[i] = the number of rows whose label is among the k[i] largest logits. The order is that
-/// of torch.topk on a GPU: NaN is above all numbers; of equal logits, the lower class is first.
+/// count = the number of rows whose label is among the k largest logits. The order is that of
+/// torch.topk on a GPU: NaN is above all numbers; of equal logits, the lower class is first.
 void count_top_k(const LogitsShape& shape, const TopKCall& call, cudaStream_t stream);
 
 }  // namespace precast::recipes

@@ -14,6 +14,11 @@ const FusedKernels* fused_kernels() {
   return chosen_kernels();
 }
 
+bool run_fused_kernels_on(const at::Tensor& tensor) {
+  const FusedKernels* const kernels = fused_kernels();
+  return kernels != nullptr && kernels->run_on(tensor);
+}
+
 void set_fused_kernels(const FusedKernels* kernels) {
   chosen_kernels() = kernels;
 }

@@ -11,8 +11,8 @@
 
 namespace precast::recipes::detail {
 
-/// In builds with CUDA: the functions of recipes/cuda for one kind of device. `on` is any tensor of
-/// the call; it determines the device and its stream.
+/// The functions of recipes/cuda for one kind of device. `on` is any tensor of the call; it
+/// determines the device and its stream.
 struct FusedKernels {
   template <typename Shape, typename Call>
   using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
@@ -20,16 +20,20 @@ struct FusedKernels {
   bool (*run_on)(const at::Tensor& tensor);
   std::size_t (*cross_entropy_workspace_bytes)(const LogitsShape& shape);
   std::size_t (*top_k_workspace_bytes)(const LogitsShape& shape);
+  std::size_t (*gradient_norm_workspace_bytes)(SgdTensors tensors);
   Launch<LogitsShape, CrossEntropyCall> cross_entropy;
   Launch<LogitsShape, TopKCall> count_top_k;
-  Launch<SgdTable, SgdStep> sgd_step;
+  Launch<SgdTensors, GradientNorm> gradient_norm;
+  Launch<SgdTensors, SgdStep> sgd_step;
 };
 
-/// The kernels for GPUs.
+/// The kernels for GPUs; nullptr in builds without CUDA.
 [[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
 
 /// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
+/// Whether there are kernels for the tensor's device.
+[[nodiscard]] bool run_fused_kernels_on(const at::Tensor& tensor);
 /// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 

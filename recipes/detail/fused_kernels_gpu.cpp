@@ -25,8 +25,10 @@ const FusedKernels* gpu_kernels() {
       .run_on = run_on,
       .cross_entropy_workspace_bytes = recipes::cross_entropy_workspace_bytes,
       .top_k_workspace_bytes = recipes::top_k_workspace_bytes,
+      .gradient_norm_workspace_bytes = recipes::gradient_norm_workspace_bytes,
       .cross_entropy = launch<recipes::cross_entropy>,
       .count_top_k = launch<recipes::count_top_k>,
+      .gradient_norm = launch<recipes::gradient_norm>,
       .sgd_step = launch<recipes::sgd_step>};
   return &kKernels;
 }

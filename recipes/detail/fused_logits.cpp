@@ -76,7 +76,7 @@ struct CrossEntropyOp : torch::autograd::Function<CrossEntropyOp> {
 }  // namespace
 
 bool can_fuse(const at::Tensor& logits, const at::Tensor& labels) {
-  if (!fused_kernels()->run_on(logits)) return false;
+  if (!run_fused_kernels_on(logits)) return false;
   const at::ScalarType type = logits.scalar_type();
   return (type == at::kFloat || type == at::kHalf || type == at::kBFloat16) && logits.dim() == 2 &&
          logits.numel() > 0 && logits.size(0) <= INT32_MAX && logits.size(1) <= INT32_MAX &&
@@ -97,15 +97,15 @@ at::Tensor fused_top_k(const at::Tensor& logits, const at::Tensor& labels, std::
   require(can_fuse(logits, labels) && k >= 1, "fused kernels run only where can_fuse() is true");
   const FusedKernels& kernels = *fused_kernels();
   const LogitsShape shape = logits_shape(logits);
-  const at::Tensor counts = at::empty({1}, logits.options().dtype(at::kDouble)),
+  const at::Tensor count = at::empty({1}, logits.options().dtype(at::kDouble)),
                    workspace = workspace_on(logits, kernels.top_k_workspace_bytes(shape));
   kernels.count_top_k(logits, shape,
                       {.logits = logits.const_data_ptr(),
                        .labels = labels.const_data_ptr<std::int64_t>(),
-                       .k = {k},
-                       .counts = counts.mutable_data_ptr<double>(),
+                       .k = k,
+                       .count = count.mutable_data_ptr<double>(),
                        .workspace = workspace.mutable_data_ptr()});
-  return counts;
+  return count;
 }
 
 }  // namespace precast::recipes::detail

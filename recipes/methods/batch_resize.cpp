@@ -54,6 +54,7 @@ class BatchResize final : public Method {
     }
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   void make_smaller(at::Tensor& images, std::int64_t global_step) const {

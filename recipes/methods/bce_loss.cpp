@@ -37,6 +37,7 @@ class BceLoss final : public Method {
     if (log_bias_) set_model_params(plan, "bce_loss", "log_bias", {{"", "true"}});
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   bool sum_classes_ = false;

@@ -9,6 +9,7 @@ class BlurPool final : public Method {
  public:
   void configure(TrainPlan& plan) const override { plan.model.blurpool = true; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 };
 
 }  // namespace

@@ -9,6 +9,7 @@ class ChannelsLast final : public Method {
  public:
   void configure(TrainPlan& plan) const override { plan.channels_last = true; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 };
 
 }  // namespace

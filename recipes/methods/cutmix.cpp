@@ -31,6 +31,7 @@ class Cutmix final : public Method {
     if (random.uniform() < probability_) cut_mix(batch, random, alpha_);
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double alpha_ = 1;

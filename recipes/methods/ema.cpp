@@ -36,6 +36,7 @@ class Ema final : public Method {
     return updates_ == 0 ? nullptr : averages_.swap_in(model);
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double decay_ = 0.999;

@@ -12,6 +12,7 @@ class GhostBatchNorm final : public Method {
   }
   void configure(TrainPlan& plan) const override { plan.model.ghost_batch_size = size_; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   std::int64_t size_ = 32;

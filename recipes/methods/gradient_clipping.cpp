@@ -35,6 +35,7 @@ class GradientClipping final : public Method {
     const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
     at::_foreach_mul_(gradients, factor);
   }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return max_norm_; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
 
  private:

@@ -23,6 +23,7 @@ class LabelSmoothing final : public Method {
     plan.loss.set("label_smoothing", fmt::format("{}", smoothing_));
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double smoothing_ = 0.1;

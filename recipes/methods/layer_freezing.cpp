@@ -59,6 +59,7 @@ class LayerFreezing final : public Method {
 
   /// With several ranks, the gradients that on_backward() drops change from epoch to epoch.
   [[nodiscard]] bool records_hooks(int world) const override { return world == 1; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
   void on_backward(Model& /*model*/) override {
     for (const at::Tensor& parameter : frozen_) parameter.mutable_grad().reset();
   }

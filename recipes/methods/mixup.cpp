@@ -31,6 +31,7 @@ class Mixup final : public Method {
     if (random.uniform() < probability_) mix_up(batch, random, alpha_, same_lambda_);
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double alpha_ = 0.2;

@@ -43,6 +43,7 @@ class MixupOrCutmix final : public Method {
     }
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double mixup_alpha_ = 0.2;

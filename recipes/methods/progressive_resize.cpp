@@ -39,6 +39,7 @@ class ProgressiveResize final : public Method {
       plan.image_size_px.push_back(image_size_px(epoch));
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   [[nodiscard]] std::int64_t image_size_px(std::int64_t epoch) const {

@@ -70,6 +70,7 @@ class ScaleSchedule final : public Method {
     plan.epochs = to;
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double ratio_ = 1;

@@ -48,6 +48,7 @@ class SelectiveBackprop final : public Method, private StepStrategy {
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {

@@ -26,6 +26,7 @@ class SqueezeExcite final : public Method {
                       {"min_channels", fmt::format("{}", min_channels_)}});
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double latent_channels_ = 64;

@@ -25,6 +25,7 @@ class StochasticDepth final : public Method {
                       {"distribution", distribution_}});
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double drop_rate_ = 0.2;

@@ -45,6 +45,7 @@ class Swa final : public Method {
     return updates_ == 0 ? nullptr : averages_.swap_in(model);
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   /// The first epoch, counted from 1, that ends at or after the start of averaging.

@@ -11,6 +11,7 @@ class ZeroInitResidual final : public Method {
     set_model_params(plan, "zero_init_residual", "zero_init_residual", {{"", "true"}});
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
+  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include "framework/core/error.h"
 #include "recipes/detail/fused_kernels.h"
@@ -11,7 +11,7 @@
 namespace precast::recipes {
 namespace {
 
-using Groups = std::vector<ParameterGroups::Group>;
+using Groups = FusedSgd::Groups;
 
 std::optional<FloatType> float_type(at::ScalarType type) {
   if (type == at::kFloat) return FloatType::f32;
@@ -21,6 +21,7 @@ std::optional<FloatType> float_type(at::ScalarType type) {
 }
 
 std::vector<SgdTensor> tensors_of(const Groups& groups) {
+  require(FusedSgd::can_step(groups), "fused kernels run only where can_step() is true");
   std::vector<SgdTensor> tensors;
   for (const ParameterGroups::Group& group : groups) {
     for (std::size_t i = 0; i < group.parameters.size(); ++i) {
@@ -38,76 +39,84 @@ std::vector<SgdTensor> tensors_of(const Groups& groups) {
   return tensors;
 }
 
-class TableSgd final : public FusedSgd {
- public:
-  TableSgd(double momentum, bool nesterov)
-      : momentum_(static_cast<float>(momentum)), nesterov_(nesterov) {}
+/// The value's address; nullptr for an undefined tensor.
+float* address_of(const at::Tensor& value) {
+  return value.defined() ? value.mutable_data_ptr<float>() : nullptr;
+}
 
-  [[nodiscard]] bool can_step(const Groups& groups) const override {
-    if (groups.empty()) return false;
-    const at::Device device = groups[0].parameters[0].device();
-    return std::ranges::all_of(groups, [&](const ParameterGroups::Group& group) {
-      return std::ranges::all_of(group.parameters,
-                                 [&](const at::Tensor& parameter) {
-                                   return detail::fused_kernels()->run_on(parameter) &&
-                                          parameter.device() == device &&
-                                          parameter.scalar_type() == at::kFloat;
-                                 }) &&
-             std::ranges::all_of(group.gradients, [&](const at::Tensor& gradient) {
-               return gradient.device() == device && float_type(gradient.scalar_type());
-             });
-    });
-  }
+float* found_inf_of(const std::optional<Optimizer::Scaled>& scaled) {
+  return scaled ? address_of(scaled->found_inf) : nullptr;
+}
 
-  void step(const Groups& groups, double lr,
-            const std::optional<Optimizer::Scaled>& scaled) override {
-    require(can_step(groups), "fused kernels run only where can_step() is true");
-    const at::Tensor& on = groups[0].parameters[0];
-    // Addresses of gradients usually repeat from step to step.
-    if (std::vector<SgdTensor> tensors = tensors_of(groups); tensors != tensors_) {
-      tensors_ = std::move(tensors);
-      upload(on.device());
-    }
-    const auto* const table = static_cast<const std::byte*>(table_.const_data_ptr());
-    detail::fused_kernels()->sgd_step(
-        on,
-        {.tensors = reinterpret_cast<const SgdTensor*>(table),
-         .chunks = reinterpret_cast<const SgdChunk*>(table + tensors_.size() * sizeof(SgdTensor)),
-         .chunk_count = chunk_count_},
-        {.lr = static_cast<float>(lr),
-         .momentum = momentum_,
-         .nesterov = nesterov_,
-         .found_inf = scaled ? scaled->found_inf.const_data_ptr<float>() : nullptr});
-  }
+const at::Tensor& first_of(const Groups& groups) {
+  return groups[0].parameters[0];
+}
 
- private:
-  void upload(at::Device device) {
-    const std::vector<SgdChunk> chunks = sgd_chunks(tensors_);
-    const std::size_t tensor_bytes = tensors_.size() * sizeof(SgdTensor),
-                      chunk_bytes = chunks.size() * sizeof(SgdChunk);
-    // Pinned memory is not used again before the copy is done.
-    const at::Tensor host = at::empty({static_cast<std::int64_t>(tensor_bytes + chunk_bytes)},
-                                      at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()));
-    auto* const bytes = static_cast<std::byte*>(host.mutable_data_ptr());
-    std::memcpy(bytes, tensors_.data(), tensor_bytes);
-    if (!chunks.empty()) std::memcpy(bytes + tensor_bytes, chunks.data(), chunk_bytes);
-    table_ = host.to(device, /*non_blocking=*/true);
-    chunk_count_ = static_cast<int>(chunks.size());
-  }
-
-  float momentum_;
-  bool nesterov_;
-  /// The tensors that the table contains.
-  std::vector<SgdTensor> tensors_;
-  int chunk_count_ = 0;
-  /// Bytes on the device: tensors_, then their chunks.
-  at::Tensor table_;
-};
+/// Finds what the step has to know of all gradients. @return the factor that clips them; undefined
+/// without clipping.
+at::Tensor read_gradients(const Groups& groups, SgdTensors tensors,
+                          const Optimizer::ScaledStep& step) {
+  const bool clips = std::isfinite(step.max_norm);
+  if (!clips && !step.found_inf.defined()) return {};
+  const detail::FusedKernels& kernels = *detail::fused_kernels();
+  const at::TensorOptions on = first_of(groups).options();
+  const auto bytes = static_cast<std::int64_t>(kernels.gradient_norm_workspace_bytes(tensors));
+  const at::Tensor workspace = at::empty({bytes}, on.dtype(at::kByte)),
+                   clip = clips ? at::empty({}, on.dtype(at::kFloat)) : at::Tensor();
+  kernels.gradient_norm(first_of(groups), tensors,
+                        {.grad_scale = address_of(step.scale),
+                         .max_norm = static_cast<float>(step.max_norm),
+                         .clip = address_of(clip),
+                         .found_inf = address_of(step.found_inf),
+                         .workspace = workspace.mutable_data_ptr()});
+  return clip;
+}
 
 }  // namespace
 
-std::unique_ptr<FusedSgd> make_fused_sgd(double momentum, bool nesterov) {
-  return std::make_unique<TableSgd>(momentum, nesterov);
+bool FusedSgd::can_step(const Groups& groups) {
+  if (groups.empty()) return false;
+  const at::Device device = first_of(groups).device();
+  return std::ranges::all_of(groups, [&](const ParameterGroups::Group& group) {
+    return std::ranges::all_of(group.parameters,
+                               [&](const at::Tensor& parameter) {
+                                 return detail::run_fused_kernels_on(parameter) &&
+                                        parameter.device() == device &&
+                                        parameter.scalar_type() == at::kFloat;
+                               }) &&
+           std::ranges::all_of(group.gradients, [&](const at::Tensor& gradient) {
+             return gradient.device() == device && float_type(gradient.scalar_type());
+           });
+  });
+}
+
+void FusedSgd::step(const Groups& groups, double lr,
+                    const std::optional<Optimizer::Scaled>& scaled) const {
+  launch(groups, tensors_of(groups),
+         {.lr = static_cast<float>(lr), .found_inf = found_inf_of(scaled)});
+}
+
+void FusedSgd::step(const Groups& groups, const at::Tensor& lr,
+                    const std::optional<Optimizer::Scaled>& scaled) const {
+  launch(groups, tensors_of(groups),
+         {.lr_on_device = address_of(lr), .found_inf = found_inf_of(scaled)});
+}
+
+void FusedSgd::step(const Groups& groups, const Optimizer::ScaledStep& step) const {
+  const std::vector<SgdTensor> tensors = tensors_of(groups);
+  const at::Tensor clip = read_gradients(groups, tensors, step);
+  launch(groups, tensors,
+         {.lr = static_cast<float>(step.lr),
+          .lr_on_device = address_of(step.lr_tensor),
+          .grad_scale = address_of(step.scale),
+          .clip = address_of(clip),
+          .found_inf = address_of(step.found_inf)});
+}
+
+void FusedSgd::launch(const Groups& groups, SgdTensors tensors, SgdStep step) const {
+  step.momentum = momentum_;
+  step.nesterov = nesterov_;
+  detail::fused_kernels()->sgd_step(first_of(groups), tensors, step);
 }
 
 }  // namespace precast::recipes

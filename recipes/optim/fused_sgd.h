@@ -1,30 +1,42 @@
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "framework/api/optimizer.h"
-#include "framework/core/export.h"
+#include "recipes/cuda/sgd.h"
 #include "recipes/optim/parameter_groups.h"
 
 namespace precast::recipes {
 
-/// The update of MomentumRule::step() for all groups in one launch, by recipes/cuda/sgd.h. Results
-/// differ from libtorch's by rounding. Not thread-safe.
+/// The update of MomentumRule::step() for all groups in one launch per kSgdMostTensors tensors, and
+/// the unscaling, check and clipping of gradients, by recipes/cuda/sgd.h. Results differ from
+/// libtorch's by rounding. Does not wait for the device and copies nothing to it, so a CUDA graph
+/// can record it. Const and thread-safe.
 class FusedSgd {
  public:
-  virtual ~FusedSgd() = default;
-  /// Whether it can update these: float32 parameters on one GPU, with gradients in float32, float16
-  /// or bfloat16.
-  [[nodiscard]] virtual bool can_step(const std::vector<ParameterGroups::Group>& groups) const = 0;
-  /// Does not wait for the device. A CUDA graph must not record it, because it may copy a table
-  /// from host memory. @pre can_step(groups)
-  virtual void step(const std::vector<ParameterGroups::Group>& groups, double lr,
-                    const std::optional<Optimizer::Scaled>& scaled) = 0;
-};
+  using Groups = std::vector<ParameterGroups::Group>;
 
-/// nullptr in builds without CUDA.
-[[nodiscard]] PRECAST_API std::unique_ptr<FusedSgd> make_fused_sgd(double momentum, bool nesterov);
+  FusedSgd(double momentum, bool nesterov)
+      : momentum_(static_cast<float>(momentum)), nesterov_(nesterov) {}
+
+  /// Whether it can update these: float32 parameters on one device with kernels (a GPU), with
+  /// gradients in float32, float16 or bfloat16.
+  [[nodiscard]] static bool can_step(const Groups& groups);
+  /// @param lr a number, or a tensor as in Optimizer::step_with(). @{
+  /// @pre can_step(groups)
+  void step(const Groups& groups, double lr, const std::optional<Optimizer::Scaled>& scaled) const;
+  void step(const Groups& groups, const at::Tensor& lr,
+            const std::optional<Optimizer::Scaled>& scaled) const;
+  /// @}
+  /// As Optimizer::step_scaled(), with two launches more to check or clip. @pre can_step(groups),
+  /// which are those of step.parameters
+  void step(const Groups& groups, const Optimizer::ScaledStep& step) const;
+
+ private:
+  void launch(const Groups& groups, SgdTensors tensors, SgdStep step) const;
+
+  float momentum_;
+  bool nesterov_;
+};
 
 }  // namespace precast::recipes

@@ -1,5 +1,7 @@
 #include "recipes/optim/sgd.h"
 
+#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "recipes/optim/fused_sgd.h"
@@ -9,44 +11,62 @@
 namespace precast::recipes {
 namespace {
 
+/// Whether the groups contain all of these parameters, and no others.
+bool are_those_of(const FusedSgd::Groups& groups, const std::vector<at::Tensor>& parameters) {
+  std::set<const void*> own;
+  for (const ParameterGroups::Group& group : groups)
+    for (const at::Tensor& parameter : group.parameters)
+      own.insert(parameter.unsafeGetTensorImpl());
+  return own.size() == parameters.size() &&
+         std::ranges::all_of(parameters, [&](const at::Tensor& parameter) {
+           return own.contains(parameter.unsafeGetTensorImpl());
+         });
+}
+
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimizerInputs& inputs, const SgdOptions& options)
-      : rule_(options), groups_(inputs.parameters, options, rule_.moments()) {
-    if (options.fused()) fused_ = make_fused_sgd(options.momentum, options.nesterov);
-  }
+      : rule_(options),
+        groups_(inputs.parameters, options, rule_.moments()),
+        fuses_(options.fused()),
+        fused_(options.momentum, options.nesterov) {}
 
-  void step(double lr, const std::optional<Scaled>& scaled) override {
-    if (fused_ && fused_step(lr, scaled)) return;
-    update(lr, scaled);
-  }
-  /// The fused kernel takes the rate as a number.
-  [[nodiscard]] bool takes_lr_tensor() const override { return fused_ == nullptr; }
+  void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
+  [[nodiscard]] bool takes_lr_tensor() const override { return true; }
   void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
     update(lr, scaled);
+  }
+  [[nodiscard]] bool step_scaled(const ScaledStep& step) override {
+    if (!fuses_) return false;
+    const FusedSgd::Groups groups = groups_with_gradients();
+    if (!FusedSgd::can_step(groups) || !are_those_of(groups, step.parameters)) return false;
+    fused_.step(groups, step);
+    return true;
   }
 
   [[nodiscard]] State state() const override { return {groups_.state(), {}}; }
 
  private:
+  [[nodiscard]] FusedSgd::Groups groups_with_gradients() const {
+    FusedSgd::Groups groups;
+    groups_.for_each([&](const ParameterGroups::Group& group) { groups.push_back(group); });
+    return groups;
+  }
   template <typename Rate>
   void update(const Rate& lr, const std::optional<Scaled>& scaled) {
+    if (fuses_) {
+      const FusedSgd::Groups groups = groups_with_gradients();
+      if (FusedSgd::can_step(groups)) return fused_.step(groups, lr, scaled);
+    }
     groups_.for_each([&](const ParameterGroups::Group& group) {
       rule_.step(group, group.gradients, lr, group.weight_decay, scaled);
     });
   }
-  /// Returns false if the kernel cannot update these parameters.
-  bool fused_step(double lr, const std::optional<Scaled>& scaled) {
-    std::vector<ParameterGroups::Group> groups;
-    groups_.for_each([&](const ParameterGroups::Group& group) { groups.push_back(group); });
-    if (!fused_->can_step(groups)) return false;
-    fused_->step(groups, lr, scaled);
-    return true;
-  }
 
   MomentumRule rule_;
   ParameterGroups groups_;
-  std::unique_ptr<FusedSgd> fused_;
+  bool fuses_;
+  FusedSgd fused_;
 };
 
 }  // namespace

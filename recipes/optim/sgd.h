@@ -18,7 +18,7 @@ struct SgdOptions : MomentumOptions, detail::KernelChoice {
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.
 /// State: `<parameter>.momentum`. With `kernels: fused`, one kernel updates all parameters
-/// (FusedSgd) where it can.
+/// where it can, and two more unscale, check and clip the gradients before (FusedSgd).
 ///
 /// Memory: one float per parameter (none for momentum 0). Build it after the model is on its
 /// device. @throws ConfigError for Nesterov without momentum.

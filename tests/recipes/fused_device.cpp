@@ -18,6 +18,7 @@ FusedKernels counted_kernels() {
   FusedKernels kernels = device_kernels();
   kernels.cross_entropy = counted<&FusedKernels::cross_entropy, &FusedCalls::cross_entropy>;
   kernels.count_top_k = counted<&FusedKernels::count_top_k, &FusedCalls::count_top_k>;
+  kernels.gradient_norm = counted<&FusedKernels::gradient_norm, &FusedCalls::gradient_norm>;
   kernels.sgd_step = counted<&FusedKernels::sgd_step, &FusedCalls::sgd_step>;
   return kernels;
 }

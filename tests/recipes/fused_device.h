@@ -19,7 +19,7 @@ namespace precast::test {
 
 /// Calls of kernels.
 struct FusedCalls {
-  int cross_entropy = 0, count_top_k = 0, sgd_step = 0;
+  int cross_entropy = 0, count_top_k = 0, gradient_norm = 0, sgd_step = 0;
 
   bool operator==(const FusedCalls&) const = default;
 };

@@ -1,9 +1,11 @@
 // Built twice, see fused_device.h.
 #include "recipes/optim/fused_sgd.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +89,69 @@ TEST_P(FusedSgdTest, FiveStepsAreThoseOfTheReference) {
   expect_equal(parameters, expected);
   expect_equal(fused->state().tensors, reference->state().tensors);
   EXPECT_EQ(CountedKernels::calls().sgd_step, 10);
+}
+
+TEST_P(FusedSgdTest, StepsWithTheRateInATensorAreTheSame) {
+  const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
+  const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");
+  const auto numbers = make_sgd(expected, "{kernels: fused, " + GetParam() + "}");
+  ASSERT_TRUE(fused->takes_lr_tensor());
+  const at::Tensor lr = at::full({}, 0.F).to(fused_device());
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    for (const auto* of : {&parameters, &expected}) set_gradients(*of, step);
+    lr.fill_(0.5 / (1 + step));
+    fused->step_with(lr, std::nullopt);
+    numbers->step(0.5 / (1 + step), std::nullopt);
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    EXPECT_TRUE(parameters[i].tensor.equal(expected[i].tensor)) << parameters[i].name;
+  EXPECT_EQ(CountedKernels::calls().sgd_step, 6);
+}
+
+/// In pieces and at once.
+TEST_P(FusedSgdTest, AScaledStepUnscalesAndClips) {
+  const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
+  const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");
+  const auto reference = make_sgd(expected, "{" + GetParam() + "}");
+  const at::Tensor scale = at::full({}, 8.F).to(fused_device()),
+                   found_inf = at::full({}, 7.F).to(fused_device());
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    for (const auto* of : {&parameters, &expected}) set_gradients(*of, step);
+    double squares = 0;
+    std::vector<at::Tensor> all;
+    for (const NamedTensor& parameter : parameters) {
+      squares += parameter.tensor.grad().square().sum().item<double>();
+      parameter.tensor.mutable_grad().mul_(scale);
+      all.push_back(parameter.tensor);
+    }
+    const double max_norm = 0.25 * std::sqrt(squares);
+    for (const NamedTensor& parameter : expected) parameter.tensor.mutable_grad().mul_(0.25);
+    EXPECT_TRUE(fused->step_scaled({.parameters = all,
+                                    .lr = 0.1,
+                                    .scale = scale,
+                                    .max_norm = max_norm,
+                                    .found_inf = found_inf}));
+    reference->step(0.1, std::nullopt);
+    EXPECT_EQ(found_inf.item<double>(), 0);
+  }
+  expect_equal(parameters, expected);
+  expect_equal(fused->state().tensors, reference->state().tensors);
+}
+
+TEST_P(FusedSgdTest, AScaledStepNeedsAllParametersAndNoOthers) {
+  const std::vector<NamedTensor> parameters = made_parameters();
+  set_gradients(parameters, 0);
+  std::vector<at::Tensor> all;
+  for (const NamedTensor& parameter : parameters) all.push_back(parameter.tensor);
+  const std::vector<at::Tensor> fewer(all.begin() + 1, all.end());
+  const std::vector<NamedTensor> own(parameters.begin() + 1, parameters.end());
+  const std::string options = GetParam() + "}";
+  const auto fused = make_sgd(own, "{kernels: fused, " + options);
+  EXPECT_FALSE(fused->step_scaled({.parameters = all, .max_norm = 1}));
+  EXPECT_FALSE(make_sgd(own, "{" + options)->step_scaled({.parameters = fewer, .max_norm = 1}));
+  EXPECT_EQ(CountedKernels::calls(), FusedCalls());
+  EXPECT_TRUE(fused->step_scaled({.parameters = fewer, .max_norm = 1}));
+  EXPECT_EQ(CountedKernels::calls(), (FusedCalls{.gradient_norm = 1, .sgd_step = 1}));
 }
 
 TEST_P(FusedSgdTest, WithoutGradientsNothingChanges) {

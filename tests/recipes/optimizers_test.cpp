@@ -51,6 +51,7 @@ std::vector<Case> golden_cases() {
 std::vector<Case> all_cases() {
   std::vector<Case> cases = golden_cases();
   cases.push_back({"sgd", "sgd", 0.2, "{weight_decay: 0.05}"});
+  cases.push_back({"fused_sgd", "sgd", 0.2, "{weight_decay: 0.05, kernels: fused}"});
   return cases;
 }
 

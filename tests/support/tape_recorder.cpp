@@ -16,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -140,8 +141,12 @@ class Tape {
     }
   }
 
+  void add(std::function<void()> launch) {
+    calls_.push_back({.op = {}, .inputs = {}, .outputs = {}, .launch = std::move(launch)});
+  }
+
   void add(const c10::OperatorHandle& op, const Stack& inputs, const Stack& outputs) {
-    Call call{op, {}, {}};
+    Call call{.op = op, .inputs = {}, .outputs = {}, .launch = {}};
     bool fresh = false;
     for (const c10::IValue& value : outputs) {
       for_each_tensor(value, [&](const at::Tensor& tensor) {
@@ -193,8 +198,12 @@ class Tape {
     }
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     for (const Call& call : calls_) {
+      if (call.launch) {
+        call.launch();
+        continue;
+      }
       Stack stack = call.inputs;
-      call.op.callBoxed(stack);
+      call.op->callBoxed(stack);
       auto output = call.outputs.begin();
       for (const c10::IValue& value : stack) {
         for_each_tensor(value, [&](const at::Tensor& tensor) {
@@ -214,9 +223,11 @@ class Tape {
     bool copied;
   };
   struct Call {
-    c10::OperatorHandle op;
+    /// None for a launch.
+    std::optional<c10::OperatorHandle> op;
     Stack inputs;
     std::vector<Output> outputs;
+    std::function<void()> launch;
   };
 
   Memory& find(const at::Tensor& tensor, bool own) {
@@ -301,6 +312,12 @@ class TapeRecording final : public engine::GraphRecorder::Recording {
 
 }  // namespace
 
+bool TapeRecorder::record_launch(std::function<void()> launch) {
+  if (recording_to == nullptr) return false;
+  recording_to->add(std::move(launch));
+  return true;
+}
+
 TapeRecorder::TapeRecorder(TapeLog& log) : log_(log), pool_(std::make_shared<Pool>()) {}
 TapeRecorder::~TapeRecorder() = default;
 
@@ -317,9 +334,11 @@ std::unique_ptr<engine::GraphRecorder::Recording> TapeRecorder::record(const Wor
   auto tape = std::make_unique<Tape>();
   const auto stop = [&] {
     recording_to = nullptr;
+    log_.recording = false;
     tape->undo();
   };
   recording_to = tape.get();
+  log_.recording = true;
   try {
     const c10::impl::IncludeDispatchKeyGuard records(kKey);
     work();

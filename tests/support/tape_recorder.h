@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "framework/engine/graph_recorder.h"
@@ -14,6 +15,8 @@ struct TapeLog {
   /// Recordings that exist now.
   int alive = 0;
   int replays = 0;
+  /// Whether record() is running.
+  bool recording = false;
   /// Operations in the last recording.
   std::size_t operations = 0;
 };
@@ -31,7 +34,7 @@ struct TapeLog {
 ///     except tensors that the host still refers to.
 ///   - A replay throws if memory that the work has not allocated itself is gone.
 ///
-/// Not seen: memory that is read or written through a pointer, without an operation.
+/// Not seen: memory that is read or written through a pointer, unless by record_launch().
 class TapeRecorder final : public engine::GraphRecorder {
  public:
   explicit TapeRecorder(TapeLog& log);
@@ -41,6 +44,12 @@ class TapeRecorder final : public engine::GraphRecorder {
 
   void warm_up(const Work& work) override;
   [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override;
+  void free_unused_memory() override {}
+
+  /// For work on a pointer's memory, which is no operation of libtorch, such as a kernel's launch.
+  /// @return whether this thread records: `launch` is then part of the recording, and its memory
+  /// has to be that of tensors which the recording has seen, or which exist as long as it does.
+  static bool record_launch(std::function<void()> launch);
 
   class Pool;
 

@@ -142,5 +142,24 @@ TEST_F(TapeRecorderTest, RecordingsShareMemoryExceptForTensorsThatTheHostKeeps) 
   EXPECT_EQ(log_.alive, 2);
 }
 
+TEST_F(TapeRecorderTest, ALaunchRunsInItsPlaceInReplaysOnly) {
+  at::Tensor y, z;
+  const auto launch = [&](const at::Tensor& on) {
+    const auto run = [to = on.mutable_data_ptr<float>()] { *to += 10; };
+    if (!TapeRecorder::record_launch(run)) run();
+  };
+  const auto recording = recorder_.record([&] {
+    y = x_ * 2;
+    launch(y);
+    z = y + 1;
+  });
+  x_.fill_(3);
+  recording->replay();
+  EXPECT_THAT(values(y), ElementsAre(16, 6));
+  EXPECT_THAT(values(z), ElementsAre(17, 7));
+  launch(y);
+  EXPECT_THAT(values(y), ElementsAre(26, 6));
+}
+
 }  // namespace
 }  // namespace precast::test

@@ -103,6 +103,9 @@ class GuardedMethod final : public GuardedState<Method> {
   void on_gradients(Model& model) override {
     part_.during("on_gradients", [&](auto& method) { method.on_gradients(model); });
   }
+  [[nodiscard]] std::optional<double> gradient_bound() const override {
+    return part_.during("gradient_bound", [](auto& method) { return method.gradient_bound(); });
+  }
   [[nodiscard]] bool records_hooks(int world) const override {
     return part_.during("records_hooks", [&](auto& method) { return method.records_hooks(world); });
   }
@@ -177,6 +180,10 @@ class GuardedOptimizer final : public GuardedState<Optimizer> {
   }
   void step_with(const at::Tensor& lr, const std::optional<Scaled>& scaled) override {
     part_.during("step_with", [&](auto& optimizer) { optimizer.step_with(lr, scaled); });
+  }
+  [[nodiscard]] bool step_scaled(const ScaledStep& step) override {
+    return part_.during("step_scaled",
+                        [&](auto& optimizer) { return optimizer.step_scaled(step); });
   }
 };
 

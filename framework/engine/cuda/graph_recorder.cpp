@@ -178,6 +178,8 @@ class CudaGraphRecorder final : public GraphRecorder {
     return recording;
   }
 
+  void free_unused_memory() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
+
  private:
   c10::cuda::CUDAStream side_stream_;
   /// Empty if nothing is recorded.

@@ -46,12 +46,64 @@ std::unique_ptr<Loss> make_loss(const PartSpec& spec) {
   return losses.make(spec);
 }
 
+/// Calls a function first.
+class CallingLoss final : public Loss {
+ public:
+  CallingLoss(std::unique_ptr<Loss> loss, std::function<void()> call)
+      : loss_(std::move(loss)), call_(std::move(call)) {}
+  [[nodiscard]] TargetKind target_kind() const override { return loss_->target_kind(); }
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& outputs,
+                                      const Batch& batch) const override {
+    call_();
+    return (*loss_)(outputs, batch);
+  }
+  [[nodiscard]] at::Tensor per_sample(const at::Tensor& outputs,
+                                      const Batch& batch) const override {
+    return loss_->per_sample(outputs, batch);
+  }
+
+ private:
+  std::unique_ptr<Loss> loss_;
+  std::function<void()> call_;
+};
+
+/// Nobody answers it.
+class FirstOfRanks final : public Communicator {
+ public:
+  explicit FirstOfRanks(int world) : world_(world) {}
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world() const override { return world_; }
+  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override {}
+  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+    return {text};
+  }
+  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t /*value*/) override {
+    return nullptr;
+  }
+
+ private:
+  int world_;
+};
+
+/// As that of a rank which alone has the averaged gradients.
+class OneRankSync final : public GradSync {
+ public:
+  void begin_backward(bool /*last*/) override {}
+  void finish_backward() override {}
+  void finish_step() override {}
+  [[nodiscard]] bool gradients_everywhere() const override { return false; }
+};
+
 }  // namespace
 
 ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
     : options_(std::move(options)),
-      ranks_(make_single_rank()),
-      sync_(make_single_rank_sync()),
+      ranks_(options_.world > 1 ? std::make_unique<FirstOfRanks>(options_.world)
+                                : make_single_rank()),
+      sync_(options_.gradients_on_one_rank ? std::make_unique<OneRankSync>()
+                                           : make_single_rank_sync()),
       loss_sum_(at::zeros({}, at::kDouble)) {
   // There is so little work that threads would mostly wait for each other.
   at::set_num_threads(1);
@@ -61,14 +113,15 @@ ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
   plan_.model.num_classes = kClasses;
   plan_.epochs = kEpochs;
   plan_.steps_per_epoch = (options_.steps + kEpochs - 1) / kEpochs;
-  plan_.global_batch_size = kBatch;
+  plan_.global_batch_size = kBatch * options_.world;
   plan_.micro_batches = options_.micro_batches;
   plan_.precision = options_.precision;
   plan_.peak_lr = 1;
   for (const auto& [name, keys] : options_.methods) add_method(name, test::make_method(name, keys));
   model_ = make_network(plan_.model);
   model_->train(true);
-  loss_ = make_loss(plan_.loss);
+  loss_ =
+      std::make_unique<CallingLoss>(make_loss(plan_.loss), [this] { options_.in_forward(log_); });
   optimizer_ = make_optimizer();
   step_ = std::make_unique<TrainStep>(
       plan_, StepParts{*model_, *loss_, *optimizer_, methods_, *ranks_, *sync_}, at::kCPU,
@@ -138,7 +191,8 @@ std::unique_ptr<Optimizer> ShortTraining::make_optimizer() const {
 std::unique_ptr<StepGraph> ShortTraining::make_graph(Mode mode) {
   std::vector<at::Tensor> parameters;
   for (const NamedTensor& parameter : model_->parameters()) parameters.push_back(parameter.tensor);
-  StepGraphOptions options{.scope = GraphScope::step, .kept = options_.kept};
+  StepGraphOptions options{
+      .scope = GraphScope::step, .warm_ups = options_.warm_ups, .kept = options_.kept};
   if (mode == Mode::unrecorded) options.warm_ups = std::numeric_limits<int>::max();
   return std::make_unique<StepGraph>(GraphMode::step, std::make_unique<test::TapeRecorder>(log_),
                                      std::move(parameters), options);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/engine/checkpointer.h"
 #include "framework/engine/train_step.h"
 #include "tests/support/tape_recorder.h"
 
@@ -31,12 +32,19 @@ struct TrainingOptions {
   Precision precision = Precision::fp32;
   std::int64_t micro_batches = 1;
   bool skip_nonfinite = false;
-  /// The number of recordings kept at the same time.
+  /// The number of recordings kept at the same time, and of steps before a size is recorded.
   std::size_t kept = 8;
+  int warm_ups = StepGraph::kWarmUps;
   int steps = 7;
   std::function<std::int64_t(int step)> size_px = [](int) { return 32; };
   /// Changes the batch of a step.
   std::function<void(int step, Batch& batch)> edit = [](int, Batch&) {};
+  /// Called in each forward pass that is not replayed, at its end.
+  std::function<void(const test::TapeLog& log)> in_forward = [](const test::TapeLog&) {};
+  /// More than one: as if there were other ranks, with batches and gradients of their own.
+  int world = 1;
+  /// Whether gradients are averaged on one rank only.
+  bool gradients_on_one_rank = false;
   /// Instead of `optimizer`.
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
@@ -58,6 +66,12 @@ class ShortTraining {
   void run() { run_to(options_.steps); }
   /// Takes the steps before `end`.
   void run_to(int end);
+  /// Sets the number of the next step, for a state that was restored from a checkpoint.
+  void go_to(std::int64_t step) { next_ = static_cast<int>(step); }
+  [[nodiscard]] CheckpointParts checkpoint_parts() {
+    return {*model_, *optimizer_, methods_, *ranks_, at::kCPU};
+  }
+  [[nodiscard]] GradScaler* scaler() { return step_->scaler(); }
   /// Continues from the state of another run, as from its checkpoint.
   void restore(const ShortTraining& other);
 
@@ -67,6 +81,9 @@ class ShortTraining {
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
   [[nodiscard]] const test::TapeLog& log() const { return log_; }
   [[nodiscard]] std::int64_t replays() const { return step_->replayed_passes(); }
+  [[nodiscard]] std::int64_t steps_to_first_replay() const {
+    return step_->steps_to_first_replay();
+  }
 
  private:
   [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;

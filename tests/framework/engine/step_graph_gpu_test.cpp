@@ -73,6 +73,7 @@ struct TrainingOptions {
   std::int64_t micro_batches = 1;
   int steps = kSteps;
   std::string optimizer = "sgd";
+  std::string optimizer_options = "{weight_decay: 5e-4}";
   /// Names of methods with on_gradients().
   std::vector<std::string> methods{};
   bool skip_nonfinite = false;
@@ -109,7 +110,7 @@ class StepGraphGpu : public ::testing::Test {
     const std::unique_ptr<Loss> loss = make_loss(options.waits);
     const std::vector<NamedTensor> parameters = model->parameters();
     const auto optimizer = optimizers_.make(
-        test::part_spec(options.optimizer, "{weight_decay: 5e-4}"), {parameters, kLr});
+        test::part_spec(options.optimizer, options.optimizer_options), {parameters, kLr});
     std::vector<NamedMethod> methods;
     for (const std::string& name : options.methods)
       methods.push_back({name, test::make_method(name)});
@@ -245,6 +246,18 @@ TEST_F(StepGraphGpu, WholeStepOfEachOptimizer) {
     EXPECT_EQ(found.replays, kReplays);
     expect_alike(found, train({.optimizer = optimizer}));
   }
+}
+
+/// Unscales and clips itself; the reference does so in separate passes.
+TEST_P(WholeStepGpu, OfFusedSgdTrainsAsTheReference) {
+  TrainingOptions options{.methods = {"gradient_clipping"}, .skip_nonfinite = true};
+  const Training expected = train(options);
+  options.optimizer_options = "{weight_decay: 5e-4, kernels: fused}";
+  expect_alike(train(options), expected);
+  options.graphs = GraphMode::step;
+  const Training found = train(options);
+  EXPECT_EQ(found.replays, kReplays);
+  expect_alike(found, expected);
 }
 
 TEST_F(StepGraphGpu, WholeStepWithMethodsThatChangeGradients) {

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -153,6 +154,19 @@ TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
   expect_same(options);
 }
 
+/// As many warm-ups as with several ranks.
+TEST(WholeStep, SaysWhenTheFirstReplayIs) {
+  for (const int warm_ups : {kWarmUps, 11}) {
+    ShortTraining training({.model = "linear", .warm_ups = warm_ups, .steps = 20}, Mode::recorded);
+    const auto steps = static_cast<int>(training.steps_to_first_replay());
+    training.run_to(steps - 1);
+    EXPECT_EQ(training.replays(), 0);
+    training.run_to(steps);
+    EXPECT_EQ(training.replays(), 1);
+  }
+  EXPECT_EQ(ShortTraining({.model = "linear"}, Mode::plain).steps_to_first_replay(), 0);
+}
+
 TEST(WholeStep, EachImageSizeHasItsOwnRecording) {
   TrainingOptions options{.steps = 3 * kSteps,
                           .size_px = [](int step) { return 32 + 16 * (step % 3); }};
@@ -166,7 +180,8 @@ TEST(WholeStep, EachImageSizeHasItsOwnRecording) {
 }
 
 TEST(WholeStep, TheLeastRecentlyUsedRecordingMakesRoom) {
-  // Sizes A, B, A, C, A with room for two recordings: C replaces B.
+  // Sizes A, B, A, C, A with room for two recordings: C replaces B. The first steps of B and C drop
+  // A's recording, which is made again without warming up.
   constexpr std::int64_t kSizes[] = {32, 48, 32, 64, 32};
   TrainingOptions options{.kept = 2, .steps = 5 * kSteps};
   options.size_px = [&](int step) { return kSizes[step / kSteps]; };
@@ -174,9 +189,109 @@ TEST(WholeStep, TheLeastRecentlyUsedRecordingMakesRoom) {
   expected.run();
   found.run();
   EXPECT_THAT(differences(found, expected), IsEmpty());
-  EXPECT_EQ(found.log().recordings, 3);
+  EXPECT_EQ(found.log().recordings, 5);
   EXPECT_EQ(found.log().alive, 2);
   EXPECT_EQ(found.replays(), 3 * kReplays + 2 * kSteps);
+}
+
+/// A device without memory for some forward passes.
+class LittleMemory {
+ public:
+  using Fits = std::function<bool(const test::TapeLog& log)>;
+  explicit LittleMemory(Fits fits) : fits_(std::move(fits)) {}
+
+  /// What the training loses by it: nothing. @return how often memory has run out
+  int expect_same(TrainingOptions options) {
+    ShortTraining expected(options, Mode::plain);
+    expected.run();
+    options.in_forward = [this](const test::TapeLog& log) {
+      if (fits_(log)) return;
+      ++failures_;
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "Tried to allocate 7 GiB");
+    };
+    ShortTraining found(options, Mode::recorded);
+    testing::internal::CaptureStderr();
+    found.run();
+    warnings_ = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(differences(found, expected), IsEmpty());
+    log_ = found.log();
+    return failures_;
+  }
+  [[nodiscard]] const test::TapeLog& log() const { return log_; }
+  [[nodiscard]] const std::string& warnings() const { return warnings_; }
+
+ private:
+  Fits fits_;
+  int failures_ = 0;
+  test::TapeLog log_;
+  std::string warnings_;
+};
+
+/// Work that is not recorded does not fit beside a recording: it cannot use a pool's memory.
+bool fits_alone(const test::TapeLog& log) {
+  return log.recording || log.alive == 0;
+}
+
+/// 32 px, 48 px and 32 px.
+TrainingOptions of_sizes_that_return() {
+  return {.steps = 3 * kSteps, .size_px = [](int step) { return step / kSteps == 1 ? 48 : 32; }};
+}
+
+TEST(StepMemory, ANewSizeBeginsWithoutTheRecordingsOfOthers) {
+  LittleMemory memory(fits_alone);
+  EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 0);
+  EXPECT_EQ(memory.log().warm_ups, 2 * kWarmUps);
+  EXPECT_EQ(memory.log().recordings, 3);
+  EXPECT_EQ(memory.log().alive, 2);
+  EXPECT_THAT(memory.warnings(), IsEmpty());
+}
+
+/// Its passes run again, from the same random numbers and batch statistics.
+TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
+  TrainingOptions options{.micro_batches = 2, .steps = 2 * kSteps};
+  options.edit = [](int step, Batch& batch) {
+    if (step == kSteps) batch = batch.narrow(0, 2);
+  };
+  LittleMemory memory(fits_alone);
+  EXPECT_EQ(memory.expect_same(options), 1);
+  EXPECT_EQ(memory.log().recordings, 2);
+  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
+}
+
+/// Its passes could not run again.
+TEST(StepMemory, APartialBatchOfSeveralRanksDropsRecordingsBefore) {
+  TrainingOptions options{.steps = 2 * kSteps, .world = 2};
+  options.edit = [](int step, Batch& batch) {
+    if (step == kSteps) batch = batch.narrow(0, 2);
+  };
+  LittleMemory memory(fits_alone);
+  EXPECT_EQ(memory.expect_same(options), 0);
+  EXPECT_EQ(memory.log().recordings, 2);
+  EXPECT_THAT(memory.warnings(), IsEmpty());
+}
+
+TEST(StepMemory, ARecordingTakesThatOfOthers) {
+  LittleMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
+  EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
+  EXPECT_EQ(memory.log().recordings, 4);
+  EXPECT_EQ(memory.log().alive, 1);
+  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
+}
+
+TEST(StepMemory, WhereNoRecordingFitsTrainingContinuesWithoutGraphs) {
+  LittleMemory memory([](const test::TapeLog& log) { return !log.recording; });
+  EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
+  EXPECT_EQ(memory.log().alive, 0);
+  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
+}
+
+TEST(StepMemory, WithoutRecordingsItIsAnError) {
+  TrainingOptions options;
+  options.in_forward = [](const test::TapeLog&) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "Tried to allocate 7 GiB");
+  };
+  ShortTraining training(options, Mode::recorded);
+  EXPECT_THROW(training.run(), c10::OutOfMemoryError);
 }
 
 TEST(WholeStep, FrozenLayersAreRecordedAgain) {

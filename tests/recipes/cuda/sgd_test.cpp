@@ -26,9 +26,7 @@ constexpr std::size_t kCounts[] = {1, 3, 4, 5, 0, 257, 1023, 8192, 8193, 20'003}
 struct Options {
   bool nesterov = false;
   bool velocity = true;
-  bool average = true;
-  bool working = true;
-  double lr = 0.1, momentum = 0.9, average_decay = 0.75, scale = 1, clip = 1, found_inf = 0;
+  double lr = 0.1, momentum = 0.9, scale = 1, clip = 1, found_inf = 0;
   /// Elements before the first one: its address is then not a multiple of 16.
   std::size_t offset = 0;
 };
@@ -36,7 +34,7 @@ struct Options {
 /// A parameter in double precision.
 struct Exact {
   double weight_decay = 0;
-  std::vector<double> parameter, gradient, velocity, average;
+  std::vector<double> parameter, gradient, velocity;
 
   void step(const Options& options) {
     if (options.found_inf != 0) return;
@@ -47,7 +45,6 @@ struct Exact {
         change = options.nesterov ? change + options.momentum * velocity[i] : velocity[i];
       }
       parameter[i] -= options.lr * change;
-      average[i] += (1 - options.average_decay) * (parameter[i] - average[i]);
     }
   }
 };
@@ -78,25 +75,20 @@ class Part {
 /// A parameter on the device.
 template <typename Type>
 struct Memory {
-  Part<F32> parameter, velocity, average;
-  Part<Type> gradient, working;
+  Part<F32> parameter, velocity;
+  Part<Type> gradient;
   Memory(const Exact& exact, std::size_t offset)
       : parameter(exact.parameter, offset),
         velocity(exact.velocity, offset),
-        average(exact.average, offset),
-        gradient(exact.gradient, offset),
-        working(std::vector<double>(exact.parameter.size(), NAN), offset) {}
+        gradient(exact.gradient, offset) {}
 
   [[nodiscard]] SgdTensor tensor(const Exact& exact, const Options& options) const {
     return {.parameter = parameter.data(),
             .gradient = gradient.data(),
             .velocity = options.velocity ? velocity.data() : nullptr,
-            .average = options.average ? average.data() : nullptr,
-            .working = options.working ? working.data() : nullptr,
             .count = static_cast<std::int64_t>(exact.parameter.size()),
             .weight_decay = static_cast<float>(exact.weight_decay),
-            .gradient_type = Type::kType,
-            .working_type = Type::kType};
+            .gradient_type = Type::kType};
   }
 };
 
@@ -109,20 +101,13 @@ class Parameters {
       memory_.emplace_back(of, options.offset);
       tensors_.push_back(memory_.back().tensor(of, options));
     }
-    on_device_.emplace(tensors_);
-    chunks_.emplace(sgd_chunks(tensors_));
   }
-  [[nodiscard]] SgdTable table() const {
-    return {on_device_->data(), chunks_->data(), chunk_count()};
-  }
-  [[nodiscard]] int chunk_count() const { return static_cast<int>(sgd_chunks(tensors_).size()); }
+  [[nodiscard]] SgdTensors tensors() const { return tensors_; }
   [[nodiscard]] const Memory<Type>& operator[](std::size_t i) const { return memory_[i]; }
 
  private:
   std::deque<Memory<Type>> memory_;
   std::vector<SgdTensor> tensors_;
-  std::optional<test::DeviceArray<SgdTensor>> on_device_;
-  std::optional<test::DeviceArray<SgdChunk>> chunks_;
 };
 
 test::DeviceArray<float> one_value(double value) {
@@ -144,7 +129,6 @@ class SgdKernelTest : public ::testing::Test {
       exact.parameter = rounded<F32>(random_values(count, seed, 0.1, 1));
       exact.gradient = rounded<Type>(random_values(count, seed + 1, 0.1, scale));
       exact.velocity = rounded<F32>(random_values(count, seed + 2, 0, 2));
-      exact.average = rounded<F32>(random_values(count, seed + 3, 0, 1));
       seed += 4;
     }
     return made;
@@ -152,22 +136,19 @@ class SgdKernelTest : public ::testing::Test {
   static void step(const Parameters<Type>& parameters, const Options& options) {
     const auto lr = one_value(options.lr), scale = one_value(options.scale),
                clip = one_value(options.clip), found_inf = one_value(options.found_inf);
-    sgd_step(parameters.table(),
+    sgd_step(parameters.tensors(),
              {.lr_on_device = lr.data(),
               .momentum = static_cast<float>(options.momentum),
               .nesterov = options.nesterov,
               .grad_scale = scale.data(),
               .clip = clip.data(),
-              .found_inf = found_inf.data(),
-              .average_decay = static_cast<float>(options.average_decay)},
+              .found_inf = found_inf.data()},
              nullptr);
   }
-  static void expect_near(const std::vector<double>& values, const std::vector<double>& exact,
-                          double rounding = 0) {
+  static void expect_near(const std::vector<double>& values, const std::vector<double>& exact) {
     ASSERT_EQ(values.size(), exact.size());
     for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(values[i], exact[i],
-                  1e-6 * (1 + std::abs(exact[i])) + rounding * std::abs(exact[i]))
+      ASSERT_NEAR(values[i], exact[i], 1e-6 * (1 + std::abs(exact[i])))
           << i << " of " << values.size();
   }
   static void expect_exact_step(const Options& options) {
@@ -181,11 +162,7 @@ class SgdKernelTest : public ::testing::Test {
         expect_near(memory[i].parameter.values(), exact[i].parameter);
         expect_near(memory[i].velocity.values(),
                     options.velocity ? exact[i].velocity : before[i].velocity);
-        expect_near(memory[i].average.values(),
-                    options.average ? exact[i].average : before[i].average);
         EXPECT_EQ(memory[i].gradient.values(), before[i].gradient);
-        if (options.working)
-          expect_near(memory[i].working.values(), exact[i].parameter, 1.01 * Type::kRounding);
       }
     });
   }
@@ -197,11 +174,8 @@ TYPED_TEST(SgdKernelTest, IsCloseToDoublePrecisionForAnySize) {
   TestFixture::expect_exact_step({.nesterov = true, .momentum = 0.5, .scale = 1024, .clip = 0.3});
 }
 
-TYPED_TEST(SgdKernelTest, EachOfTheArraysMayBeMissing) {
+TYPED_TEST(SgdKernelTest, UpdatesWithoutMomentum) {
   TestFixture::expect_exact_step({.velocity = false});
-  TestFixture::expect_exact_step({.average = false});
-  TestFixture::expect_exact_step({.working = false});
-  TestFixture::expect_exact_step({.velocity = false, .average = false, .working = false});
 }
 
 TYPED_TEST(SgdKernelTest, ArraysMayBeginAnywhere) {
@@ -218,8 +192,6 @@ TYPED_TEST(SgdKernelTest, AStepWithFoundInfChangesNothing) {
     for (std::size_t i = 0; i < before.size(); ++i) {
       EXPECT_EQ(memory[i].parameter.values(), before[i].parameter);
       EXPECT_EQ(memory[i].velocity.values(), before[i].velocity);
-      EXPECT_EQ(memory[i].average.values(), before[i].average);
-      for (const double value : memory[i].working.values()) ASSERT_TRUE(std::isnan(value));
     }
   });
 }
@@ -254,8 +226,8 @@ class GradientNormKernelTest : public SgdKernelTest<Type> {
       test::in_several_orders([&] {
         const test::DeviceArray<float> norm(1), clip(1), found_inf(1);
         const auto workspace =
-            test::device_memory(gradient_norm_workspace_bytes(parameters.chunk_count()));
-        gradient_norm(parameters.table(),
+            test::device_memory(gradient_norm_workspace_bytes(parameters.tensors()));
+        gradient_norm(parameters.tensors(),
                       {.grad_scale = grad_scale.data(),
                        .max_norm = static_cast<float>(max_norm),
                        .norm = norm.data(),
@@ -291,9 +263,8 @@ TYPED_TEST(GradientNormKernelTest, DoesNotDependOnTheOrderOfThreads) {
   std::optional<float> first;
   test::in_several_orders([&] {
     const test::DeviceArray<float> norm(1), clip(1);
-    const auto workspace =
-        test::device_memory(gradient_norm_workspace_bytes(parameters.chunk_count()));
-    gradient_norm(parameters.table(),
+    const auto workspace = test::device_memory(gradient_norm_workspace_bytes(parameters.tensors()));
+    gradient_norm(parameters.tensors(),
                   {.norm = norm.data(), .clip = clip.data(), .workspace = workspace.get()},
                   nullptr);
     if (!first) first = norm.values()[0];
@@ -328,32 +299,59 @@ TEST(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
   Limits().TestBody();
 }
 
-TEST(SgdTableTest, ChunksCoverEachElementOnce) {
-  std::vector<SgdTensor> tensors;
-  std::size_t elements = 0;
-  for (const std::size_t count : kCounts) {
-    tensors.push_back({.count = static_cast<std::int64_t>(count)});
-    elements += count;
+/// More than a launch takes, of different sizes: each has its own number.
+TEST(SgdTensorsTest, AnyNumberOfTensorsIsUpdatedAndCounted) {
+  if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const std::size_t count :
+       {std::size_t{1}, kSgdMostTensors, kSgdMostTensors + 1, 2 * kSgdMostTensors + 5}) {
+    std::vector<SgdTensor> tensors;
+    std::deque<test::DeviceArray<float>> parameters, gradients;
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      // Some are empty, and one is several chunks.
+      const std::size_t size = i == 150 ? std::size_t{3 * kSgdChunkSize + 1} : i % 4;
+      const auto value = static_cast<float>(i + 1);
+      parameters.emplace_back(std::vector<float>(size, 1));
+      gradients.emplace_back(std::vector<float>(size, value));
+      squares += static_cast<double>(size) * value * value;
+      tensors.push_back({.parameter = parameters.back().data(),
+                         .gradient = gradients.back().data(),
+                         .count = static_cast<std::int64_t>(size)});
+    }
+    const test::DeviceArray<float> norm(1);
+    const auto workspace = test::device_memory(gradient_norm_workspace_bytes(tensors));
+    int steps = 0;
+    test::in_several_orders([&] {
+      ++steps;
+      gradient_norm(tensors, {.norm = norm.data(), .workspace = workspace.get()}, nullptr);
+      sgd_step(tensors, {.lr = 0.5F}, nullptr);
+    });
+    EXPECT_NEAR(norm.values()[0], std::sqrt(squares), 1e-5 * std::sqrt(squares));
+    for (std::size_t i = 0; i < count; ++i)
+      for (const float value : parameters[i].values())
+        ASSERT_EQ(value, 1 - 0.5F * static_cast<float>(steps) * static_cast<float>(i + 1)) << i;
   }
-  std::int64_t covered = 0;
-  for (const SgdChunk& chunk : sgd_chunks(tensors)) {
-    const std::int64_t count = tensors[static_cast<std::size_t>(chunk.tensor)].count;
-    const std::int64_t first = chunk.number * kSgdChunkSize;
-    ASSERT_LT(first, count);
-    covered += std::min(count - first, kSgdChunkSize);
-  }
-  EXPECT_EQ(static_cast<std::size_t>(covered), elements);
 }
 
-TEST(SgdTableTest, NoParametersAreNoLaunch) {
+TEST(SgdTensorsTest, NoParametersHaveNoNorm) {
   if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  EXPECT_TRUE(sgd_chunks({}).empty());
   sgd_step({}, {}, nullptr);
   const test::DeviceArray<float> norm(1), clip(1);
   gradient_norm({}, {.norm = norm.data(), .clip = clip.data()}, nullptr);
   test::in_several_orders([] {});
   EXPECT_EQ(norm.values()[0], 0);
   EXPECT_EQ(clip.values()[0], 1);
+}
+
+TEST(SgdTensorsTest, BytesAreThoseOfTheHeader) {
+  const std::vector<SgdTensor> plain = {{.count = 10}};
+  float velocity = 0;
+  const std::vector<SgdTensor> momentum = {
+      {.velocity = &velocity, .count = 10, .gradient_type = FloatType::f16}};
+  EXPECT_EQ(sgd_bytes(plain), 120U);
+  EXPECT_EQ(gradient_bytes(plain), 40U);
+  EXPECT_EQ(sgd_bytes(momentum), 180U);
+  EXPECT_EQ(gradient_bytes(momentum), 20U);
 }
 
 }  // namespace

@@ -317,6 +317,7 @@ TEST_F(RecipePluginsTest, WhatAnyMemberOfAMethodThrowsNamesThePluginTheMethodAnd
       {"step_strategy", [](Method& m, Model&) { (void)m.step_strategy(); }},
       {"on_backward", [](Method& m, Model& model) { m.on_backward(model); }},
       {"on_gradients", [](Method& m, Model& model) { m.on_gradients(model); }},
+      {"gradient_bound", [](Method& m, Model&) { (void)m.gradient_bound(); }},
       {"records_hooks", [](Method& m, Model&) { (void)m.records_hooks(1); }},
       {"on_step_end", [](Method& m, Model& model) { m.on_step_end(model, 0); }},
       {"eval_scope", [](Method& m, Model& model) { (void)m.eval_scope(model); }},

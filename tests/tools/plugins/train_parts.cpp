@@ -56,6 +56,9 @@ class Unlucky final : public precast::Method {
   precast::StepStrategy* step_strategy() override { return at("step_strategy"), nullptr; }
   void on_backward(precast::Model&) override { at("on_backward"); }
   void on_gradients(precast::Model&) override { at("on_gradients"); }
+  [[nodiscard]] std::optional<double> gradient_bound() const override {
+    return at("gradient_bound"), std::nullopt;
+  }
   [[nodiscard]] bool records_hooks(int) const override { return at("records_hooks"), true; }
   void on_step_end(precast::Model&, std::int64_t) override { at("on_step_end"); }
   std::unique_ptr<EvalGuard> eval_scope(precast::Model&) override {

@@ -52,15 +52,14 @@ KernelCase top_k_case(FloatType type) {
   const LogitsShape shape{kSamples, kClasses, type};
   const std::shared_ptr<void> logits = gpu_memory(logits_bytes(shape));
   const std::shared_ptr<void> labels = labels_on_gpu();
-  const std::shared_ptr<void> counts = gpu_memory(2 * sizeof(double));
+  const std::shared_ptr<void> count = gpu_memory(sizeof(double));
   const std::shared_ptr<void> workspace = gpu_memory(top_k_workspace_bytes(shape));
   return {describe(type), top_k_bytes(shape), [=](cudaStream_t stream) {
             recipes::count_top_k(shape,
                                  {.logits = logits.get(),
                                   .labels = static_cast<const std::int64_t*>(labels.get()),
-                                  .k = {1, 5},
-                                  .k_count = 2,
-                                  .counts = static_cast<double*>(counts.get()),
+                                  .k = 5,
+                                  .count = static_cast<double*>(count.get()),
                                   .workspace = workspace.get()},
                                  stream);
           }};

@@ -9,7 +9,6 @@
 namespace precast::tools {
 namespace {
 
-using recipes::SgdChunk;
 using recipes::SgdTensor;
 
 /// Elements of each parameter of ResNet-50.
@@ -67,33 +66,22 @@ struct Parameters {
   std::int64_t elements = 0;
   std::vector<SgdTensor> tensors;
   std::vector<std::shared_ptr<void>> memory;
-  recipes::SgdTable table;
 
-  Parameters(FloatType gradients, bool average) {
+  explicit Parameters(FloatType gradients) {
     const std::vector<std::int64_t> sizes = resnet50_sizes();
     elements = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
     Parts values(sizes, FloatType::f32), velocities(sizes, FloatType::f32),
-        averages(sizes, FloatType::f32), gradient_values(sizes, gradients),
-        working(sizes, gradients);
+        gradient_values(sizes, gradients);
     for (const std::int64_t size : sizes) {
       SgdTensor& tensor = tensors.emplace_back();
       tensor.count = size;
       tensor.weight_decay = 5e-5F;
-      tensor.gradient_type = tensor.working_type = gradients;
+      tensor.gradient_type = gradients;
       tensor.parameter = static_cast<float*>(values.next(size));
       tensor.velocity = static_cast<float*>(velocities.next(size));
       tensor.gradient = gradient_values.next(size);
-      if (average) tensor.average = static_cast<float*>(averages.next(size));
-      if (gradients != FloatType::f32) tensor.working = working.next(size);
     }
-    memory = {values.memory(), velocities.memory(), averages.memory(), gradient_values.memory(),
-              working.memory()};
-    const std::vector<SgdChunk> chunks = recipes::sgd_chunks(tensors);
-    memory.push_back(gpu_copy(tensors.data(), tensors.size() * sizeof(SgdTensor)));
-    table.tensors = static_cast<const SgdTensor*>(memory.back().get());
-    memory.push_back(gpu_copy(chunks.data(), chunks.size() * sizeof(SgdChunk)));
-    table.chunks = static_cast<const SgdChunk*>(memory.back().get());
-    table.chunk_count = static_cast<int>(chunks.size());
+    memory = {values.memory(), velocities.memory(), gradient_values.memory()};
   }
 
   [[nodiscard]] std::string shape(FloatType gradients) const {
@@ -104,25 +92,24 @@ struct Parameters {
 
 }  // namespace
 
-KernelCase sgd_case(FloatType gradients, bool average) {
-  const Parameters parameters(gradients, average);
-  return {parameters.shape(gradients) + (average ? ", with an average" : ""),
-          recipes::sgd_bytes(parameters.tensors), [=](cudaStream_t stream) {
-            recipes::sgd_step(parameters.table,
-                              {.lr = 1e-3F, .momentum = 0.9F, .average_decay = 0.999F}, stream);
+KernelCase sgd_case(FloatType gradients) {
+  const Parameters parameters(gradients);
+  return {parameters.shape(gradients), recipes::sgd_bytes(parameters.tensors),
+          [=](cudaStream_t stream) {
+            recipes::sgd_step(parameters.tensors, {.lr = 1e-3F, .momentum = 0.9F}, stream);
           }};
 }
 
 KernelCase gradient_norm_case(FloatType gradients) {
-  const Parameters parameters(gradients, /*average=*/false);
+  const Parameters parameters(gradients);
   const std::shared_ptr<void> results = gpu_memory(2 * sizeof(float));
   const std::shared_ptr<void> workspace =
-      gpu_memory(recipes::gradient_norm_workspace_bytes(parameters.table.chunk_count));
+      gpu_memory(recipes::gradient_norm_workspace_bytes(parameters.tensors));
   return {parameters.shape(gradients), recipes::gradient_bytes(parameters.tensors),
           [=](cudaStream_t stream) {
             auto* const values = static_cast<float*>(results.get());
             recipes::gradient_norm(
-                parameters.table,
+                parameters.tensors,
                 {.norm = values, .clip = values + 1, .workspace = workspace.get()}, stream);
           }};
 }

@@ -5,10 +5,8 @@
 
 namespace precast::tools {
 
-/// A step of all parameters of ResNet-50 with momentum; 16-bit gradients come with weights in the
-/// same type. @param average with an average of the weights
-/// @throws DeviceError
-[[nodiscard]] KernelCase sgd_case(FloatType gradients, bool average);
+/// A step of all parameters of ResNet-50 with momentum. @throws DeviceError
+[[nodiscard]] KernelCase sgd_case(FloatType gradients);
 /// The norm of all gradients of ResNet-50. @throws DeviceError
 [[nodiscard]] KernelCase gradient_norm_case(FloatType gradients);
 

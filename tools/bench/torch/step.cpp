@@ -53,7 +53,8 @@ void add_options(po::options_description& options) {
       "each step; queue: drawn by a second thread; FILE.beton; or zmq://... or ring://NAME, "
       "images and labels that another program makes")(
       "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
-      "warmup", po::value<std::int64_t>()->default_value(5), "steps before the measurements")(
+      "warmup", po::value<std::int64_t>()->default_value(5),
+      "steps before the measurements; more where a CUDA graph is recorded later")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
       "threads", po::value<std::int64_t>()->default_value(0),
       "threads per training step on a CPU; 0: all usable cores")(
@@ -156,9 +157,9 @@ class StepBench {
 
   int run() {
     const auto steps = options_.get<std::int64_t>("steps");
-    // The first step allocates memory, and on GPUs selects kernels.
-    static_cast<void>(
-        time_steps(*rig_, *batches_, options_.get<std::int64_t>("warmup"), run_.device));
+    // The first step allocates memory, and on GPUs selects kernels; a later one records the graph
+    // that the following steps replay.
+    static_cast<void>(time_steps(*rig_, *batches_, warm_up_steps(), run_.device));
     std::vector<StepWindow> windows;
     for (std::int64_t i = 0; i < options_.get<std::int64_t>("runs"); ++i) {
       static_cast<void>(ranks_.communicator().all_gather("start"));
@@ -171,6 +172,10 @@ class StepBench {
   }
 
  private:
+  [[nodiscard]] std::int64_t warm_up_steps() const {
+    return std::max(options_.get<std::int64_t>("warmup"), rig_->steps_to_first_replay());
+  }
+
   void open_source(const Registries& registries) {
     source_ = make_train_source(*reader_, make_train_data(*reader_, run_, registries), run_,
                                 rig_->plan());
@@ -241,7 +246,7 @@ class StepBench {
             {"variable_update", run_.config().dist.variable_update},
             {"methods", methods},
             {"steps", steps},
-            {"warmup", options_.get<std::int64_t>("warmup")},
+            {"warmup", warm_up_steps()},
             {"windows", options_.get<std::int64_t>("runs")}};
   }
 

@@ -29,6 +29,8 @@ class StepRig {
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
+  /// Steps that have to be taken before a window measures replays, if steps are recorded.
+  [[nodiscard]] std::int64_t steps_to_first_replay() const { return step_.steps_to_first_replay(); }
   /// Replays of CUDA graphs so far.
   [[nodiscard]] std::int64_t replayed_passes() const { return step_.replayed_passes(); }
 

@@ -1,0 +1,10 @@
+// In builds without CUDA.
+#include "recipes/detail/fused_kernels.h"
+
+namespace precast::recipes::detail {
+
+const FusedKernels* gpu_kernels() {
+  return nullptr;
+}
+
+}  // namespace precast::recipes::detail
