@@ -252,7 +252,7 @@ Training train(const std::function<std::unique_ptr<StepGraph>(const LinearModel&
 }
 
 std::function<std::unique_ptr<StepGraph>(const LinearModel&)> failing_graph(
-    GraphMode mode, RecorderLog& log, std::function<void()> fail) {
+    GraphMode mode, RecorderLog& log, const std::function<void()>& fail) {
   return [=, &log](const LinearModel& model) {
     const std::vector<at::Tensor> parameters = {model.weight};
     return std::make_unique<StepGraph>(mode, std::make_unique<FakeRecorder>(log, parameters, fail),

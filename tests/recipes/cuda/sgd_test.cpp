@@ -277,7 +277,8 @@ TYPED_TEST(GradientNormKernelTest, FindsTheOnlyInfinityOrNan) {
     std::vector<Exact> exact = TestFixture::parameters();
     if (exact[i].gradient.empty()) continue;
     (i % 4 < 2 ? exact[i].gradient.front() : exact[i].gradient.back()) =
-        i % 2 == 0 ? double{-INFINITY} : double{NAN};
+        i % 2 == 0 ? -std::numeric_limits<double>::infinity()
+                   : std::numeric_limits<double>::quiet_NaN();
     this->run(exact, 1, 1, [&](const Norm& got) { EXPECT_EQ(got.found_inf, 1); });
   }
 }
