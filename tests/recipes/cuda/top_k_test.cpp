@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "tests/support/float_types.h"
@@ -109,7 +110,8 @@ TYPED_TEST(TopKKernelTest, OfEqualLogitsTheLowerClassIsFirst) {
 TYPED_TEST(TopKKernelTest, NanIsAboveInfinityAndInfinityAboveNumbers) {
   const Size size{100, 10};
   std::vector<double> values = TestFixture::logits(size);
-  const double special[] = {NAN, INFINITY, -INFINITY};
+  using Limits = std::numeric_limits<double>;
+  const double special[] = {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()};
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = special[i / 3 % 3];
   TestFixture::expect_sorted(size, values, TestFixture::labels(size));
 }
