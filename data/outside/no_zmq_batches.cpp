@@ -6,10 +6,11 @@
 namespace precast::data {
 
 std::unique_ptr<OutsideBatches> make_zmq_batches(ZmqAddress address, OutsideOptions /*options*/) {
-  throw DeviceError(fmt::format(
-      "{}: expected a build with ZMQ, got one without. Install the package libzmq3-dev and build "
-      "again",
-      address.text));
+  throw DeviceError(
+      fmt::format("{}: expected a build with ZMQ, got a build without ZMQ. Install the package "
+                  "libzmq3-dev and build "
+                  "again",
+                  address.text));
 }
 
 }  // namespace precast::data

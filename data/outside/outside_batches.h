@@ -60,7 +60,7 @@ class PRECAST_API OutsideBatches {
 /// Whether `address` is that of a producer: ring://NAME or zmq://...
 [[nodiscard]] PRECAST_API bool is_producer_address(std::string_view address);
 
-/// Receives batches from `address`. A ZMQ socket is bound or connected at once.
+/// Receives batches from `address`. A ZMQ socket is bound or connected immediately.
 /// @throws ConfigError if the address is invalid; IoError if the socket cannot be bound;
 /// DeviceError if libzmq is missing.
 [[nodiscard]] PRECAST_API std::unique_ptr<OutsideBatches> open_outside_batches(

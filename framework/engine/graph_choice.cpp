@@ -84,7 +84,7 @@ std::unique_ptr<StepGraph> make_step_graph(GraphMode mode, const TrainPlan& plan
   if (recorder == nullptr && mode == GraphMode::automatic) return nullptr;
   if (recorder == nullptr) {
     throw DeviceError(
-        "training.cuda_graphs: expected a build with CUDA, got one without. Build with "
+        "training.cuda_graphs: expected a build with CUDA, got a build without CUDA. Build with "
         "-DPRECAST_CUDA=ON where nvcc is installed, or give --training.cuda_graphs=off");
   }
   std::vector<at::Tensor> parameters;

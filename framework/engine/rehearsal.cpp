@@ -113,8 +113,8 @@ class Rehearsal {
           const auto epoch = std::ranges::find(plan_.image_size_px, size_px);
           return fmt::format(
               "out of memory: expected a training step on {} images of {} px to fit on {}, got "
-              "none "
-              "left. It would have happened in epoch {}. Lower training.batch_size or "
+              "too little free memory. Without this test, the run would have failed in epoch {}. "
+              "Lower training.batch_size or "
               "resolution.max_res, or raise training.micro_batches (now {})",
               samples, size_px, options_.device.str(), epoch - plan_.image_size_px.begin() + 1,
               plan_.micro_batches);
@@ -134,9 +134,9 @@ class Rehearsal {
         [&] {
           return fmt::format(
               "out of memory: expected an evaluation of {} images of {} px at a time to fit on {}, "
-              "got none left. It would have happened after epoch {}. Lower validation.batch_size "
-              "or "
-              "validation.resolution",
+              "got too little free memory. Without this test, the run would have failed after "
+              "epoch "
+              "{}. Lower validation.batch_size or validation.resolution",
               std::min(share, options_.val_batch_size), evaluator_.image_size_px(),
               options_.device.str(), options_.evaluate_each_epoch ? 1 : plan_.epochs);
         });

@@ -33,7 +33,7 @@ struct RehearsalOptions {
 /// Runs once, on synthetic samples, every kind of work that the run will do: a training step
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
-/// other size. A run that does not fit in memory thus fails at once instead of in its last epochs,
+/// other size. A run that does not fit in memory thus fails immediately instead of in its last epochs,
 /// and cuDNN's search for the fastest kernels ends before any time is measured.
 ///
 /// Does not change parameters, running statistics, the default random generators or gradients

@@ -14,7 +14,7 @@
 //   gradient_norm   4
 //   sgd_step        20, or 12 without momentum
 // Separate ops move 8 bytes to unscale, 12 to clip (4 for the norm, 8 for the product) and 20 for
-// the step: 40 in place of 24, or 28 in place of 24 without clipping.
+// the step: 40 instead of 24, or 28 instead of 24 without clipping.
 //
 // The tensors' addresses are arguments of the kernels, kSgdMostTensors per launch, and not a table
 // in device memory: nothing is copied to the device, and a CUDA graph keeps them.
@@ -57,7 +57,7 @@ struct SgdStep {
   const float* found_inf = nullptr;
 };
 
-/// As torch.optim.SGD (dampening 0), in float32:
+/// Like torch.optim.SGD (dampening 0), in float32:
 ///   g = gradient / grad_scale * clip + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum, p -= lr * (g + momentum * v).
 void sgd_step(SgdTensors tensors, const SgdStep& step, cudaStream_t stream);

@@ -31,7 +31,7 @@ struct MomentRule {
   double epsilon;
   /// Scalar float32 on the parameters' device, since only the device knows which steps are skipped.
   /// One count for all parameters; torch has one per parameter, which differs only for a parameter
-  /// that has no gradient in some steps.
+  /// that has no gradient in a step.
   at::Tensor steps;
 };
 

@@ -226,7 +226,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   return 0;
 }
 
-/// Runs one rank, or a run without ranks.
+/// Runs one rank of several, or a run with one rank.
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
              const Arguments& options, ResultFile& result) {
   ResolvedRun run = resolve_run(recipe, info);

@@ -32,7 +32,7 @@ class TopKKernelTest : public ::testing::Test {
   void SetUp() override {
     if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
   }
-  /// A label's place in the sorted row.
+  /// A label's position in the sorted row.
   static std::int64_t place(const std::vector<double>& logits, const Size& size, int row,
                             std::int64_t label) {
     std::vector<int> order(static_cast<std::size_t>(size.classes));
