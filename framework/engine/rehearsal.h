@@ -33,8 +33,8 @@ struct RehearsalOptions {
 /// Runs once, on synthetic samples, every kind of work that the run will do: a training step
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
-/// other size. A run that does not fit in memory thus fails immediately instead of in its last epochs,
-/// and cuDNN's search for the fastest kernels ends before any time is measured.
+/// other size. A run that does not fit in memory thus fails immediately instead of in its last
+/// epochs, and cuDNN's search for the fastest kernels ends before any time is measured.
 ///
 /// Does not change parameters, running statistics, the default random generators or gradients
 /// (there are none); leaves the model in evaluation mode. Needs no other rank. The temporary memory
