@@ -22,7 +22,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
-#include "framework/engine/out_of_memory.h"
 #include "framework/engine/precision.h"
 
 namespace precast::engine {
@@ -91,19 +90,11 @@ at::Tensor Evaluator::outputs(Model& model, Batch& batch) const {
   return output + (masks ? at::flip(mirror_output, {kWidthAxis}) : mirror_output);
 }
 
-void Evaluator::count(Model& model, const Loss& loss, Batch& batch, const MakeRoom& make_room,
-                      Counts& counts) const {
-  at::Tensor output, mean_loss;
-  run_with_room(
-      [&] {
-        output.reset();
-        output = outputs(model, batch);
-        mean_loss = loss(output, batch);
-      },
-      make_room);
+void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const {
+  const at::Tensor output = outputs(model, batch);
   if (options_.targets == TargetKind::class_index) count_best(output, batch.labels(), counts);
   counts.integers[2].add_(batch.size());
-  counts.loss.add_(mean_loss.to(at::kDouble) * static_cast<double>(batch.size()));
+  counts.loss.add_(loss(output, batch).to(at::kDouble) * static_cast<double>(batch.size()));
   counts.metrics.add(output, batch);
 }
 
@@ -128,8 +119,7 @@ void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correc
 }
 
 std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, BatchSource& source,
-                                              Communicator& ranks, const OnBatch& on_batch,
-                                              const MakeRoom& make_room) const {
+                                              Communicator& ranks, const OnBatch& on_batch) const {
   const at::NoGradGuard no_grad;
   model.train(false);
   const auto start = std::chrono::steady_clock::now();
@@ -142,7 +132,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   for (std::int64_t round = 0; round < source.size(ranks.world()); ++round) {
     failpoint("evaluator.before_batch");
     if (auto batch = source.next()) {
-      count(model, loss, *batch, make_room, counts);
+      count(model, loss, *batch, counts);
       samples += batch->size();
     }
     if (!on_batch(samples)) return std::nullopt;

@@ -79,17 +79,12 @@ class PRECAST_API Evaluator {
   /// ranks
   using OnBatch = std::function<bool(std::int64_t samples)>;
 
-  /// Makes memory available on the device. @return whether it did
-  using MakeRoom = std::function<bool()>;
-
   /// Each rank evaluates its share of the source; the result counts the samples of all ranks.
   /// Switches the model to evaluation mode and leaves it there.
-  /// @param make_room called if memory runs out; the batch is then evaluated again.
   /// @return nothing if on_batch stopped it
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
-                                                   const OnBatch& on_batch,
-                                                   const MakeRoom& make_room = {}) const;
+                                                   const OnBatch& on_batch) const;
   /// Returns the outputs (logits [N, classes]), float32 on the CPU, of every sample, on rank 0; an
   /// undefined tensor on the others. Batch b of the result is batch b / world of rank b % world, so
   /// on CPUs with the same number of threads per rank, the result does not depend on the number of
@@ -113,8 +108,7 @@ class PRECAST_API Evaluator {
   [[nodiscard]] Counts no_counts() const;
   void count_best(const at::Tensor& output, const at::Tensor& labels, Counts& counts) const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
-  void count(Model& model, const Loss& loss, Batch& batch, const MakeRoom& make_room,
-             Counts& counts) const;
+  void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
   /// The result without the metrics and without the time taken. @param counts the sums over all
   /// ranks.
   [[nodiscard]] EvalResult result_of(const Counts& counts) const;

@@ -90,9 +90,9 @@ std::unique_ptr<StepGraph> make_step_graph(GraphMode mode, const TrainPlan& plan
   std::vector<at::Tensor> parameters;
   for (const NamedTensor& parameter : parts.model.parameters())
     parameters.push_back(parameter.tensor);
-  StepGraphOptions options{.scope = choice.scope};
+  StepGraphOptions options{.scope = choice.scope, .several_ranks = parts.ranks.world() > 1};
   if (choice.scope == GraphScope::step) options.kept = kKeptSteps;
-  if (parts.ranks.world() > 1) options.warm_ups = kWarmUpsOfRanks;
+  if (options.several_ranks) options.warm_ups = kWarmUpsOfRanks;
   return std::make_unique<StepGraph>(mode, std::move(recorder), std::move(parameters), options);
 }
 

@@ -23,13 +23,4 @@ bool is_out_of_memory(const std::exception& error) {
       kWords, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-void run_with_room(const std::function<void()>& work, const std::function<bool()>& make_room) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    if (!is_out_of_memory(error) || !make_room || !make_room()) throw;
-  }
-  work();
-}
-
 }  // namespace precast::engine

@@ -74,22 +74,17 @@ at::Tensor StepGraph::run(const Batch& batch, const Work& work) {
 }
 
 bool StepGraph::drop_recordings() {
-  if (!has_recordings()) return false;
+  if (records_) return false;
+  bool any = false;
   for (Shape& shape : shapes_) {
     if (shape.recording == nullptr) continue;
+    any = true;
     shape.recording.reset();
     shape = {.layout = std::move(shape.layout), .warm_ups = shape.warm_ups};
   }
+  if (!any) return false;
   drop_gradients();
   recorder_->free_unused_memory();
-  return true;
-}
-
-bool StepGraph::make_room() {
-  if (!drop_recordings()) return false;
-  log_warning(
-      "training.cuda_graphs: memory ran out beside recorded steps. They are dropped, and recorded "
-      "again when they are needed");
   return true;
 }
 
@@ -112,7 +107,7 @@ StepGraph::Shape& StepGraph::shape_of(const Batch& batch) {
     shapes_.splice(shapes_.begin(), shapes_, found);
     return shapes_.front();
   }
-  if (shapes_.size() == options_.kept) shapes_.pop_back();
+  if (shapes_.size() >= options_.kept) shapes_.pop_back();
   drop_gradients();
   Shape& shape = shapes_.emplace_front();
   shape.layout = empty_like(batch, at::kMeta);
@@ -145,13 +140,24 @@ bool StepGraph::record(Shape& shape, const Work& work) {
     records_ = false;
     generator.put_back();
     drop_gradients();
-    // The other recordings may have left too little of the pool; the next step tries again.
     const bool out_of_memory = is_out_of_memory(failure);
-    if (!out_of_memory || !make_room()) give_up(failure, out_of_memory);
+    // Ranks record and replay together: one alone cannot continue in another way.
+    if (out_of_memory && options_.several_ranks) throw;
+    if (!out_of_memory || !keep_one()) give_up(failure, out_of_memory);
     return false;
   }
   records_ = false;
   for (const at::Tensor& parameter : parameters_) shape.gradients.push_back(parameter.grad());
+  return true;
+}
+
+bool StepGraph::keep_one() {
+  if (!drop_recordings()) return false;
+  log_warning(
+      "training.cuda_graphs: memory ran out beside the recordings of other image sizes. From now "
+      "on, one recording is kept");
+  options_.kept = 1;
+  while (shapes_.size() > 1) shapes_.pop_back();
   return true;
 }
 
@@ -178,11 +184,6 @@ void StepGraph::give_up(const std::exception& failure, bool out_of_memory) {
       reason(failure));
   recorder_.reset();
   shapes_.clear();
-}
-
-bool StepGraph::has_recordings() const {
-  return !records_ && std::ranges::any_of(
-                          shapes_, [](const Shape& shape) { return shape.recording != nullptr; });
 }
 
 void StepGraph::drop_gradients() {

@@ -26,6 +26,8 @@ struct StepGraphOptions {
   /// The number of recordings kept at the same time, one for each shape. The least recently used
   /// one is dropped to make room.
   std::size_t kept = 1;
+  /// Other ranks record and replay the same work, so this one cannot continue without a recording.
+  bool several_ranks = false;
 };
 
 /// The recorded work of training steps: a forward and a backward pass, or the whole step, as the
@@ -39,9 +41,8 @@ struct StepGraphOptions {
 ///
 /// Only recordings can use the memory of recordings. So a step that warms up drops all of them
 /// first: it then needs the memory that it needs without graphs, which a rehearsal has tested. A
-/// shape that had a recording is recorded again at its next step, without warming up. The
-/// recordings are also dropped if memory runs out while a shape is recorded, or elsewhere
-/// (make_room()).
+/// shape that had a recording is recorded again at its next step, without warming up. If memory
+/// runs out while a shape is recorded, the others are dropped and from then on one is kept.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.
@@ -61,15 +62,13 @@ class PRECAST_API StepGraph {
 
   /// Runs `work`, or replays the recording of it. @return as `work`; owned by the caller
   /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded for a
-  /// reason other than memory; if memory runs out without a recording, libtorch's exception.
+  /// reason other than memory; libtorch's exception if memory runs out, except in a recording
+  /// without `several_ranks`.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
-  /// Whether there are recordings that can be dropped: not while one is being made.
-  [[nodiscard]] bool has_recordings() const;
-  /// Drops the recordings, so that other work can use their memory. If there were any, the
-  /// parameters have no gradients afterwards. @return whether there were any
+  /// Drops the recordings, so that other work can use their memory. Does nothing while one is being
+  /// made. If there were any, the parameters have no gradients afterwards.
+  /// @return whether there were any
   bool drop_recordings();
-  /// The same with a warning, because memory has run out.
-  bool make_room();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
   /// Runs with a shape before it is recorded; the run that records it also replays it.
@@ -97,6 +96,9 @@ class PRECAST_API StepGraph {
   static void copy_inputs(const Batch& batch, Shape& shape);
   [[nodiscard]] at::Tensor warm_up(Shape& shape, const Work& work);
   [[nodiscard]] bool record(Shape& shape, const Work& work);
+  /// Drops all recordings and, from now on, keeps that of one shape: the first one.
+  /// @return whether there were any
+  bool keep_one();
   [[nodiscard]] at::Tensor replay(Shape& shape);
   void give_up(const std::exception& failure, bool out_of_memory);
   void drop_gradients();

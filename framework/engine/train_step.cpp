@@ -11,39 +11,12 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/engine/kept_generators.h"
-#include "framework/engine/out_of_memory.h"
 
 namespace precast::engine {
 namespace {
-
-/// What passes change of a model, apart from gradients: buffers, such as running statistics, and
-/// generators. Copies on the device.
-class BeforePasses {
- public:
-  BeforePasses(const Model& model, at::Device device) : generators_({at::kCPU, device}) {
-    std::set<const void*> parameters;
-    for (const NamedTensor& parameter : model.parameters())
-      parameters.insert(parameter.tensor.const_data_ptr());
-    for (const NamedTensor& entry : model.state()) {
-      if (parameters.contains(entry.tensor.const_data_ptr())) continue;
-      buffers_.emplace_back(entry.tensor.detach(), entry.tensor.detach().clone());
-    }
-  }
-  void put_back() const {
-    const at::NoGradGuard no_grad;
-    for (const auto& [now, before] : buffers_) now.copy_(before);
-    generators_.put_back();
-  }
-
- private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
-  KeptGenerators generators_;
-};
 
 std::vector<at::Tensor> trainable_parameters(const Model& model) {
   std::vector<at::Tensor> trainable;
@@ -137,42 +110,25 @@ void TrainStep::rehearse(Batch& batch) {
 }
 
 at::Tensor TrainStep::forward(const Batch& batch) {
-  return beside_recordings([&] {
-    const at::NoGradGuard no_grad;
-    const AutocastScope autocast(device_, plan_.precision);
-    return parts_.model.forward(batch);
-  });
+  const at::NoGradGuard no_grad;
+  const AutocastScope autocast(device_, plan_.precision);
+  return parts_.model.forward(batch);
 }
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const bool replays = records(GraphScope::passes, batch);
+  // Passes that are not replayed cannot use the memory of recordings. The passes of a strategy
+  // alternate with replays, so that dropping them would cost more than it saves.
+  if (!replays && strategy_ == nullptr) drop_recordings();
   // Passes are replayed only with a single rank, which has no other rank to average with.
   const auto both = [&](const Batch& same) {
-    return beside_recordings([&] { return passes(same, (replays || last) && !rehearses_); });
+    return passes(same, (replays || last) && !rehearses_);
   };
   at::Tensor loss = replays ? graph_->run(batch, both) : both(batch);
   // Methods are not part of a rehearsal: it comes before their on_run().
   if (rehearses_) return loss;
   for (const NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
   return loss;
-}
-
-at::Tensor TrainStep::beside_recordings(const std::function<at::Tensor()>& passes) {
-  if (graph_ == nullptr || !graph_->has_recordings()) return passes();
-  if (parts_.ranks.world() > 1) {
-    // The other ranks may take part in the passes (synchronised batch norm), so they cannot begin
-    // again.
-    graph_->drop_recordings();
-    return passes();
-  }
-  const BeforePasses before(parts_.model, device_);
-  at::Tensor result;
-  run_with_room([&] { result = passes(); },
-                [&] {
-                  before.put_back();
-                  return graph_->make_room();
-                });
-  return result;
 }
 
 at::Tensor TrainStep::passes(const Batch& batch, bool sync) {

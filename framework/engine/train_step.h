@@ -43,8 +43,11 @@ class PRECAST_API TrainStep : private StepPasses {
   /// memory suffices and to tune kernels. Afterwards there are no gradients, but running statistics
   /// have changed.
   void rehearse(Batch& batch);
-  /// Drops recordings whose memory other work needs. @return whether there were any
-  bool make_room() { return graph_ && graph_->make_room(); }
+  /// Drops the recordings of a graph, so that other work can use their memory. They are made again
+  /// when they are needed.
+  void drop_recordings() {
+    if (graph_) graph_->drop_recordings();
+  }
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   /// Steps with one image size after which at least one was replayed; 0 if nothing is recorded.
@@ -63,10 +66,6 @@ class PRECAST_API TrainStep : private StepPasses {
   /// Whether the graph should run a batch, as the whole step or as its passes.
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
-  /// Runs passes that are not replayed. If memory runs out beside recordings, whose memory they
-  /// cannot use, drops the recordings and runs the passes again from the same state. With several
-  /// ranks, drops the recordings before.
-  at::Tensor beside_recordings(const std::function<at::Tensor()>& passes);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
   /// From the averaged gradients to the new parameters. @return whether they were finite, if that

@@ -252,15 +252,14 @@ Trainer::Verdict Trainer::finish_epoch() {
 std::optional<EvalResult> Trainer::evaluate() {
   std::optional<EvalResult> result;
   in_eval_scope([&] {
+    step_.drop_recordings();
     result = parts_.evaluator.evaluate(
-        parts_.model, parts_.loss, parts_.val_source, parts_.ranks,
-        [&](std::int64_t samples) {
+        parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {
           if (progress_.due())
             progress_.show_evaluation(samples * parts_.ranks.world(), parts_.val_source.samples());
           tick();
           return agree() != Verdict::stop;
-        },
-        [&] { return step_.make_room(); });
+        });
   });
   progress_.clear();
   if (result) state_.eval_seconds += result->seconds;

@@ -72,7 +72,9 @@ data::ClassRange classes_of(const Recipe& recipe, const TrainPlan& plan) {
   if (!has_masks && recipe.targets != TargetKind::class_index) return classes;
   classes.count = plan.model.num_classes;
   const auto ignored = recipe.resolved.find("loss.ignore_index");
-  if (has_masks && ignored != recipe.resolved.end() && *ignored >= 0)
+  // -1 means that no class is ignored.
+  if (has_masks && ignored != recipe.resolved.end() && ignored->is_number_integer() &&
+      *ignored != -1)
     classes.ignored = ignored->get<std::int64_t>();
   return classes;
 }

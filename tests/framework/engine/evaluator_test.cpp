@@ -59,45 +59,6 @@ TEST(EvaluatorTest, CountsTopOneAndTopFiveExactly) {
   EXPECT_FALSE(model.training());
 }
 
-/// Memory runs out in the first of every two calls.
-class TightCrossEntropy final : public TargetLoss {
- public:
-  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    ++calls_;
-    TORCH_CHECK_WITH(OutOfMemoryError, calls_ % 2 == 0, "Tried to allocate 7 GiB");
-    return at::cross_entropy_loss(logits, labels);
-  }
-
- private:
-  mutable int calls_ = 0;
-};
-
-TEST(EvaluatorTest, EvaluatesABatchAgainAfterRoomWasMade) {
-  LinearModel model(3);
-  ColourSource source({0, 1, 2, 0, 1}, 2), same({0, 1, 2, 0, 1}, 2);
-  int rooms = 0;
-  const auto result = Evaluator({.flip_tta = false})
-                          .evaluate(model, TightCrossEntropy(), source, *make_single_rank(), go_on,
-                                    [&] { return ++rooms > 0; });
-  const EvalResult expected = evaluate(model, same);
-  EXPECT_EQ(rooms, 3);
-  EXPECT_EQ(result->samples, 5);
-  EXPECT_EQ(result->top_1_correct, expected.top_1_correct);
-  EXPECT_EQ(result->loss, expected.loss);
-}
-
-TEST(EvaluatorTest, WithoutRoomRunningOutOfMemoryIsAnError) {
-  LinearModel model(3);
-  for (const Evaluator::MakeRoom& make_room :
-       {Evaluator::MakeRoom(), Evaluator::MakeRoom([] { return false; })}) {
-    ColourSource source({0, 1}, 1);
-    EXPECT_THROW(
-        (void)Evaluator({.flip_tta = false})
-            .evaluate(model, TightCrossEntropy(), source, *make_single_rank(), go_on, make_room),
-        c10::OutOfMemoryError);
-  }
-}
-
 TEST(EvaluatorTest, CountsEachClass) {
   LinearModel model(3);
   // Colour 1 is predicted as class 2.

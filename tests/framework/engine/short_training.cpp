@@ -191,8 +191,10 @@ std::unique_ptr<Optimizer> ShortTraining::make_optimizer() const {
 std::unique_ptr<StepGraph> ShortTraining::make_graph(Mode mode) {
   std::vector<at::Tensor> parameters;
   for (const NamedTensor& parameter : model_->parameters()) parameters.push_back(parameter.tensor);
-  StepGraphOptions options{
-      .scope = GraphScope::step, .warm_ups = options_.warm_ups, .kept = options_.kept};
+  StepGraphOptions options{.scope = GraphScope::step,
+                           .warm_ups = options_.warm_ups,
+                           .kept = options_.kept,
+                           .several_ranks = options_.world > 1};
   if (mode == Mode::unrecorded) options.warm_ups = std::numeric_limits<int>::max();
   return std::make_unique<StepGraph>(GraphMode::step, std::make_unique<test::TapeRecorder>(log_),
                                      std::move(parameters), options);

@@ -246,28 +246,31 @@ TEST(StepMemory, ANewSizeBeginsWithoutTheRecordingsOfOthers) {
   EXPECT_THAT(memory.warnings(), IsEmpty());
 }
 
-/// Its passes run again, from the same random numbers and batch statistics.
 TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
-  TrainingOptions options{.micro_batches = 2, .steps = 2 * kSteps};
-  options.edit = [](int step, Batch& batch) {
-    if (step == kSteps) batch = batch.narrow(0, 2);
-  };
-  LittleMemory memory(fits_alone);
-  EXPECT_EQ(memory.expect_same(options), 1);
-  EXPECT_EQ(memory.log().recordings, 2);
-  EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
+  for (const int world : {1, 2}) {
+    TrainingOptions options{.steps = 2 * kSteps, .world = world};
+    options.edit = [](int step, Batch& batch) {
+      if (step == kSteps) batch = batch.narrow(0, 2);
+    };
+    LittleMemory memory(fits_alone);
+    EXPECT_EQ(memory.expect_same(options), 0);
+    EXPECT_EQ(memory.log().recordings, 2);
+    EXPECT_THAT(memory.warnings(), IsEmpty());
+  }
 }
 
-/// Its passes could not run again.
-TEST(StepMemory, APartialBatchOfSeveralRanksDropsRecordingsBefore) {
-  TrainingOptions options{.steps = 2 * kSteps, .world = 2};
-  options.edit = [](int step, Batch& batch) {
-    if (step == kSteps) batch = batch.narrow(0, 2);
-  };
-  LittleMemory memory(fits_alone);
-  EXPECT_EQ(memory.expect_same(options), 0);
-  EXPECT_EQ(memory.log().recordings, 2);
-  EXPECT_THAT(memory.warnings(), IsEmpty());
+TEST(StepMemory, AnEvaluationTakesThatOfRecordings) {
+  const TrainingOptions options{.steps = 2 * kSteps};
+  ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
+  expected.run();
+  found.run_to(kSteps);
+  ASSERT_EQ(found.log().alive, 1);
+  found.drop_recordings();
+  EXPECT_EQ(found.log().alive, 0);
+  found.run();
+  EXPECT_THAT(differences(found, expected), IsEmpty());
+  EXPECT_EQ(found.log().recordings, 2);
+  EXPECT_EQ(found.log().warm_ups, kWarmUps);
 }
 
 TEST(StepMemory, ARecordingTakesThatOfOthers) {
@@ -276,6 +279,25 @@ TEST(StepMemory, ARecordingTakesThatOfOthers) {
   EXPECT_EQ(memory.log().recordings, 4);
   EXPECT_EQ(memory.log().alive, 1);
   EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
+}
+
+/// One recording beside none: sizes that alternate would otherwise be recorded in every step.
+TEST(StepMemory, SizesThatAlternateAreNotRecordedAgainAndAgain) {
+  TrainingOptions options{.steps = 4 * kSteps};
+  options.size_px = [](int step) { return step % 2 == 1 ? 48 : 32; };
+  LittleMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
+  EXPECT_EQ(memory.expect_same(options), 1);
+  EXPECT_EQ(memory.log().recordings, 2);
+}
+
+/// The other ranks replay what this one could not record.
+TEST(StepMemory, OfSeveralRanksNoneContinuesWithoutTheRecording) {
+  TrainingOptions options{.steps = 2 * kSteps, .world = 2};
+  options.in_forward = [](const test::TapeLog& log) {
+    TORCH_CHECK_WITH(OutOfMemoryError, !log.recording, "Tried to allocate 7 GiB");
+  };
+  ShortTraining training(options, Mode::recorded);
+  EXPECT_THROW(training.run(), c10::OutOfMemoryError);
 }
 
 TEST(StepMemory, WhereNoRecordingFitsTrainingContinuesWithoutGraphs) {
