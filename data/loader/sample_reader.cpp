@@ -24,7 +24,8 @@ To whole(From value) {
   if constexpr (std::is_integral_v<From>) {
     fits = std::in_range<To>(value);
   } else {
-    constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
+    constexpr To kHalf = std::numeric_limits<To>::max() / 2 + 1;
+    constexpr double kEnd = 2.0 * static_cast<double>(kHalf);
     fits = value > static_cast<double>(std::numeric_limits<To>::min()) - 1 && value < kEnd;
   }
   if (!fits)
@@ -97,7 +98,8 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const OutputField& field = layout.fields()[i];
     const auto with_place = [&](const Error& error) {
-      const std::string sample = reader_.sample_text(place.sample), message = error.what();
+      const std::string sample = reader_.sample_text(place.sample);
+      std::string message = error.what();
       // That of a wrong checksum names the value already.
       if (message.starts_with(sample)) return message;
       return fmt::format("{}, field '{}': {}", sample, reader_.fields()[outputs_[i].field].name,
