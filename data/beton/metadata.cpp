@@ -15,7 +15,7 @@ namespace {
 /// The beginning of a file that is not one of version 2.
 [[noreturn]] void refuse_start(std::span<const std::byte> file, const std::string& place) {
   const auto version = load<std::uint16_t>(file.data());
-  // Later versions of the format would begin with a small number, too.
+  // Later versions of the format would also begin with a small number.
   constexpr std::uint16_t kMostVersions = 255;
   if (version > 0 && version <= kMostVersions)
     throw DataError(fmt::format("{}: header: expected version {} of the format .beton, got {}",
@@ -25,8 +25,8 @@ namespace {
   for (const std::byte byte : file.first(std::min(kShown, file.size())))
     start += fmt::format("{}{:02x}", start.empty() ? "" : " ", std::to_integer<int>(byte));
   throw DataError(
-      fmt::format("{}: expected a .beton file, which begins with the bytes {:02x} 00, got one that "
-                  "begins with {}. It is not a .beton file",
+      fmt::format("{}: expected a .beton file, which begins with the bytes {:02x} 00, got a file "
+                  "that begins with {}. It is not a .beton file",
                   place, kBetonVersion, start));
 }
 

@@ -72,7 +72,7 @@ class Method : public Stateful {
   virtual void on_gradients(Model& /*model*/) {}
   /// Says what on_gradients() does, so that an optimiser may do it in its own pass over the
   /// gradients (Optimizer::step_scaled()); the hook is then not called. A number: it clips the norm
-  /// over all gradients to it, as torch.nn.utils.clip_grad_norm_, and does nothing else;
+  /// over all gradients to it, like torch.nn.utils.clip_grad_norm_, and does nothing else;
   /// kUnbounded: it does nothing. No value: it must be called. If there is a value, the gradients
   /// that on_step_end() sees may be multiplied by the loss scale and not clipped.
   [[nodiscard]] virtual std::optional<double> gradient_bound() const { return std::nullopt; }

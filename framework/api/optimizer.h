@@ -39,8 +39,8 @@ class Optimizer : public Stateful {
     /// The parameters that have gradients, in the model's order.
     const std::vector<at::Tensor>& parameters;
     double lr = 0;
-    /// Scalar float32 in place of `lr`, as in step_with(); undefined: none. The tensors are on the
-    /// parameters' device.
+    /// Scalar float32 that replaces `lr`, as in step_with(); undefined: none. The tensors are on
+    /// the parameters' device.
     at::Tensor lr_tensor{};
     /// Scalar float32, by which the gradients are divided; undefined: 1.
     at::Tensor scale{};
@@ -51,11 +51,11 @@ class Optimizer : public Stateful {
     /// step changes nothing else; otherwise 0. Undefined: gradients are not checked.
     at::Tensor found_inf{};
   };
-  /// Unscales, checks, clips and updates at once, if the optimiser has a faster way than separate
-  /// passes over the gradients; the result is the same but for rounding. Never waits for the
-  /// device, and can be recorded if takes_lr_tensor(). Gradients are only read, so they stay
-  /// scaled.
-  /// @return false, without having done anything, if it has none for these parameters.
+  /// Unscales, checks, clips and updates in one call, if the optimiser has a faster way than
+  /// separate passes over the gradients; the result is the same except for rounding. Never waits
+  /// for the device, and can be recorded if takes_lr_tensor(). Gradients are only read, so they
+  /// stay scaled.
+  /// @return false, without having done anything, if it has no faster way for these parameters.
   [[nodiscard]] virtual bool step_scaled(const ScaledStep& /*step*/) { return false; }
 };
 

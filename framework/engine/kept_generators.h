@@ -9,11 +9,12 @@
 
 namespace precast::engine {
 
-/// The default generators of some devices, as they were when this was made. Does not wait for a
-/// device.
+/// The states of the default random generators of some devices at the construction. Does not wait
+/// for a device. Not thread-safe.
 class KeptGenerators {
  public:
   KeptGenerators(std::initializer_list<at::Device> devices);
+  /// Restores these states.
   void put_back() const;
 
  private:

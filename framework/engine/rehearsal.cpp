@@ -135,8 +135,7 @@ class Rehearsal {
           return fmt::format(
               "out of memory: expected an evaluation of {} images of {} px at a time to fit on {}, "
               "got too little free memory. Without this test, the run would have failed after "
-              "epoch "
-              "{}. Lower validation.batch_size or validation.resolution",
+              "epoch {}. Lower validation.batch_size or validation.resolution",
               std::min(share, options_.val_batch_size), evaluator_.image_size_px(),
               options_.device.str(), options_.evaluate_each_epoch ? 1 : plan_.epochs);
         });

@@ -252,6 +252,7 @@ Trainer::Verdict Trainer::finish_epoch() {
 std::optional<EvalResult> Trainer::evaluate() {
   std::optional<EvalResult> result;
   in_eval_scope([&] {
+    // An evaluation cannot use the memory of recordings.
     step_.drop_recordings();
     result = parts_.evaluator.evaluate(
         parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {

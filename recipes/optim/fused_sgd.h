@@ -9,7 +9,7 @@
 namespace precast::recipes {
 
 /// The update of MomentumRule::step() for all groups in one launch per kSgdMostTensors tensors, and
-/// the unscaling, check and clipping of gradients, by recipes/cuda/sgd.h. Results differ from
+/// the unscaling, check and clipping of gradients, with recipes/cuda/sgd.h. Results differ from
 /// libtorch's by rounding. Does not wait for the device and copies nothing to it, so a CUDA graph
 /// can record it. Const and thread-safe.
 class FusedSgd {
@@ -19,8 +19,8 @@ class FusedSgd {
   FusedSgd(double momentum, bool nesterov)
       : momentum_(static_cast<float>(momentum)), nesterov_(nesterov) {}
 
-  /// Whether it can update these: float32 parameters on one device with kernels (a GPU), with
-  /// gradients in float32, float16 or bfloat16.
+  /// Whether the kernels can update these parameters: float32 parameters on one device with kernels
+  /// (a GPU), with gradients in float32, float16 or bfloat16.
   [[nodiscard]] static bool can_step(const Groups& groups);
   /// @param lr a number, or a tensor as in Optimizer::step_with(). @{
   /// @pre can_step(groups)
@@ -28,8 +28,8 @@ class FusedSgd {
   void step(const Groups& groups, const at::Tensor& lr,
             const std::optional<Optimizer::Scaled>& scaled) const;
   /// @}
-  /// As Optimizer::step_scaled(), with two launches more to check or clip. @pre can_step(groups),
-  /// which are those of step.parameters
+  /// Like Optimizer::step_scaled(), with two more launches to check or clip.
+  /// @pre can_step(groups), and the groups contain exactly step.parameters
   void step(const Groups& groups, const Optimizer::ScaledStep& step) const;
 
  private:

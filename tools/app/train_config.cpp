@@ -99,8 +99,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema
       .add("data.producer_timeout_s", &data.producer_timeout_s,
            "seconds to wait for a batch that another program makes; after that the run ends; less "
-           "than "
-           "training.stall_timeout_s")
+           "than training.stall_timeout_s")
       .above(0)
       .max(1e6);
   add_order_keys(schema, config, registries);

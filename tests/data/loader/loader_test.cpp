@@ -109,7 +109,7 @@ TEST_F(LoaderTest, BatchesDoNotDependOnWorkersNorOnTheRing) {
   }
 }
 
-/// With so many batches, the ring exceeds the cache, so images are written with non-temporal
+/// With this many batches, the ring exceeds the cache, so images are written with non-temporal
 /// stores.
 TEST_F(LoaderTest, FloatsAreTheSameWhenTheRingExceedsTheCache) {
   constexpr std::int64_t kSide = 96;

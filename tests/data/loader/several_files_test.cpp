@@ -172,7 +172,7 @@ TEST_F(SeveralFilesTest, PagesAreThoseOfTheMerge) {
 }
 
 TEST_F(SeveralFilesTest, PagesOfSmallAndMissingValuesToo) {
-  // Samples with all kinds of fields, empty strings included: so many that they take several pages.
+  // Samples with all kinds of fields, including empty strings; enough of them for several pages.
   const std::string golden = test::put_golden_beton(folder_->path(), "allfields_w1");
   const BetonReader one(golden);
   std::uint64_t bytes = 0;

@@ -66,7 +66,7 @@ class ShortTraining {
   void run() { run_to(options_.steps); }
   /// Takes the steps before `end`.
   void run_to(int end);
-  /// As an evaluation does.
+  /// Drops the recordings, as an evaluation does.
   void drop_recordings() { step_->drop_recordings(); }
   /// Sets the number of the next step, for a state that was restored from a checkpoint.
   void go_to(std::int64_t step) { next_ = static_cast<int>(step); }

@@ -259,7 +259,8 @@ TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
   }
 }
 
-TEST(StepMemory, AnEvaluationTakesThatOfRecordings) {
+/// As after an evaluation, which drops them.
+TEST(StepMemory, DroppedRecordingsAreMadeAgain) {
   const TrainingOptions options{.steps = 2 * kSteps};
   ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
   expected.run();
@@ -281,7 +282,7 @@ TEST(StepMemory, ARecordingTakesThatOfOthers) {
   EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
 }
 
-/// One recording beside none: sizes that alternate would otherwise be recorded in every step.
+/// A second recording does not fit, so only one is kept from then on.
 TEST(StepMemory, SizesThatAlternateAreNotRecordedAgainAndAgain) {
   TrainingOptions options{.steps = 4 * kSteps};
   options.size_px = [](int step) { return step % 2 == 1 ? 48 : 32; };
@@ -290,7 +291,7 @@ TEST(StepMemory, SizesThatAlternateAreNotRecordedAgainAndAgain) {
   EXPECT_EQ(memory.log().recordings, 2);
 }
 
-/// The other ranks replay what this one could not record.
+/// The other ranks replay work that this rank could not record.
 TEST(StepMemory, OfSeveralRanksNoneContinuesWithoutTheRecording) {
   TrainingOptions options{.steps = 2 * kSteps, .world = 2};
   options.in_forward = [](const test::TapeLog& log) {

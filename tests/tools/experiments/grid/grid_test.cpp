@@ -76,8 +76,8 @@ class GridTest : public ::testing::Test {
     }
     return epochs;
   }
-  /// Starts the grid and kills it when its trials have logged so many epochs, unless it has ended
-  /// before.
+  /// Starts the grid and kills it when its trials have logged this number of epochs, unless it has
+  /// ended before.
   void kill_after(std::ptrdiff_t epochs) const {
     test::Program run(command());
     EXPECT_TRUE(eventually([&] { return epochs_logged() >= epochs || !run.running(); }));
