@@ -6,10 +6,11 @@
 namespace precast::recipes {
 namespace {
 
-/// Rows up to this size stay in shared memory, so that they are read once.
+/// Rows of up to this size are kept in shared memory, so that they are read from global memory
+/// once.
 constexpr std::size_t kMostCachedBytes = 32 << 10;
 
-/// The workspace: how many rows count, then the loss of each row.
+/// The workspace: the number of rows that count, then the loss of each row.
 struct Workspace {
   float* counted;
   float* losses;
@@ -17,7 +18,7 @@ struct Workspace {
       : counted(static_cast<float*>(call.workspace)), losses(counted + 1) {}
 };
 
-/// One block.
+/// Counts the rows whose label is not ignored, with one block.
 __global__ void __launch_bounds__(kMostRowThreads)
     count_kernel(std::int64_t rows, CrossEntropyCall call, float* counted) {
   PRECAST_SHARED(of_warps, int[kMostRowWarps]);
@@ -28,14 +29,14 @@ __global__ void __launch_bounds__(kMostRowThreads)
   if (threadIdx.x == 0) *counted = static_cast<float>(count);
 }
 
-/// A block's row, of which each thread reads the same packs in each pass.
+/// The row of a block. In every pass over the row, a thread reads the same packs.
 template <typename T, int V, bool kCached>
 struct Row {
   const Pack<T, V>* logits;
   Pack<T, V>* cache;
   int packs;
 
-  /// Calls run(pack, its number); `first` is whether this is the first pass.
+  /// Calls run(pack, index of the pack). `first`: whether this is the first pass.
   template <typename Run>
   __device__ __forceinline__ void for_each(bool first, Run run) const {
     for (int i = static_cast<int>(threadIdx.x); i < packs; i += static_cast<int>(blockDim.x)) {
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   });
 }
 
-/// One block. Sums in float64, because there may be many rows.
+/// Computes the mean loss with one block. Sums in float64, because there may be many rows.
 __global__ void __launch_bounds__(kMostRowThreads)
     mean_kernel(std::int64_t rows, const float* __restrict__ counted,
                 const float* __restrict__ losses, float* loss) {
@@ -170,8 +171,9 @@ std::size_t cross_entropy_workspace_bytes(const LogitsShape& shape) {
 }
 
 std::size_t cross_entropy_bytes(const LogitsShape& shape, bool gradient) {
+  // Two launches read the labels; one writes the losses of the rows, another reads them.
   return (gradient ? 2 : 1) * logits_bytes(shape) +
-         static_cast<std::size_t>(shape.rows) * sizeof(std::int64_t);
+         static_cast<std::size_t>(shape.rows) * 2 * (sizeof(std::int64_t) + sizeof(float));
 }
 
 void cross_entropy(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream_t stream) {

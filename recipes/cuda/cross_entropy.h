@@ -16,37 +16,37 @@
 // log-softmax, and conversion 3.
 //
 // All functions are asynchronous on their stream and safe to call from several threads. Results
-// depend on values and shapes only: neither on the GPU nor on the order of blocks.
+// depend only on values and shapes, not on the GPU or on the order in which blocks run.
 
 namespace precast::recipes {
 
-/// Device memory; logits and their gradient aligned to 16 bytes.
+/// Pointers to device memory; logits and their gradient aligned to 16 bytes.
 struct CrossEntropyCall {
   const void* logits = nullptr;
   /// [rows]
   const std::int64_t* labels = nullptr;
   float label_smoothing = 0;
-  /// Rows with this label do not count, and have a gradient of 0. Any other label that is not a
-  /// class makes the loss NaN.
+  /// Rows with this label do not count and get a gradient of 0. Any other label that is not a class
+  /// makes the loss NaN.
   std::int64_t ignored_label = -100;
 
-  /// One value; nullptr: not written.
+  /// The mean loss, one value; nullptr: not written.
   float* loss = nullptr;
   /// The gradient of the logits, with their shape and type; nullptr: not written.
   void* d_logits = nullptr;
-  /// The gradient of the loss, one value: with a loss scale, that of the scaler, so that rounding
-  /// to 16 bits does not lose small gradients. nullptr: 1.
+  /// The gradient of the loss, one value. With a gradient scaler, it is the scale, so that small
+  /// gradients survive the rounding to 16 bits. nullptr: 1.
   const float* d_loss = nullptr;
   /// cross_entropy_workspace_bytes() bytes, aligned to 4.
   void* workspace = nullptr;
 };
 
 [[nodiscard]] std::size_t cross_entropy_workspace_bytes(const LogitsShape& shape);
-/// Bytes of logits and labels that a call reads and writes, each counted once.
+/// Bytes that the launches of a call read and write. A launch counts each byte once.
 [[nodiscard]] std::size_t cross_entropy_bytes(const LogitsShape& shape, bool gradient);
 
 /// loss = mean over rows of -sum over classes of target * log softmax(logits), where the target is
-/// 1 - label_smoothing for the label, plus label_smoothing / classes for every class; as
+/// 1 - label_smoothing for the label, plus label_smoothing / classes for every class. The same as
 /// torch.nn.functional.cross_entropy of the logits in float32.
 void cross_entropy(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream_t stream);
 

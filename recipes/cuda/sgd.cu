@@ -5,18 +5,18 @@ namespace precast::recipes {
 namespace {
 
 constexpr int kSgdThreads = 256;
-/// Elements that a thread reads at a time.
+/// Number of elements that a thread reads at a time.
 constexpr int kSgdPack = 4;
 
 /// The tensors of a launch, as an argument of its kernel; none of them is empty.
 struct SgdTable {
   SgdTensor tensors[kSgdMostTensors];
-  /// The number of each tensor's first chunk.
+  /// The index of each tensor's first chunk.
   int first_chunk[kSgdMostTensors];
   int tensor_count;
   int chunk_count;
 };
-/// CUDA takes 32,764 bytes of arguments since version 12.1.
+/// Since CUDA 12.1, a kernel can have 32,764 bytes of arguments.
 static_assert(sizeof(SgdTable) < 16 << 10);
 
 /// The part of a tensor that a block reads: from `first`, up to kSgdChunkSize elements.
@@ -25,7 +25,8 @@ struct Chunk {
   std::int64_t first;
 };
 
-/// The last tensor whose first chunk is not after the block's; the same for all its threads.
+/// Finds the chunk of this block by binary search over the tensors' first chunks. All threads of
+/// the block get the same result.
 __device__ __forceinline__ Chunk chunk_of_block(const SgdTable& table) {
   const int number = static_cast<int>(blockIdx.x);
   int tensor = 0, end = table.tensor_count;
@@ -64,15 +65,16 @@ __device__ __forceinline__ bool is_aligned(const void* array, FloatType type) {
   return reinterpret_cast<std::uintptr_t>(array) % (kSgdPack * bytes_of(type)) == 0;
 }
 
-/// A gradient may be part of a buffer of several, and begin anywhere in it.
+/// Whether all arrays can be read in packs. A gradient may be part of a larger buffer and begin
+/// anywhere in it.
 __device__ __forceinline__ bool has_packs(const SgdTensor& tensor) {
   return is_aligned(tensor.parameter, FloatType::f32) &&
          is_aligned(tensor.gradient, tensor.gradient_type) &&
          is_aligned(tensor.velocity, FloatType::f32);
 }
 
-/// Calls run(constant V, i) for each i at which the thread reads V elements of the chunk. The
-/// chunks' first elements are multiples of kSgdPack.
+/// Calls run<V>(i) for each index i at which the thread reads V elements of the chunk. The index of
+/// a chunk's first element is a multiple of kSgdPack.
 template <typename Run>
 __device__ __forceinline__ void for_elements(std::int64_t first, std::int64_t count, bool packs,
                                              Run run) {
@@ -89,7 +91,7 @@ __device__ __forceinline__ float unscaled_by(const float* grad_scale) {
   return grad_scale != nullptr ? 1 / *grad_scale : 1;
 }
 
-/// The numbers of a step, for all elements of a tensor.
+/// The update of the elements of a tensor in one step.
 struct Update {
   SgdTensor tensor;
   float lr;
@@ -131,13 +133,13 @@ __global__ void __launch_bounds__(kSgdThreads) sgd_kernel(SgdTable table, SgdSte
   for_elements(chunk.first, update.tensor.count, has_packs(update.tensor), update);
 }
 
-/// Sum of some squares, and how many of the values are not finite.
+/// A sum of squares, and a number that is above 0 if one of the values is not finite.
 struct Squares {
   float sum;
   float not_finite;
 };
 
-/// The block's sum, in thread 0. The order of additions is that of the threads' numbers.
+/// Returns the block's sum in thread 0. The order of the additions is fixed.
 __device__ Squares sum_of_block(const Squares& mine) {
   PRECAST_SHARED(sums, Squares[kSgdThreads]);
   const int thread = static_cast<int>(threadIdx.x);
@@ -165,7 +167,7 @@ struct SumSquares {
     for (int v = 0; v < V; ++v) {
       const float value = gradient_values[v] * factor;
       squares->sum += value * value;
-      // The difference of a value that is not finite from itself is NaN.
+      // x - x is NaN if x is not finite.
       if (!(value - value == 0)) squares->not_finite = 1;
     }
   }
@@ -183,7 +185,7 @@ __global__ void __launch_bounds__(kSgdThreads)
   if (threadIdx.x == 0) partial[blockIdx.x] = squares;
 }
 
-/// One block, which adds the chunks' sums.
+/// Adds the sums of the chunks with one block, and computes the results.
 __global__ void __launch_bounds__(kSgdThreads)
     norm_kernel(const Squares* __restrict__ partial, int count, GradientNorm call) {
   Squares squares{0, 0};
@@ -196,7 +198,7 @@ __global__ void __launch_bounds__(kSgdThreads)
   const float norm = sqrtf(squares.sum);
   const float clip = call.max_norm / (norm + 1e-6F);
   if (call.norm != nullptr) *call.norm = norm;
-  // A norm of NaN gives NaN, as in torch.
+  // If the norm is NaN, the factor is NaN too, as in torch.
   if (call.clip != nullptr) *call.clip = clip > 1 ? 1 : clip;
   if (call.found_inf != nullptr) *call.found_inf = squares.not_finite > 0 ? 1 : 0;
 }
@@ -252,16 +254,19 @@ void gradient_norm(SgdTensors tensors, const GradientNorm& call, cudaStream_t st
 }
 
 std::size_t sgd_bytes(SgdTensors tensors) {
-  std::size_t bytes = gradient_bytes(tensors);
-  for (const SgdTensor& tensor : tensors)
-    bytes += (tensor.velocity != nullptr ? 4 : 2) * sizeof(float) * elements_of(tensor);
+  std::size_t bytes = 0;
+  for (const SgdTensor& tensor : tensors) {
+    const std::size_t floats = tensor.velocity != nullptr ? 4 : 2;
+    bytes += elements_of(tensor) * (bytes_of(tensor.gradient_type) + floats * sizeof(float));
+  }
   return bytes;
 }
 
-std::size_t gradient_bytes(SgdTensors tensors) {
-  std::size_t bytes = 0;
+std::size_t gradient_norm_bytes(SgdTensors tensors) {
+  // One launch writes the sums of the chunks, another reads them.
+  std::size_t bytes = 2 * gradient_norm_workspace_bytes(tensors);
   for (const SgdTensor& tensor : tensors)
-    bytes += bytes_of(tensor.gradient_type) * elements_of(tensor);
+    bytes += elements_of(tensor) * bytes_of(tensor.gradient_type);
   return bytes;
 }
 

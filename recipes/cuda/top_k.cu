@@ -7,7 +7,7 @@ namespace {
 /// The rank of a label that is not a class.
 constexpr int kNoRank = 0x7fffffff;
 
-/// Whether a logit comes before the label's.
+/// Whether a logit comes before the label's logit.
 struct Before {
   float label_logit;
   std::int64_t label;
@@ -20,7 +20,7 @@ struct Before {
   }
 };
 
-/// ranks[row] = the number of logits before the label's.
+/// ranks[row] = the number of logits before the label's logit.
 template <typename T, int V>
 __global__ void __launch_bounds__(kMostRowThreads)
     rank_kernel(LogitsShape shape, const T* __restrict__ logits,
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   if (threadIdx.x == 0) ranks[blockIdx.x] = rank;
 }
 
-/// One block.
+/// Counts the rows whose rank is below k, with one block.
 __global__ void __launch_bounds__(kMostRowThreads)
     count_ranks_kernel(std::int64_t rows, const int* __restrict__ ranks, std::int64_t k,
                        double* to) {
@@ -65,7 +65,9 @@ std::size_t top_k_workspace_bytes(const LogitsShape& shape) {
 }
 
 std::size_t top_k_bytes(const LogitsShape& shape) {
-  return logits_bytes(shape) + static_cast<std::size_t>(shape.rows) * sizeof(std::int64_t);
+  // One launch writes the ranks, another reads them.
+  return logits_bytes(shape) +
+         static_cast<std::size_t>(shape.rows) * (sizeof(std::int64_t) + 2 * sizeof(int));
 }
 
 void count_top_k(const LogitsShape& shape, const TopKCall& call, cudaStream_t stream) {

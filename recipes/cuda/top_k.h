@@ -6,22 +6,22 @@
 #include "recipes/cuda/logits.h"
 #include "recipes/cuda/stream.h"
 
-// How many labels are among the k largest logits, without sorting: a label is if fewer than k
-// logits come before it. Includes no header of CUDA or libtorch.
+// Counts how many labels are among the k largest logits, without sorting: fewer than k logits come
+// before the logit of such a label. Includes no header of CUDA or libtorch.
 //
-// Bytes read for logits of X bytes: X. torch.topk reads the logits several times (it selects by
-// radix), writes k values and indices for each row and sorts them.
+// Bytes read for logits of X bytes: X. torch.topk reads the logits several times (radix selection),
+// writes k values and indices for each row and sorts them.
 //
 // All functions are asynchronous on their stream and safe to call from several threads.
 
 namespace precast::recipes {
 
-/// Device memory; logits aligned to 16 bytes.
+/// Pointers to device memory; logits aligned to 16 bytes.
 struct TopKCall {
   const void* logits = nullptr;
   /// [rows]. A label that is not a class is never among the largest.
   const std::int64_t* labels = nullptr;
-  /// At least 1. All classes are among the largest if there are at most k.
+  /// At least 1. If there are at most k classes, all of them are among the largest.
   std::int64_t k = 1;
   /// One value.
   double* count = nullptr;
@@ -30,11 +30,12 @@ struct TopKCall {
 };
 
 [[nodiscard]] std::size_t top_k_workspace_bytes(const LogitsShape& shape);
-/// Bytes of logits and labels that a call reads, each counted once.
+/// Bytes that the launches of a call read and write. A launch counts each byte once.
 [[nodiscard]] std::size_t top_k_bytes(const LogitsShape& shape);
 
-/// count = the number of rows whose label is among the k largest logits. The order is that of
-/// torch.topk on a GPU: NaN is above all numbers; of equal logits, the lower class is first.
+/// count = the number of rows whose label is among the k largest logits. The order is the same as
+/// in torch.topk on a GPU: NaN is above all numbers, and among equal logits, the lower class comes
+/// first.
 void count_top_k(const LogitsShape& shape, const TopKCall& call, cudaStream_t stream);
 
 }  // namespace precast::recipes

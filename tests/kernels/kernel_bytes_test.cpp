@@ -22,8 +22,8 @@ using test::CountedMemory;
 using test::MovedBytes;
 
 constexpr ActivationType kTypes[] = {ActivationType::f16, ActivationType::f32};
-/// The most by which figures may deviate: those of functions, which know every array, and those of
-/// comments, which leave out partial sums and parameters.
+/// The largest relative deviation allowed: for functions, which include every array, and for the
+/// figures in comments, which leave out partial sums and parameters.
 constexpr double kOfFunctions = 0.001, kOfComments = 0.05;
 
 /// Layers of ResNets at 224 px, with batches that take little time on the host.
@@ -52,8 +52,8 @@ class KernelBytesTest : public ::testing::Test {
     for (const Layer& layer : kLayers)
       for (const ActivationType type : kTypes) check(layer, type, name_of(layer, type));
   }
-  /// Compares bytes with the function of bytes_moved.h and, for types of 16 bits, with the
-  /// comment's figure for activations of `unit` bytes.
+  /// Compares the counted bytes with the result of a function of bytes_moved.h. For 16-bit types,
+  /// also compares them with the figure in its comment, which is in units of `unit` bytes.
   static void expect_bytes(const MovedBytes& counted, std::size_t function, double comment,
                            std::size_t unit, ActivationType type, const std::string& what) {
     fmt::print("{:<58} {:>9} read {:>9} written {:>9} in all; {:.4f} of the function's\n", what,
@@ -304,7 +304,7 @@ struct TracedLayer {
   }
 };
 
-/// The bytes that the cost model charges for the ops in fp16, without products and their casts.
+/// The bytes that the cost model charges for the ops in fp16, without convolutions and casts.
 double modelled(const std::vector<tools::TracedOp>& ops) {
   using tools::CostPrecision;
   double bytes = 0;
@@ -339,7 +339,7 @@ TEST_F(KernelBytesTest, TheCostModelChargesWhatABlockMoves) {
 }
 
 TEST_F(KernelBytesTest, TheCostModelChargesWhatPoolsAndBlursMove) {
-  // The counts are those of the tests Blur and MaxPool.
+  // The tests Blur and MaxPool compare these functions with the counted bytes.
   constexpr auto kType = ActivationType::f16;
   for (const Layer& layer : kLayers) {
     const TracedLayer of{layer};

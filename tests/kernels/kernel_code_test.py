@@ -2,7 +2,7 @@
 
     PRECAST_NVCC=nvcc python3 tests/kernels/kernel_code_test.py
 
-Local memory is in DRAM: a kernel that stores an array there, or registers that were spilled, is slower than it looks.
+Local memory is in DRAM: a kernel that stores an array or spilled registers there is slower than its source suggests.
 """
 
 import collections

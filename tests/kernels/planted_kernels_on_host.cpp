@@ -1,5 +1,5 @@
 #include "tests/support/cuda_on_host.h"
-// After it.
+// Must be included after cuda_on_host.h.
 #include "framework/core/cuda_values.cuh"
 #include "tests/kernels/planted_kernels.h"
 
@@ -18,7 +18,7 @@ __device__ std::size_t thread_number() {
 
 __global__ void pack_kernel(const Quad* in, const Quad* unneeded, Quad* out) {
   Quad quad = in[thread_number()];
-  // Used, or the compiler would leave out the read.
+  // The values are used, because the compiler would remove the reads otherwise.
   if (unneeded != nullptr && unneeded[thread_number()].values[0] > 0) quad.values[0] += 1;
   if (unneeded != nullptr && unneeded[thread_number()].values[3] > 0) quad.values[1] += 1;
   out[thread_number()] = quad;

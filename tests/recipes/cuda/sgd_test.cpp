@@ -27,7 +27,8 @@ struct Options {
   bool nesterov = false;
   bool velocity = true;
   double lr = 0.1, momentum = 0.9, scale = 1, clip = 1, found_inf = 0;
-  /// Elements before the first one: its address is then not a multiple of 16.
+  /// Number of elements before the first one. If it is not 0, the address of the first one is not a
+  /// multiple of 16.
   std::size_t offset = 0;
 };
 
@@ -283,7 +284,7 @@ TYPED_TEST(GradientNormKernelTest, FindsTheOnlyInfinityOrNan) {
   }
 }
 
-/// Like in torch, an infinite norm of finite gradients clips them to 0.
+/// As in torch, an infinite norm of finite gradients clips them to 0.
 TEST(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
   if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
   struct Limits : GradientNormKernelTest<F32> {
@@ -300,7 +301,8 @@ TEST(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
   Limits().TestBody();
 }
 
-/// More than a launch takes, of different sizes: each has its own number.
+/// Tests more tensors than fit into a launch, of different sizes. The gradient of each tensor has a
+/// different value.
 TEST(SgdTensorsTest, AnyNumberOfTensorsIsUpdatedAndCounted) {
   if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
   for (const std::size_t count :
@@ -309,7 +311,7 @@ TEST(SgdTensorsTest, AnyNumberOfTensorsIsUpdatedAndCounted) {
     std::deque<test::DeviceArray<float>> parameters, gradients;
     double squares = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      // Some are empty, and one is several chunks.
+      // Some tensors are empty, and one consists of several chunks.
       const std::size_t size = i == 150 ? std::size_t{3 * kSgdChunkSize + 1} : i % 4;
       const auto value = static_cast<float>(i + 1);
       parameters.emplace_back(std::vector<float>(size, 1));
@@ -342,17 +344,6 @@ TEST(SgdTensorsTest, NoParametersHaveNoNorm) {
   test::in_several_orders([] {});
   EXPECT_EQ(norm.values()[0], 0);
   EXPECT_EQ(clip.values()[0], 1);
-}
-
-TEST(SgdTensorsTest, BytesAreThoseOfTheHeader) {
-  const std::vector<SgdTensor> plain = {{.count = 10}};
-  float velocity = 0;
-  const std::vector<SgdTensor> momentum = {
-      {.velocity = &velocity, .count = 10, .gradient_type = FloatType::f16}};
-  EXPECT_EQ(sgd_bytes(plain), 120U);
-  EXPECT_EQ(gradient_bytes(plain), 40U);
-  EXPECT_EQ(sgd_bytes(momentum), 180U);
-  EXPECT_EQ(gradient_bytes(momentum), 20U);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ KernelCase gradient_norm_case(FloatType gradients) {
   const std::shared_ptr<void> results = gpu_memory(2 * sizeof(float));
   const std::shared_ptr<void> workspace =
       gpu_memory(recipes::gradient_norm_workspace_bytes(parameters.tensors));
-  return {parameters.shape(gradients), recipes::gradient_bytes(parameters.tensors),
+  return {parameters.shape(gradients), recipes::gradient_norm_bytes(parameters.tensors),
           [=](cudaStream_t stream) {
             auto* const values = static_cast<float*>(results.get());
             recipes::gradient_norm(
