@@ -19,7 +19,7 @@ struct DataParts {
 
 }  // namespace precast::data
 
-/// Makes the library a data plug-in. Write it once, outside any namespace:
+/// Makes the library a data plug-in. Use the macro once, outside any namespace:
 ///
 ///     void add_parts(precast::data::DataParts& parts) {
 ///       parts.pipeline.transforms.add("stripes", "bright stripes", make_stripes);

@@ -21,7 +21,7 @@ struct Limits {
   int page_shift;
 
   [[nodiscard]] bool allow(const Allocation& entry) const {
-    // In this order of comparisons, no sum can overflow.
+    // No sum can overflow, because the comparisons before it limit its operands.
     return entry.sample < num_samples && entry.pointer >= begin && entry.pointer <= end &&
            entry.size <= end - entry.pointer &&
            entry.pointer >> page_shift == (entry.pointer + entry.size - 1) >> page_shift;
@@ -51,7 +51,7 @@ void check_no_overlap(std::span<const Allocation> sorted, const std::string& pla
     if (before.pointer + before.size <= sorted[i].pointer) continue;
     throw DataError(fmt::format(
         "{}: allocation table: expected blobs that do not overlap, got {} bytes at {} (sample {}) "
-        "over {} bytes at {} (sample {})",
+        "that overlap {} bytes at {} (sample {})",
         place, before.size, before.pointer, before.sample, sorted[i].size, sorted[i].pointer,
         sorted[i].sample));
   }

@@ -19,23 +19,25 @@ struct Allocation {
 };
 
 /// The allocation table, checked and sorted by pointer (FFCV writes it in the order in which its
-/// workers finished). Drops entries of size 0: FFCV gives them meaningless pointers. Immutable.
+/// workers finished). Entries of size 0 are dropped, because FFCV gives them meaningless pointers.
+/// Immutable.
 class AllocationTable {
  public:
   AllocationTable() = default;
   /// @param table          the bytes from the header's table offset to the end of the file.
   /// @param metadata_end   the first byte where a blob may be.
   /// @param place          names the file in messages.
-  /// @throws DataError for an entry that belongs to an unknown sample, is outside [metadata_end,
-  /// table), crosses a page boundary, or overlaps another entry.
+  /// @throws DataError if the table's size is not a multiple of 24 bytes, or for an entry that
+  /// belongs to an unknown sample, is outside [metadata_end, header.table_offset), crosses a page
+  /// boundary, or overlaps another entry.
   AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
                   std::uint64_t metadata_end, const std::string& place);
 
   [[nodiscard]] std::span<const Allocation> entries() const { return entries_; }
 
-  /// Returns the entry that begins at `pointer`, or nullptr. @param hint index at which the search
-  /// begins; 0 in the first call. It is set to the index after the entry found, so that looking up
-  /// entries in file order takes constant time per entry.
+  /// Returns the entry that begins at `pointer`, or nullptr. @param hint index of the entry that is
+  /// tried before a binary search; 0 in the first call. On success it is set to the index after the
+  /// found entry, so lookups in file order take constant time each.
   [[nodiscard]] const Allocation* find(std::uint64_t pointer, std::size_t& hint) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace precast::data {
 namespace {
 
-/// Size of a blob that is only in the table.
+/// Placeholder for the size of a JPEG, which only the table contains.
 constexpr std::uint64_t kAnySize = UINT64_MAX;
 
 /// Follows the pointers of the metadata into the table.
@@ -36,7 +36,8 @@ class Resolver {
   }
 
   /// A custom field's values may be empty, and the pointer of an empty value is undefined. Follows
-  /// only pointers that match the start of a table entry of the same sample. @return as checked().
+  /// only pointers that match the start of a table entry of the same sample. @return as for
+  /// checked().
   std::vector<std::uint32_t> found(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
@@ -47,7 +48,7 @@ class Resolver {
     return sizes;
   }
 
-  /// Table entries that no pointer has claimed.
+  /// Table entries that no checked pointer refers to.
   [[nodiscard]] std::vector<Allocation> unclaimed() const {
     std::vector<Allocation> rest;
     for (std::size_t i = 0; i < claimed_.size(); ++i)
@@ -103,7 +104,7 @@ class Resolver {
   const BetonMetadata& metadata_;
   const AllocationTable& table_;
   const std::string& place_;
-  /// One per entry of the table.
+  /// For each entry of the table: whether a checked pointer refers to it.
   std::vector<bool> claimed_;
 };
 

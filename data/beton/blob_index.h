@@ -17,8 +17,8 @@ class BlobIndex {
  public:
   BlobIndex() = default;
   /// Checks every pointer of the metadata against the table. @param place names the file in
-  /// messages. @throws DataError for a pointer or a size that the table does not have, and for an
-  /// image of unknown mode or without pixels.
+  /// messages. @throws DataError for a pointer or a size that does not agree with the table, and
+  /// for an image of unknown mode or without pixels.
   BlobIndex(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place);
 
   /// Whether the field's blobs are known.
@@ -27,8 +27,7 @@ class BlobIndex {
   [[nodiscard]] std::uint64_t bytes(std::uint64_t sample, std::size_t field) const {
     return sizes_[field].empty() ? 0 : sizes_[field][sample];
   }
-  /// Entries of the table for this sample that no field with a known pointer claims, sorted by
-  /// pointer.
+  /// The sample's entries in the table that no known pointer refers to, sorted by pointer.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
   /// Bytes of memory that this object holds.
   [[nodiscard]] std::uint64_t memory_bytes() const;

@@ -19,21 +19,22 @@ enum class BlobAccess {
   /// The whole file is mapped. Its pages in the page cache are shared by all processes that map it.
   mapped,
   /// Metadata is read into memory (40 to 60 bytes per sample); callers read blobs through disk().
-  /// Nothing is mapped, so that a file that shrinks during use causes an error and not a SIGBUS.
+  /// Nothing is mapped: if the file shrinks during use, the result is an error instead of a SIGBUS.
   on_disk,
   /// Like `on_disk`, but bypasses the page cache (O_DIRECT).
   on_disk_direct,
 };
 
 /// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid
-/// as long as this object exists, even after it is moved.
+/// as long as this object exists, even after it is moved; if the file is on disk, load()
+/// invalidates the spans that known() has returned.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.
   BetonBytes(const std::filesystem::path& path, BlobAccess access);
-  /// A file on a server: its copy is mapped. Bytes that have not been fetched are 0.
+  /// A file on a server. Its local copy is mapped; bytes that have not been fetched are 0.
   explicit BetonBytes(std::shared_ptr<RemoteFile> remote);
-  /// A file that is in memory. Borrows `bytes`. @param path names it in messages.
+  /// A file in memory. Borrows `bytes`. @param path names the file in messages.
   BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -49,15 +50,16 @@ class BetonBytes {
   /// The file on a server, or null.
   [[nodiscard]] RemoteFile* remote() const { return remote_.get(); }
 
-  /// Makes the first `end` bytes of the file (all of a shorter file) part of known().
+  /// Loads the first `end` bytes of the file, or the whole file if it is shorter; known() then
+  /// contains them.
   void load(std::uint64_t end);
-  /// The whole file. For a file on disk or on a server, only the bytes that load() has read are
-  /// valid.
+  /// The whole file. Exceptions: for a file on disk, the span ends after the bytes that load() has
+  /// read; for a file on a server, only the bytes that load() has read are valid.
   [[nodiscard]] std::span<const std::byte> known() const { return known_; }
-  /// Bytes of the file. @param memory receives them if the file is on disk.
+  /// Returns `bytes` bytes from `offset`. @param memory receives the bytes if the file is on disk.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,
                                                 std::vector<std::byte>& memory) const;
-  /// Bytes that load() holds in memory.
+  /// Number of bytes that load() has copied into memory.
   [[nodiscard]] std::uint64_t memory_bytes() const { return head_.size(); }
   /// Makes disk() bypass the page cache from now on.
   void read_directly() { disk_->read_directly(); }

@@ -37,10 +37,10 @@ DiskFile::~DiskFile() {
 
 void DiskFile::read_directly() {
   if (::fcntl(fd_, F_SETFL, O_DIRECT) != 0) {
-    throw IoError(
-        fmt::format("{}: its file system cannot bypass the page cache (O_DIRECT): {}. Leave "
-                    "out data.direct_io",
-                    path_.string(), std::strerror(errno)));
+    throw IoError(fmt::format(
+        "{}: expected a file system that can bypass the page cache (O_DIRECT), got: {}. Leave out "
+        "data.direct_io",
+        path_.string(), std::strerror(errno)));
   }
   direct_ = true;
 }

@@ -17,11 +17,11 @@ struct FileWindow {
   std::span<const std::byte> bytes;
 };
 
-/// A file that is read with pread and never mapped: if it shrinks or fails while it is read, the
-/// result is an error and not a SIGBUS. Thread-safe.
+/// A file that is read with pread and never mapped: if the file shrinks or the disk fails during a
+/// read, the result is an error instead of a SIGBUS. Thread-safe.
 class PRECAST_API DiskFile {
  public:
-  /// Same as ::pread; tests pass one that fails.
+  /// Same signature as ::pread. Tests pass a function that fails.
   using Pread =
       std::function<std::ptrdiff_t(int fd, void* to, std::size_t bytes, std::int64_t offset)>;
 
@@ -31,21 +31,21 @@ class PRECAST_API DiskFile {
   DiskFile& operator=(const DiskFile&) = delete;
   ~DiskFile();
 
-  /// Bypasses the page cache from now on (O_DIRECT). Use it for files that no other process reads,
-  /// which would only evict other data from the cache. Call before threads read. @throws IoError if
-  /// the file system does not support it.
+  /// Bypasses the page cache from now on (O_DIRECT). Useful for a file that no other process reads:
+  /// caching it would only evict other data. Call before threads read. @throws IoError if the file
+  /// system does not support it.
   void read_directly();
 
-  /// Size when the file was opened.
+  /// Size of the file when it was opened.
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Offset, length and memory address of a read must be multiples of this: 1 without O_DIRECT.
   [[nodiscard]] std::uint64_t alignment() const { return direct_ ? kDirectAlignment : 1; }
 
-  /// Reads [offset, offset + to.size()), in several calls if one returns less. Bytes of `to` past
-  /// the end of the file (as it was when opened) are left unchanged, so that aligned reads may
-  /// extend past it. @throws IoError naming file and offset if a read fails; DataError if the file
-  /// has become shorter.
+  /// Reads [offset, offset + to.size()); calls pread again if it returns fewer bytes. The range may
+  /// extend past the end that the file had when it was opened, as aligned reads do; the bytes of
+  /// `to` after that end are left unchanged. @throws IoError naming file and offset if a read
+  /// fails; DataError if the file has become shorter.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
   static constexpr std::uint64_t kDirectAlignment = 4096;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxTimeText = 16;
 constexpr std::size_t kTextRoom = kFieldArgumentsBytes - kDtypeTextAt;
 
-/// Dates and time spans of 8 bytes: `<M8[ns]`.
+/// Whether the type is a numpy date or time span of 8 bytes, such as `<M8[ns]`.
 bool is_time(std::string_view dtype) {
   return dtype.size() > 5 && dtype.size() <= kMaxTimeText && (dtype[1] == 'M' || dtype[1] == 'm') &&
          dtype.substr(2, 2) == "8[" && dtype.back() == ']' &&
@@ -36,7 +36,7 @@ std::uint64_t dtype_bytes(std::string_view dtype) {
   const char* end = dtype.data() + dtype.size();
   const auto [stopped, failed] = std::from_chars(dtype.data() + 2, end, bytes);
   if (failed != std::errc() || stopped != end) return 0;
-  // Characters take 4 bytes.
+  // numpy's Unicode characters take 4 bytes each.
   return dtype[1] == 'U' ? std::uint64_t{4} * bytes : bytes;
 }
 
@@ -57,8 +57,10 @@ std::uint64_t array_bytes(const ArrayFormat& format, const std::string& place) {
   for (const std::uint64_t dimension : format.shape) {
     if (dimension == 0 || __builtin_mul_overflow(bytes, dimension, &bytes) ||
         bytes > kMaxPageBytes) {
-      throw DataError(fmt::format("{}: expected a value of at most {} bytes, got shape {}", place,
-                                  kMaxPageBytes, describe(format)));
+      throw DataError(
+          fmt::format("{}: expected dimensions of at least 1 and a value of at most {} bytes, got "
+                      "shape {}",
+                      place, kMaxPageBytes, describe(format)));
     }
   }
   return bytes;
@@ -67,7 +69,7 @@ std::uint64_t array_bytes(const ArrayFormat& format, const std::string& place) {
 std::vector<std::byte> array_arguments(const ArrayFormat& format, const std::string& place) {
   (void)array_bytes(format, place);
   const std::string text = fmt::format(R"([["", "{}"]])", format.dtype);
-  require(text.size() <= kTextRoom, "a plain type's text is short");
+  require(text.size() <= kTextRoom, "a plain type's text has at most kTextRoom bytes");
   std::vector<std::byte> arguments(kFieldArgumentsBytes);
   for (std::size_t i = 0; i < format.shape.size(); ++i)
     store(arguments.data() + 8 * i, format.shape[i]);
@@ -76,7 +78,7 @@ std::vector<std::byte> array_arguments(const ArrayFormat& format, const std::str
   return arguments;
 }
 
-/// The text is `[["", "<f4"]]`: one unnamed member.
+/// The arguments describe the type as a struct with one unnamed member: `[["", "<f4"]]`.
 ArrayFormat parse_array_arguments(const std::byte* arguments, const std::string& place) {
   const auto length = load<std::uint64_t>(arguments + kDtypeLengthAt);
   if (length == 0 || length > kTextRoom) {
@@ -93,7 +95,7 @@ ArrayFormat parse_array_arguments(const std::byte* arguments, const std::string&
   if (dtype_bytes(format.dtype) == 0) {
     throw DataError(
         fmt::format("{}: expected a plain numpy dtype such as [[\"\", \"<f4\"]], got "
-                    "{} bytes of something else",
+                    "a different text of {} bytes",
                     place, length));
   }
   for (std::size_t i = 0; i < kMaxDimensions; ++i)

@@ -20,7 +20,8 @@ struct ArrayFormat {
   bool operator==(const ArrayFormat&) const = default;
 };
 
-/// Bytes of one element of a numpy type string such as `<f4`; 0 for an unknown one.
+/// Size in bytes of one element of a numpy type, given as a type string such as `<f4`; 0 if the
+/// type is unknown.
 [[nodiscard]] PRECAST_API std::uint64_t dtype_bytes(std::string_view dtype);
 
 /// `[3, 5] of <f4`.

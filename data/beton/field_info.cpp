@@ -35,15 +35,14 @@ FieldType parse_type(std::byte byte, const std::string& place) {
   return static_cast<FieldType>(id);
 }
 
-/// The layout from the field's tag, or from the user if it has none.
+/// The layout from the field's tag, or from the user if the field has no tag.
 FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
                           const std::string& place) {
   const auto told = options.layouts.find(field.name);
   if (field.tag.kind == FieldTag::Kind::custom) {
     if (told != options.layouts.end() && told->second != field.tag.layout)
-      throw ConfigError(fmt::format("{}: expected the layout {} that the file itself gives, got {}",
-                                    place, layout_text(field.tag.layout),
-                                    layout_text(told->second)));
+      throw ConfigError(fmt::format("{}: expected the layout {} stored in the file, got {}", place,
+                                    layout_text(field.tag.layout), layout_text(told->second)));
     return field.tag.layout;
   }
   if (told != options.layouts.end()) {
@@ -51,13 +50,14 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
     return told->second;
   }
   throw DataError(
-      fmt::format("{}: has a custom type (255), whose layout is not in the file, so that no record "
-                  "can be located. Give --field-layout {}=BYTES:ALIGNMENT, which are itemsize and "
-                  "alignment of the metadata_type of its FFCV class",
+      fmt::format("{}: expected a layout for the custom type (255), got none in the file. Records "
+                  "cannot be located without it. Give --field-layout {}=BYTES:ALIGNMENT, the "
+                  "itemsize and the alignment of the metadata_type of the field's FFCV class",
                   place, field.name));
 }
 
-/// Fills in what the descriptor's arguments contain. @param arguments kFieldArgumentsBytes.
+/// Sets the members of `field` that depend on its descriptor's arguments. @param arguments
+/// kFieldArgumentsBytes.
 void read_arguments(const std::byte* arguments, const BetonOptions& options,
                     const std::string& place, FieldInfo& field) {
   const std::string here = fmt::format("{} ('{}')", place, field.name);

@@ -23,7 +23,7 @@ struct FieldInfo {
   std::size_t offset = 0;
   /// The layout of that metadata.
   FieldLayout layout = {};
-  /// Information from the tag of a bytes or custom field in addition to its type.
+  /// The tag of a bytes or custom field, if the field has one.
   FieldTag tag = {};
   /// custom: the arguments of its descriptor (kFieldArgumentsBytes); else empty.
   std::vector<std::byte> arguments = {};
@@ -34,13 +34,13 @@ struct FieldInfo {
   /// ndarray and tensor: bytes of one sample.
   std::uint64_t value_bytes = 0;
 
-  /// Whether its values are in pages and their location is known.
+  /// Whether the field's values are in pages and can be located.
   [[nodiscard]] bool has_pointer() const { return layout.pointer_at.has_value(); }
 };
 
-/// Information that a file does not contain and that the user has to supply.
+/// What the user has to supply because the file does not contain it.
 struct BetonOptions {
-  /// Layouts of custom fields that another program wrote, by name.
+  /// Layouts of custom fields that another program wrote, by field name.
   std::map<std::string, FieldLayout> layouts = {};
   /// How files on a server are read.
   RemoteOptions remote = {};
@@ -48,8 +48,9 @@ struct BetonOptions {
 
 /// Reads `count` descriptors and computes the offsets. @param place names the file in messages.
 /// @throws DataError for an unknown type, a bad name, a duplicate name, a bad shape, dtype or tag,
-/// and a custom field whose layout is neither in the file nor in `options`; ConfigError for options
-/// on fields that do not exist or are not custom.
+/// and a custom field whose layout is neither in the file nor in `options`; ConfigError for a
+/// layout in `options` that differs from the layout in the file, or that is for a field that does
+/// not exist or is not custom.
 [[nodiscard]] std::vector<FieldInfo> parse_fields(std::span<const std::byte> descriptors,
                                                   std::size_t count, const std::string& place,
                                                   const BetonOptions& options = {});

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::string_view kMagic = "PCFIELD1";
 constexpr std::size_t kMostChannels = 4;
-/// Height and width of an image, in front of its pixels.
+/// The height and width stored before an image's pixels.
 constexpr std::size_t kPixelsHeaderBytes = 8;
 
 std::string problem(const FieldTag& tag) {
@@ -47,7 +47,8 @@ json as_json(const FieldTag& tag) {
   return text;
 }
 
-/// A required integer of the text; a very large number if it is missing or not an integer.
+/// Returns a required member; the largest size_t, which is never valid, if the member is missing or
+/// not an unsigned integer.
 std::size_t number(const json& text, const char* key) {
   const auto found = text.find(key);
   return found != text.end() && found->is_number_unsigned()
@@ -71,7 +72,7 @@ FieldTag from_json(const json& text) {
   return tag;
 }
 
-/// Bytes of an array with these extents; nothing if they exceed 64 bits.
+/// Size in bytes of an array with these extents; empty if the size exceeds 64 bits.
 std::optional<std::uint64_t> bytes_of(const FieldTag& tag, std::span<const std::uint64_t> extents) {
   std::uint64_t bytes = dtype_bytes(tag.dtype);
   for (const std::uint64_t extent : extents)
@@ -99,7 +100,7 @@ void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments) {
   if (const std::string wrong = problem(tag); !wrong.empty())
     throw ConfigError(fmt::format("{} field: {}", tag_kind_name(tag.kind), wrong));
   const std::string text = as_json(tag).dump();
-  require(kMagic.size() + text.size() < kTagBytes, "a tag's text is short");
+  require(kMagic.size() + text.size() < kTagBytes, "a tag's text fits into kTagBytes bytes");
   arguments.resize(kFieldArgumentsBytes);
   std::fill_n(arguments.begin() + kTagAt, kTagBytes, std::byte{0});
   std::memcpy(arguments.data() + kTagAt, kMagic.data(), kMagic.size());
@@ -145,8 +146,8 @@ std::span<const std::byte> shaped_elements(const FieldTag& tag, std::span<const 
       return blob.subspan(header);
   }
   throw DataError(
-      fmt::format("expected {} bytes of shape, then the elements of {} that the shape requires, "
-                  "got {} bytes with shape [{}]",
+      fmt::format("expected a shape of {} bytes, then the elements of type {} that the shape "
+                  "requires, got {} bytes with shape [{}]",
                   header, tag.dtype, blob.size(), fmt::join(extents, ", ")));
 }
 

@@ -16,7 +16,7 @@ inline constexpr std::size_t kTagAt = 768;
 inline constexpr std::size_t kTagBytes = kFieldArgumentsBytes - kTagAt;
 
 /// Describes a field that has no type in FFCV. FFCV reads such a field as bytes (or as a custom
-/// field) and ignores the tag. data/FORMAT.md describes its layout.
+/// field) and ignores the tag. data/FORMAT.md describes the layout of the tag.
 struct FieldTag {
   enum class Kind {
     none,
@@ -44,12 +44,11 @@ struct FieldTag {
 [[nodiscard]] PRECAST_API std::string_view tag_kind_name(FieldTag::Kind kind);
 
 /// Writes the tag into a descriptor's arguments, which are resized to kFieldArgumentsBytes. @throws
-/// ConfigError for a tag that check_tag() rejects.
+/// ConfigError for a tag with an invalid layout, dtype or number of channels or dimensions.
 PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments);
 
 /// Reads the tag from a descriptor's arguments (kFieldArgumentsBytes). Returns Kind::none if there
-/// is no tag, or if this version does not know its kind. @throws DataError prefixed with `place`
-/// for a damaged tag.
+/// is no tag or its kind is unknown. @throws DataError prefixed with `place` for a damaged tag.
 [[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments, const std::string& place);
 
 /// Returns the elements, in C order, of one value of a pixels or ragged field.

@@ -14,29 +14,29 @@ namespace precast::data {
 
 class BetonReader;
 
-/// The facts that a file stores about itself in addition to its samples, as JSON next to the
-/// checksums (sums.h).
+/// Information about a file that the file stores as JSON next to its checksums (sums.h).
 struct FileInfo {
-  /// For each int field: the name of each value, counted from 0.
+  /// The names of the values 0, 1, 2 ... of each int field, by field name.
   std::map<std::string, std::vector<std::string>> classes;
   /// How the file was written: the program's version and the options of its command, by name.
   std::map<std::string, std::string> written;
 };
 
-/// `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are replaced.
+/// Returns `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are
+/// replaced.
 [[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info);
-/// Reads what file_info_text() writes and ignores everything else. Never throws; returns nothing
-/// for a text of more than 4 MiB.
+/// Reads what file_info_text() writes and ignores everything else. Never throws; returns an empty
+/// FileInfo for a text of more than 4 MiB.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
 
-/// The names of classes that several files have in common.
+/// The result of comparing the class names of several files.
 struct CommonNames {
-  /// The names of the file with the most names, if all files have names and these begin with the
-  /// same ones; else empty.
+  /// The longest of the files' lists of names, if every file has names and each list is a prefix of
+  /// the longest; otherwise empty.
   std::vector<std::string> names;
-  /// A file without names, if another one has names.
+  /// Index of a file without names, if another file has names.
   std::optional<std::size_t> nameless;
-  /// Two files that name a label differently.
+  /// The indices of two files that give the same label different names.
   struct Conflict {
     std::size_t file = 0;
     std::size_t other = 0;
@@ -45,7 +45,7 @@ struct CommonNames {
   std::optional<Conflict> conflict;
 };
 
-/// @param files the names in each, by label; at least one file.
+/// @param files the class names of each file, by label; at least one file.
 [[nodiscard]] PRECAST_API CommonNames common_names(std::span<const std::vector<std::string>> files);
 
 /// The FileInfo stored in a file; empty if the file has no checksums. For several files: the class

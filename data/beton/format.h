@@ -48,7 +48,7 @@ struct BetonHeader {
   std::uint16_t num_fields = 0;
   std::uint32_t page_bytes = 0;
   std::uint64_t num_samples = 0;
-  /// Absolute; 0 until the writer has finished.
+  /// From the start of the file; 0 until the writer has finished.
   std::uint64_t table_offset = 0;
 };
 

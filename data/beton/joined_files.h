@@ -12,8 +12,9 @@
 
 namespace precast::data {
 
-/// Files whose bytes are numbered one file after the other, with gaps between them: byte `begin` +
-/// i is byte i of that file. Borrows the files. @tparam File DiskFile or MappedFile
+/// Files with a common numbering of their bytes, one file after the other, possibly with gaps: byte
+/// `begin` + i is byte i of the file that was added with `begin`. Borrows the files. @tparam File
+/// DiskFile or MappedFile
 template <typename File>
 class JoinedFiles {
  public:
@@ -23,18 +24,18 @@ class JoinedFiles {
   };
 
   JoinedFiles() = default;
-  /// One file, numbered from 0.
+  /// One file, whose bytes are numbered from 0.
   JoinedFiles(const File& file)  // NOLINT(google-explicit-constructor): a file is a list of one
       : parts_{{0, &file}} {}
 
-  /// @param begin not below the end of the file before.
+  /// @param begin number of the file's first byte; at least the end of the previous file.
   void add(std::uint64_t begin, const File& file) { parts_.push_back({begin, &file}); }
   [[nodiscard]] bool empty() const { return parts_.empty(); }
 
  protected:
   /// At least one file.
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
-  /// The file that contains byte `offset` or, for a byte of a gap, the file before the gap.
+  /// The file that contains byte `offset` or, if that byte is in a gap, the file before the gap.
   [[nodiscard]] const Part& at(std::uint64_t offset) const {
     std::size_t i = parts_.size() - 1;
     while (i > 0 && parts_[i].begin > offset) --i;

@@ -47,8 +47,8 @@ bool is_hex(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// The document with Python's extensions replaced by standard values and characters; it is valid
-/// JSON if and only if `text` is a document.
+/// Replaces Python's extensions in `text` by standard values and characters. The result is valid
+/// JSON if and only if Python's json accepts `text`.
 std::string in_standard_json(std::string_view text) {
   constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
   std::string standard;
@@ -73,7 +73,7 @@ std::string in_standard_json(std::string_view text) {
     if (number == std::end(kNumbers)) {
       standard += rest[0];
     } else {
-      standard += "null";  // Not a digit, because a digit could extend a number.
+      standard += "null";  // Not a number, because its digits could extend the number before it.
       at += number->size() - 1;
     }
   }

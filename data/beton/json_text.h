@@ -13,8 +13,8 @@ namespace precast::data {
 /// it.
 [[nodiscard]] PRECAST_API std::string_view json_text(std::span<const std::byte> value);
 
-/// Maximum nesting depth of a file's documents: nlohmann's values are copied and printed
-/// recursively, so a small file could exhaust the stack.
+/// Maximum nesting depth of a file's documents. nlohmann::json copies and prints values
+/// recursively, so without a limit a small file could exhaust the stack.
 inline constexpr std::size_t kMaxJsonDepth = 64;
 
 /// Whether `text` is a JSON document. Also accepts the extensions of Python's json: NaN, Infinity,

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostMetadataBytes = 65536;
 constexpr std::size_t kMostAlignment = 16;
 
-/// The numbers of `8:4:2`; none for any other string.
+/// Parses numbers separated by colons, such as `8:4:2`. Returns an empty list for any other string.
 std::vector<std::size_t> numbers_of(std::string_view text) {
   std::vector<std::size_t> numbers;
   const char* at = text.data();
@@ -93,8 +93,8 @@ FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
     if (is_possible(layout)) return layout;
   }
   throw ConfigError(fmt::format(
-      "{}: expected BYTES:ALIGNMENT of a custom field's metadata (1 to {} bytes; 1, 2, 4, 8 or {}) "
-      "or BYTES:ALIGNMENT:POINTER with the offset of its pointer, got '{}'",
+      "{}: expected the layout of a custom field as BYTES:ALIGNMENT or BYTES:ALIGNMENT:POINTER (1 "
+      "to {} bytes of metadata; alignment 1, 2, 4, 8 or {}; offset of the pointer), got '{}'",
       place, kMostMetadataBytes, kMostAlignment, text));
 }
 

@@ -17,8 +17,8 @@ struct FieldLayout {
   std::size_t bytes = 0;
   /// The metadata's offset in the record is a multiple of this.
   std::size_t alignment = 1;
-  /// Offset in the metadata of the pointer (u64) to a large value; nothing if there is no pointer
-  /// or its offset is not known.
+  /// Offset, within the metadata, of the pointer (u64) to a large value. Empty if there is no
+  /// pointer or its offset is unknown.
   std::optional<std::size_t> pointer_at = {};
 
   bool operator==(const FieldLayout&) const = default;
@@ -36,9 +36,9 @@ struct RecordLayout {
 [[nodiscard]] PRECAST_API FieldLayout field_layout(FieldType type);
 
 /// Computes the layout with numpy's rule for `np.dtype(list, align=True)`
-/// (numpy/core/src/multiarray/descriptor.c): numbers are aligned to 8, the packed structs of
-/// images, bytes and JSON to 1, and a record's size is a multiple of its largest alignment. @throws
-/// std::logic_error for FieldType::custom. @{
+/// (numpy/core/src/multiarray/descriptor.c): numbers, and the pointers of ndarrays and tensors, are
+/// aligned to 8 bytes, the packed structs of images, bytes and JSON to 1, and a record's size is a
+/// multiple of its largest alignment. @throws std::logic_error for FieldType::custom. @{
 [[nodiscard]] PRECAST_API RecordLayout record_layout(std::span<const FieldLayout> fields);
 [[nodiscard]] PRECAST_API RecordLayout record_layout(std::span<const FieldType> fields);
 /// @}
@@ -50,15 +50,15 @@ struct RecordLayout {
 [[nodiscard]] PRECAST_API std::string_view field_type_name(FieldType type);
 
 /// Parses the layout of a custom field as a user writes it: `BYTES:ALIGNMENT`, such as `16:8`, or
-/// `BYTES:ALIGNMENT:POINTER`, where POINTER is the offset in the metadata of the pointer to its
-/// large value. @param place names the text in messages. @throws ConfigError
+/// `BYTES:ALIGNMENT:POINTER`, where POINTER is the offset, within the metadata, of the pointer to
+/// the large value. @param place says in messages where the text comes from. @throws ConfigError
 [[nodiscard]] PRECAST_API FieldLayout parse_field_layout(std::string_view text,
                                                          std::string_view place);
-/// Formats a layout so that parse_field_layout() reads it back.
+/// Formats a layout as text that parse_field_layout() accepts.
 [[nodiscard]] std::string layout_text(const FieldLayout& layout);
 
 /// Whether numpy could have produced this layout: 1 to 65536 bytes, an alignment of 1, 2, 4, 8 or
-/// 16, and the pointer inside.
+/// 16, and the pointer, if there is one, inside the metadata.
 [[nodiscard]] PRECAST_API bool is_possible(const FieldLayout& layout);
 
 }  // namespace precast::data

@@ -12,13 +12,13 @@
 namespace precast::data {
 namespace {
 
-/// The beginning of a file that is not one of version 2.
+/// Rejects a file that does not begin with the number of version 2. @throws DataError always
 [[noreturn]] void refuse_start(std::span<const std::byte> file, const std::string& place) {
   const auto version = load<std::uint16_t>(file.data());
   // Later versions of the format would also begin with a small number.
   constexpr std::uint16_t kMostVersions = 255;
   if (version > 0 && version <= kMostVersions)
-    throw DataError(fmt::format("{}: header: expected version {} of the format .beton, got {}",
+    throw DataError(fmt::format("{}: header: expected version {} of the .beton format, got {}",
                                 place, kBetonVersion, version));
   constexpr std::size_t kShown = 4;
   std::string start;
@@ -67,15 +67,15 @@ BetonMetadata::BetonMetadata(BetonBytes& file, const BetonLimits& limits,
   header_ = parse_header(file.known(), limits, file.place());
   begin_ = kHeaderBytes + std::size_t{header_.num_fields} * kFieldBytes;
   if (file.size() < begin_) {
-    throw DataError(fmt::format(
-        "{}: field descriptors: expected {} bytes for {} fields, got a file of {}. It is truncated",
-        file.place(), begin_, header_.num_fields, file.size()));
+    throw DataError(
+        fmt::format("{}: field descriptors: expected a file of at least {} bytes for {} fields, "
+                    "got {}. The file is truncated",
+                    file.place(), begin_, header_.num_fields, file.size()));
   }
   if (header_.table_offset == 0) {
     throw DataError(
         fmt::format("{}: header: expected the position of the allocation table, got 0. The program "
-                    "that wrote the "
-                    "file was stopped before it had finished; write the file again",
+                    "that wrote the file was stopped before it had finished; write the file again",
                     file.place()));
   }
   file.load(begin_);
@@ -87,15 +87,15 @@ BetonMetadata::BetonMetadata(BetonBytes& file, const BetonLimits& limits,
   records_ = file.known().data() + begin_;
 }
 
-/// Checks that the records and the allocation table follow each other inside the file.
+/// Checks that the allocation table follows the records and that both are inside the file.
 void BetonMetadata::check_extents(const BetonBytes& file) const {
   std::uint64_t end = 0;
   if (__builtin_mul_overflow(header_.num_samples, std::uint64_t{record_bytes_}, &end) ||
       __builtin_add_overflow(end, begin_, &end) || end > file.size()) {
-    throw DataError(fmt::format(
-        "{}: metadata: expected {} records of {} bytes from byte {}, got a file of {} bytes. It is "
-        "truncated, or its header is damaged",
-        file.place(), header_.num_samples, record_bytes_, begin_, file.size()));
+    throw DataError(
+        fmt::format("{}: metadata: expected {} records of {} bytes from byte {}, got a file of {} "
+                    "bytes. The file is truncated, or its header is damaged",
+                    file.place(), header_.num_samples, record_bytes_, begin_, file.size()));
   }
   if (header_.table_offset < end || header_.table_offset > file.size()) {
     throw DataError(fmt::format(

@@ -14,7 +14,7 @@ namespace precast::data {
 
 /// Limits that a file must meet to be accepted.
 struct BetonLimits {
-  /// FFCV writes no smaller pages; tests with many small files may lower it.
+  /// By default FFCV's minimum. Tests with many small files may lower it.
   std::uint64_t min_page_bytes = kMinPageBytes;
 };
 
@@ -22,9 +22,9 @@ struct BetonLimits {
 /// sample.
 class BetonMetadata {
  public:
-  /// Loads these parts, and checks that descriptors, records and allocation table follow each other
-  /// inside the file. Refers to the bytes of `file`. @throws DataError; ConfigError for wrong
-  /// `options`.
+  /// Loads these parts, and checks that descriptors, records and allocation table are inside the
+  /// file, in this order. Keeps a pointer to the bytes of `file`. @throws DataError; ConfigError
+  /// for wrong `options`.
   BetonMetadata(BetonBytes& file, const BetonLimits& limits, const BetonOptions& options);
 
   [[nodiscard]] const BetonHeader& header() const { return header_; }
@@ -36,7 +36,7 @@ class BetonMetadata {
   [[nodiscard]] std::uint64_t begin() const { return begin_; }
   [[nodiscard]] std::uint64_t end() const { return begin_ + header_.num_samples * record_bytes_; }
 
-  /// Where the metadata of one field of one sample begins.
+  /// Pointer to the metadata of one field of one sample.
   [[nodiscard]] const std::byte* record(std::uint64_t sample, std::size_t field) const {
     require(sample < header_.num_samples, "the sample exists");
     require(field < fields_.size(), "the field exists");
@@ -46,7 +46,7 @@ class BetonMetadata {
   [[nodiscard]] std::uint64_t pointer(std::uint64_t sample, std::size_t field) const {
     const std::byte* at = record(sample, field);
     const auto pointer_at = fields_[field].layout.pointer_at;
-    require(pointer_at.has_value(), "blob_offset() needs a field with a pointer");
+    require(pointer_at.has_value(), "pointer() needs a field with a pointer");
     return load<std::uint64_t>(at + *pointer_at);
   }
 

@@ -13,8 +13,7 @@
 namespace precast::data {
 namespace {
 
-/// Number of attempts to fetch header, metadata and table of a file on a server if they are
-/// invalid.
+/// Maximum number of attempts to fetch valid header, metadata and table of a file on a server.
 constexpr int kOpenTries = 3;
 
 }  // namespace
@@ -180,9 +179,10 @@ void BetonReader::check_movable(std::uint64_t sample, std::size_t field) const {
   const FieldInfo& info = fields()[field];
   if (info.type != FieldType::custom || info.has_pointer() || blobs.empty()) return;
   throw DataError(fmt::format(
-      "{} field '{}': expected custom fields whose large values can be found, got {} "
-      "bytes at {} that belong to one of them. Give --field-layout {}=BYTES:ALIGNMENT:POINTER, "
-      "where POINTER is the offset of the pointer in its metadata",
+      "{} field '{}': expected a known pointer to every large value, got {} bytes at {} that "
+      "belong to a custom field with an unknown pointer. Give --field-layout "
+      "{}=BYTES:ALIGNMENT:POINTER, where POINTER is the offset of the pointer in the field's "
+      "metadata",
       sample_text(sample), fields()[field].name, blobs[0].size, blobs[0].pointer,
       fields()[field].name));
 }

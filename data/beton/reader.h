@@ -35,47 +35,48 @@ struct ImageRecord {
 };
 
 /// Reads a .beton version 2 file written by FFCV or precast, mapped read-only or in memory. Opening
-/// checks every size and pointer in the file, so that reading a sample needs no further checks and
-/// cannot access anything outside the file (10 million samples: < 2 s, and 4 bytes of memory per
-/// sample and blob field). If the file has checksums (inside, or in FILE.sum next to it), opening
-/// checks header, fields, metadata and table against them; check_value() checks values.
-/// Immutable and thread-safe. Spans stay valid as long as the reader or a copy of it exists. An
-/// index out of range or a field of the wrong type throws std::logic_error.
+/// checks every size and pointer in the file (10 million samples: < 2 s, and 4 bytes of memory per
+/// sample and blob field). Reading a sample therefore needs no further checks and cannot access
+/// anything outside the file. If the file has checksums (inside, or in FILE.sum next to it),
+/// opening checks header, fields, metadata and table against them; check_value() checks values.
+/// Immutable and thread-safe. Spans stay valid as long as the reader or a copy of it exists.
+/// Functions throw std::logic_error for an index out of range or a field of the wrong type.
 ///
-/// A path `http://...` or `https://...` is a file on a server: header, metadata and table are
-/// fetched by the constructor, values when they are first used, into a copy on disk (RemoteFile).
-/// Accessing a value then also throws IoError, and DataError for a wrong checksum.
+/// A path `http://...` or `https://...` is a file on a server. The constructor fetches header,
+/// metadata and table into a copy on disk (RemoteFile); a value is fetched when it is first used.
+/// Accessing a value can then also throw IoError, and DataError for a wrong checksum.
 ///
 /// Several files with the same fields can be read as one dataset: the samples of the second file
-/// follow those of the first, and so on, as in the file that `precast merge` writes. Offsets then
-/// count the bytes of the files one after the other, each from a multiple of header().page_bytes.
+/// follow the samples of the first, and so on, as in the file that `precast merge` writes. Offsets
+/// then refer to the concatenated files, in which each file begins at a multiple of
+/// header().page_bytes.
 class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, location, what was
-  /// expected and what was found if its content is wrong, truncated, or left by a writer that was
-  /// killed.
+  /// expected and what was found if the content is wrong or truncated, or if the writer was killed
+  /// before it had finished.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
                        const BetonOptions& options = {});
-  /// Reads a file that is in memory. @param bytes must outlive the reader. @param path names it in
-  /// messages; no sidecar is looked for. @throws DataError as above.
+  /// Reads a file in memory. @param bytes must outlive the reader. @param path names the file in
+  /// messages; sidecars are not read. @throws DataError as above.
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
               const BetonLimits& limits = {}, const BetonOptions& options = {});
-  /// Reads several files as one. @param paths at least one. @throws DataError as above, and naming
-  /// two files whose fields differ (check_same_fields() in several_files.h).
+  /// Reads several files as one. @param paths at least one. @throws DataError as above, and if the
+  /// fields of two files differ (check_same_fields() in several_files.h).
   explicit BetonReader(const std::vector<std::filesystem::path>& paths,
                        BlobAccess access = BlobAccess::mapped, const BetonOptions& options = {});
 
   [[nodiscard]] std::size_t num_files() const { return parts_.size(); }
-  /// The files, each as a dataset; they share this reader's memory.
+  /// One reader for each file; all of them share this reader's memory.
   [[nodiscard]] std::vector<BetonReader> files() const;
   /// A sample of one of several files.
   struct FileSample {
     std::size_t file = 0;
-    /// Its number in that file.
+    /// The sample's id in that file.
     std::uint64_t sample = 0;
   };
   [[nodiscard]] FileSample locate(std::uint64_t sample) const;
-  /// `FILE: sample N`, where N is the number of the sample in its own file; for messages.
+  /// `FILE: sample N` for messages, where N is the sample's id in FILE.
   [[nodiscard]] std::string sample_text(std::uint64_t sample) const;
 
   /// The path of the file. For several files: their paths, separated by commas, for messages.
@@ -97,26 +98,28 @@ class PRECAST_API BetonReader {
     RemoteFile* file = nullptr;
     RemoteValue value;
   };
-  /// @return no file if the sample's file is local or the value is empty.
+  /// @return Remote::file is null if the sample's file is local or the value is empty.
   [[nodiscard]] Remote remote_value(std::uint64_t sample, std::size_t field) const;
   /// @}
   /// Bytes of memory that the reader itself holds.
   [[nodiscard]] std::uint64_t memory_bytes() const;
   /// For several files, page_bytes is the page size of the merged file (copy_page_bytes() in
-  /// several_files.h), num_samples is the sum, and table_offset is that of the last file.
+  /// several_files.h), num_samples is the sum, and table_offset is the offset of the last file's
+  /// table.
   [[nodiscard]] const BetonHeader& header() const { return header_; }
   /// In file order.
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return first().metadata.fields(); }
   /// The arguments of a field's descriptor in the first file, [kFieldArgumentsBytes].
   [[nodiscard]] std::span<const std::byte> arguments(std::size_t field) const;
-  /// Index of the field of that name. @throws DataError listing the existing names.
+  /// Index of the field with this name. @throws DataError listing the existing names.
   [[nodiscard]] std::size_t field(std::string_view name) const;
-  /// Index of the first field of that type, or fields().size().
+  /// Index of the first field with this type, or fields().size() if there is none.
   [[nodiscard]] std::size_t first_field(FieldType type) const;
   /// Number of samples, at least 1.
   [[nodiscard]] std::uint64_t size() const { return header_.num_samples; }
 
-  /// @param window with on_disk access: bytes of the file that include the image's; else ignored.
+  /// @param window with on_disk access: a part of the file that contains the image; otherwise
+  /// ignored.
   [[nodiscard]] ImageRecord image(std::uint64_t sample, std::size_t field,
                                   const FileWindow& window = {}) const;
   /// Width and height in pixels, from the metadata.
@@ -132,18 +135,20 @@ class PRECAST_API BetonReader {
   /// their fingerprints, in order.
   [[nodiscard]] std::string fingerprint() const;
 
-  /// Whether an image is stored as a JPEG, from the metadata alone.
+  /// How an image is stored, according to its metadata.
   [[nodiscard]] ImageMode image_mode(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] std::int64_t integer(std::uint64_t sample, std::size_t field) const;
   [[nodiscard]] double floating(std::uint64_t sample, std::size_t field) const;
-  /// A field's bytes in the sample's record, for any type: all that is known of a custom field.
+  /// A field's bytes in the sample's record. For a custom field whose pointer is unknown, nothing
+  /// else can be read.
   [[nodiscard]] std::span<const std::byte> metadata(std::uint64_t sample, std::size_t field) const;
-  /// In a file with custom fields: the entries of the table for this sample that no known pointer
-  /// refers to, sorted by pointer. They are blobs of its custom fields; the file does not say which
-  /// entry belongs to which field. Only for a single file.
+  /// In a file with custom fields: the sample's entries in the table that no known pointer refers
+  /// to, sorted by pointer. They are blobs of custom fields; the file does not say which entry
+  /// belongs to which field. Only for a single file.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
-  /// Call before copying a custom field's metadata into another file. @throws DataError if it may
-  /// point to unclaimed bytes, since the offset of such a pointer is unknown.
+  /// Call before copying a custom field's metadata into another file. @throws DataError if the
+  /// sample has unclaimed bytes and the metadata may contain a pointer to them at an unknown
+  /// offset.
   void check_movable(std::uint64_t sample, std::size_t field) const;
   /// The bytes of an unclaimed entry. @param window as above.
   [[nodiscard]] std::span<const std::byte> bytes_of(const Allocation& allocation,
@@ -173,8 +178,8 @@ class PRECAST_API BetonReader {
   [[nodiscard]] const FileSums& sums() const { return only().sums.sums(); }
   /// Whether the checksums are inside the file instead of next to it.
   [[nodiscard]] bool sums_are_inside() const { return only().sums.bytes_inside() > 0; }
-  /// Hashes the parts that the checksums' trailer covers. @param table the allocation table's
-  /// bytes.
+  /// Hashes the parts of the file that are covered by the trailer of the checksums. @param table
+  /// the bytes of the allocation table.
   [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
   /// Checks the bytes of a field with blobs against their checksum. Does nothing if the file has no
   /// checksums. @param value what blob() returned. @throws DataError naming file, sample and field.
@@ -197,10 +202,10 @@ class PRECAST_API BetonReader {
   struct Part {
     std::shared_ptr<const File> file;
     std::uint64_t first_sample = 0;
-    /// The number of its first byte.
+    /// Offset of the file's first byte in the concatenated files.
     std::uint64_t begin = 0;
   };
-  /// A sample's file and its number there.
+  /// The file that contains a sample, and the sample's id in that file.
   struct Place {
     const Part& part;
     std::uint64_t sample;
@@ -225,7 +230,7 @@ class PRECAST_API BetonReader {
     while (i > 0 && parts_[i].first_sample > sample) --i;
     return {parts_[i], sample - parts_[i].first_sample};
   }
-  /// Adds a file whose bytes are numbered from `begin`.
+  /// Adds a file. @param begin offset of its first byte in the concatenated files.
   void add(std::shared_ptr<const File> file, std::uint64_t begin);
 
   std::filesystem::path path_;
@@ -237,7 +242,7 @@ class PRECAST_API BetonReader {
   std::vector<RemoteFile*> remotes_;
 };
 
-/// Hashes all of a mapped file and writes FILE.sum next to it, atomically. @throws IoError
+/// Hashes a mapped file and writes its checksums atomically to FILE.sum next to it. @throws IoError
 PRECAST_API void write_sums_sidecar(const BetonReader& reader, FileOps& ops = posix_file_ops());
 
 }  // namespace precast::data

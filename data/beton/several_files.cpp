@@ -14,8 +14,8 @@
 namespace precast::data {
 namespace {
 
-/// The arguments that are compared, with the layout of a custom field (one of the two files may not
-/// contain it).
+/// The arguments to compare. The layout of a custom field is added, because one of the two files
+/// may not contain it.
 std::vector<std::byte> compared_arguments(const BetonReader& file, std::size_t field) {
   std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];
@@ -70,7 +70,7 @@ void check_same_fields(const BetonReader& first, const BetonReader& other) {
     };
     if (!same(a, b)) fail("field " + describe(a), describe(b));
     if (compared_arguments(first, i) != compared_arguments(other, i))
-      fail("the arguments of field " + describe(a), "others");
+      fail("the arguments of field " + describe(a), "different arguments");
   }
   const std::size_t count = other.fields().size();
   if (fields.size() > count)
@@ -87,7 +87,7 @@ std::uint64_t copy_page_bytes(const std::vector<const BetonReader*>& files) {
     page = std::max<std::uint64_t>(page, file->header().page_bytes);
     for (std::uint64_t sample = 0; sample < file->size(); ++sample) {
       std::uint64_t bytes = 0;
-      // The writer gives an empty value a byte.
+      // The writer stores an empty value as one byte.
       for (std::size_t field = 0; field < file->fields().size(); ++field)
         bytes += std::max<std::uint64_t>(1, file->blob_bytes(sample, field));
       page = std::max(page, std::bit_ceil(bytes));

@@ -9,16 +9,16 @@
 
 namespace precast::data {
 
-/// @throws DataError naming the first difference in names, types, dtypes, shapes or arguments, and
-/// both files.
+/// Checks that two files have the same fields. @throws DataError naming both files and the first
+/// difference in names, types, dtypes, shapes or arguments.
 PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
 
-/// The arguments of a field's descriptor without the mark of a file that has checksums.
+/// The arguments of a field's descriptor without kSumsFlag.
 [[nodiscard]] PRECAST_API std::vector<std::byte> arguments_without_sums(const BetonReader& file,
                                                                         std::size_t field);
 
-/// A page size into which every sample of these files fits: their own page size, or a larger one if
-/// empty values, which take a byte in files of precast, do not fit into it.
+/// The page size for a copy of these files: the largest page size among them, or a larger power of
+/// two if a sample would not fit because precast stores an empty value as one byte.
 [[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
     const std::vector<const BetonReader*>& files);
 

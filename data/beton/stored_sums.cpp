@@ -17,7 +17,7 @@ bool announces_sums(std::span<const std::byte> descriptors) {
   return load<std::uint64_t>(descriptors.data() + 1 + kFieldNameBytes + kSumsFlagAt) == kSumsFlag;
 }
 
-/// @throws DataError that also says what to do about checksums of another file.
+/// @throws DataError, which for a sidecar also says when the user should remove it.
 FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
                     std::span<const std::byte> block, bool inside) {
   const std::string where = inside ? file.place() : sums_sidecar(file.path()).string();
@@ -34,7 +34,7 @@ FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
   }
 }
 
-/// @throws DataError for a part of the file that does not match.
+/// @throws DataError for the first part of the file that does not match its checksum.
 void check_parts(const BetonBytes& file, const SumsTrailer& expected, const SumsTrailer& found,
                  bool inside) {
   const auto expect = [&](const char* part, std::uint64_t stored, std::uint64_t actual) {

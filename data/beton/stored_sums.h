@@ -21,9 +21,9 @@ class StoredSums {
   StoredSums(const BetonBytes& file, const BetonMetadata& metadata,
              std::span<const std::byte> table);
 
-  /// empty() where there are none.
+  /// The checksums; empty() if there are none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
-  /// Size of the checksums in the file, in bytes; 0 if they are not in it.
+  /// Size in bytes of the checksums inside the file; 0 if the file does not contain any.
   [[nodiscard]] std::uint64_t bytes_inside() const { return bytes_inside_; }
   /// Bytes of memory that this object holds.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_.size(); }
@@ -35,7 +35,7 @@ class StoredSums {
   [[nodiscard]] std::span<const std::byte> find_beside(const BetonBytes& file);
   /// @}
 
-  /// The bytes to which sums_ refers if the file is not mapped.
+  /// The bytes to which sums_ refers, unless they are in a mapped file.
   std::vector<std::byte> memory_;
   FileSums sums_;
   std::uint64_t bytes_inside_ = 0;

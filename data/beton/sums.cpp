@@ -18,9 +18,10 @@ namespace {
 
 /// Spells `PCSUMS01` in a file.
 constexpr std::uint64_t kMagic = 0x3130534d55534350;
-/// Offsets in the trailer: the numbers of SumsTrailer, one that is 0, then these two.
+/// Offsets in the trailer, which consists of SumsTrailer, a number that is 0, the block's hash and
+/// kMagic.
 constexpr std::size_t kSpareAt = sizeof(SumsTrailer);
-/// Hash of everything before it.
+/// The hash of the block up to this offset.
 constexpr std::size_t kOwnAt = kSpareAt + 8;
 constexpr std::size_t kMagicAt = kOwnAt + 8;
 static_assert(kMagicAt + 8 == kSumsTrailerBytes && sizeof(SumsTrailer) == 48);
@@ -29,7 +30,8 @@ XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
 }
 
-/// Whether a file ends like a block of checksums. An empty file counts as the remains of one.
+/// Whether a file ends like a block of checksums. An empty file counts too: it is regarded as the
+/// rest of such a block.
 bool ends_as_sums(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (file.tellg() == 0) return true;

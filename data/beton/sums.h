@@ -33,23 +33,23 @@ struct SumsTrailer {
 };
 
 inline constexpr std::size_t kSumsTrailerBytes = 72;
-/// Offset in the first field's arguments where kSumsFlag marks a file that has checksums inside, so
-/// that a file with a damaged trailer cannot be mistaken for one without checksums.
+/// Offset in the first field's arguments where kSumsFlag marks a file that contains checksums.
+/// Without the flag, a file with a damaged trailer would look like a file without checksums.
 inline constexpr std::size_t kSumsFlagAt = 760;
 inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 
-/// FILE.sum.
+/// The path FILE.sum.
 [[nodiscard]] PRECAST_API std::filesystem::path sums_sidecar(const std::filesystem::path& file);
 
-/// Call before writing a file. An existing FILE.sum with checksums is removed together with the
-/// older file; any other FILE.sum belongs to the user. @throws ConfigError if FILE.sum exists and
-/// does not contain checksums
+/// Call before overwriting a file: an existing FILE.sum with checksums will be removed, but a
+/// FILE.sum with other content belongs to the user. @throws ConfigError if FILE.sum exists and does
+/// not contain checksums
 PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
 /// Removes FILE.sum if it exists and contains checksums. @throws IoError
 PRECAST_API void remove_sums_sidecar(const std::filesystem::path& file,
                                      FileOps& ops = posix_file_ops());
 
-/// Hash of a large value, and of the other parts.
+/// The hash (XXH3-64) of a large value or of another part of the file.
 [[nodiscard]] PRECAST_API std::uint64_t hash_of(std::span<const std::byte> bytes);
 
 /// Hashes bytes that arrive in pieces.
@@ -67,22 +67,22 @@ class PRECAST_API RunningHash {
   void* state_;
 };
 
-/// Size of the whole block in bytes.
+/// Size in bytes of the block of checksums: hashes, text and trailer.
 [[nodiscard]] PRECAST_API std::uint64_t sums_bytes(std::uint64_t samples,
                                                    std::uint64_t value_fields,
                                                    std::uint64_t info_bytes);
-/// @param values sample by sample; trailer.samples x trailer.value_fields of them.
+/// @param values the hashes of the large values, [trailer.samples, trailer.value_fields].
 /// @param info   a JSON object; trailer.info_bytes is overwritten by its length.
 [[nodiscard]] PRECAST_API std::vector<std::byte> encode_sums(SumsTrailer trailer,
                                                              std::span<const std::uint64_t> values,
                                                              std::string_view info);
 
-/// Size of the block that ends with these kSumsTrailerBytes; 0 if they are not a trailer,
-/// UINT64_MAX if its numbers are inconsistent.
+/// Size of the block that ends with these kSumsTrailerBytes bytes; 0 if they are not a trailer,
+/// UINT64_MAX if the trailer's numbers are too large.
 [[nodiscard]] PRECAST_API std::uint64_t sums_bytes_of(std::span<const std::byte> trailer);
 
-/// A block that has been checked against its own hash. Refers to the bytes it was constructed from.
-/// Immutable and thread-safe.
+/// A block of checksums that has been verified with its own hash. Refers to the bytes it was
+/// constructed from. Immutable and thread-safe.
 class PRECAST_API FileSums {
  public:
   FileSums() = default;

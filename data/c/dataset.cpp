@@ -28,10 +28,10 @@ struct DatasetOptions {
   double http_retry_s = HttpOptions{}.retry_s;
 
   void options(Schema& schema) {
-    schema.add("in_memory", &in_memory, "0: read pages into cache_mb; 1: mapped; 2: load it all")
+    schema.add("in_memory", &in_memory, "0: read pages into cache_mb; 1: map; 2: load all")
         .min(0)
         .max(2);
-    schema.add("direct_io", &direct_io, "bypass the page cache; with in_memory 0");
+    schema.add("direct_io", &direct_io, "bypass the page cache; only with in_memory 0");
     schema.add("cache_dir", &cache_dir, "folder for the fetched parts of remote datasets");
     schema
         .add("http_retry_s", &http_retry_s,

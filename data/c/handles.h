@@ -12,7 +12,7 @@
 
 /// An open dataset. Immutable.
 struct precast_data_dataset : precast::data::c::OfProcess {
-  /// Loaders keep it open.
+  /// Shared with the loaders, which keep it open.
   std::shared_ptr<const precast::data::BetonReader> reader;
   /// Opens the same files again.
   std::function<std::shared_ptr<const precast::data::BetonReader>()> open_again;
@@ -26,7 +26,7 @@ struct precast_data_loader : precast::data::c::OfProcess {
   std::int64_t image_size_px = 0;
   int rank = 0;
   int world = 1;
-  /// Held during a call.
+  /// Locked during a call.
   std::mutex mutex;
   std::string statistics;
 };

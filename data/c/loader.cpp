@@ -25,7 +25,7 @@ constexpr std::int64_t kLargestImagePx = 8192;
 /// 34 years.
 constexpr std::int64_t kLongestWaitMs = std::int64_t{1} << 40;
 constexpr double kMostRanks = 1 << 20;
-/// jpeg_index_mb -1: the share of the memory limit that the index may take, as in training.
+/// With jpeg_index_mb -1, the index may use 1/16 of the memory limit, as in training.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
 
 const TransformRegistries& transforms() {
@@ -74,15 +74,16 @@ void Options::options(Schema& schema) {
   schema.add("subset", &samples.subset, "samples to use");
   schema.add("filter", &samples.filter, "samples to use, selected with a condition");
   schema.add("repeats", &samples.repeats, "times each sample occurs in an epoch").min(1).max(1000);
-  schema.add("label_field", &samples.label_field, "integer field of weighted orders");
+  schema.add("label_field", &samples.label_field, "integer field that weighted orders use");
   schema.add("shuffle_window_mb", &shuffle_window_mb, "window of the order quasi_random");
   schema.add("seed", &seed, "seed of order and augmentation").min(0);
-  schema.add("drop_last", &drop_last, "leave out the last, smaller batch");
+  schema.add("drop_last", &drop_last, "leave out the last batch if it is smaller");
   schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMostThreads);
   schema.add("batches_ahead", &batches_ahead, "batches loaded ahead").min(1).max(1024);
-  schema.add("rank", &rank, "this process").min(0).max(kMostRanks);
+  schema.add("rank", &rank, "number of this process").min(0).max(kMostRanks);
   schema.add("world", &world, "processes that share an epoch").min(1).max(kMostRanks);
-  schema.add("on_corrupt", &on_corrupt, "damaged samples").choices({"fail", "replace"});
+  schema.add("on_corrupt", &on_corrupt, "what to do about damaged samples")
+      .choices({"fail", "replace"});
   schema.add("verify", &verify, "check the checksum of each value");
   schema.add("jpeg_dct", &jpeg_dct, "inverse DCT of JPEGs").choices({"ifast", "islow"});
   schema.add("jpeg_index_mb", &jpeg_index_mb, "MiB for the JPEG index").min(-1).max(1e9);
@@ -102,7 +103,8 @@ void Options::read_order(Diagnostics& diagnostics) {
   }
 }
 
-/// The channels that the pipeline sets for the first image; 3 if it sets none.
+/// The number of channels that the pipeline sets (the first number, if it sets several); 3 if it
+/// sets none.
 int channels_of(const Pipeline& pipeline) {
   if (pipeline.outputs.empty())
     return pipeline.images.channels_place ? pipeline.images.channels : 3;
@@ -114,7 +116,7 @@ int channels_of(const Pipeline& pipeline) {
 Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
   Pipeline pipeline = parse_pipeline(options.pipeline, "pipeline", transforms(),
                                      standard_val_pipeline(), diagnostics);
-  // Wrong pipelines may have no crop.
+  // A wrong pipeline may lack the crop that the checks below need.
   if (!diagnostics.errors().empty()) return pipeline;
   set_channels(pipeline, channels_of(pipeline), {}, diagnostics);
   const std::int64_t sizes[] = {options.image_size};
@@ -165,7 +167,8 @@ std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
   }
   diagnostics.throw_if_errors();
   auto loader = std::make_unique<precast_data_loader>();
-  // The end of a pass interrupts what its reader fetches from a server, so each loader has its own.
+  // The end of a pass interrupts its reader's requests to a server, so each loader has a separate
+  // reader.
   loader->reader = dataset.reader->remotes().empty() ? dataset.reader : dataset.open_again();
   const BetonReader& reader = *loader->reader;
   loader->loader = std::make_unique<Loader>(reader, pipeline, loader_options(reader, options));
@@ -254,7 +257,7 @@ precast_data_status precast_data_loader_next(precast_data_loader* handle, int64_
     precast_data_loader& loader = c::usable(handle, "loader");
     auto made = std::make_unique<precast_data_batch>();
     const std::scoped_lock lock(loader.mutex);
-    // Beyond the longest, a point in time would overflow.
+    // A longer limit would overflow when it is added to the current time.
     const std::chrono::milliseconds limit(std::min(timeout_ms, c::kLongestWaitMs));
     if (timeout_ms >= 0 && !loader.loader->wait_for(limit)) return PRECAST_DATA_TIMEOUT;
     std::optional<HostBatch> next = loader.loader->next();

@@ -1,22 +1,24 @@
 /* The C interface of precast's data library: open a .beton file, iterate over batches, write
  * samples. Plain C99; data/c/README.md has the design and an example.
  *
- * Errors. A function that can fail returns a precast_data_status. Unless that is PRECAST_DATA_OK,
- * PRECAST_DATA_END or PRECAST_DATA_TIMEOUT, precast_data_error_message() has the message, which
- * names the file and the sample of a damaged sample. No function throws, ends the process or
- * prints.
+ * Errors. A function that can fail returns a precast_data_status. Unless the status is
+ * PRECAST_DATA_OK, PRECAST_DATA_END or PRECAST_DATA_TIMEOUT, precast_data_error_message() returns a
+ * message; for a damaged sample it names the file and the sample. No function throws, ends the
+ * process or prints.
  *
- * Handles. Each handle is destroyed by its own function, in any order: a loader keeps its dataset
- * open, and a batch keeps its memory alive. Destroying NULL does nothing. A dataset can be used
- * from all threads at once. Calls with the same loader or writer wait for each other; it must not
- * be destroyed while another thread uses it. A batch can be used and released from every thread.
+ * Handles. Each kind of handle has a function that destroys it. Handles can be destroyed in any
+ * order: a loader keeps its dataset open, and a batch keeps its memory alive. Destroying NULL does
+ * nothing. Several threads can use a dataset at the same time. Calls with the same loader or writer
+ * wait for each other; do not destroy a loader or writer while another thread uses it. A batch can
+ * be used and released in any thread.
  *
- * Processes. A handle belongs to the process that made it, since a fork does not copy threads. In a
- * child process every function that can fail returns PRECAST_DATA_ENVIRONMENT_ERROR, and destroying
- * a handle does nothing.
+ * Processes. A handle belongs to the process that created it, because a fork does not copy threads.
+ * In a child process, functions that can fail return PRECAST_DATA_ENVIRONMENT_ERROR for the handle
+ * (except precast_data_batch_tensor(), which still works), and destroying the handle does nothing.
  *
- * Strings. Options are a YAML (or JSON) map in UTF-8, with the names and values of recipes. NULL or
- * "": the defaults. Wrong options cause PRECAST_DATA_CONFIG_ERROR; one message lists all. */
+ * Strings. Options are a YAML (or JSON) map in UTF-8, with the names and values of recipes. NULL
+ * and "" mean the defaults. Wrong options cause PRECAST_DATA_CONFIG_ERROR; one message lists all of
+ * them. */
 #ifndef PRECAST_DATA_H
 #define PRECAST_DATA_H
 
@@ -31,8 +33,8 @@
 #define PRECAST_DATA_API
 #endif
 
-/* The version of this interface. It changes when a function or a struct changes. Adding functions
- * does not change it: they get a new version node in the library. */
+/* The version of this interface. It changes when a function or a struct changes, but not when a
+ * function is added: a new function gets a new version node in the library. */
 #define PRECAST_DATA_ABI_VERSION 1
 
 /* Maximum number of dimensions of a value. */
@@ -42,14 +44,14 @@
 extern "C" {
 #endif
 
-/* The numbers are those of precast's exit codes, where there is one. */
+/* Errors have the numbers of precast's exit codes. */
 typedef enum precast_data_status {
   PRECAST_DATA_OK = 0,
   PRECAST_DATA_FAILED = 1,       /* an error inside precast */
   PRECAST_DATA_CONFIG_ERROR = 2, /* a wrong option or argument */
   PRECAST_DATA_DATA_ERROR = 3,   /* a damaged file or sample, or a value that does not fit */
   PRECAST_DATA_IO_ERROR = 5,
-  PRECAST_DATA_ENVIRONMENT_ERROR = 6, /* no more threads, or a handle of another process */
+  PRECAST_DATA_ENVIRONMENT_ERROR = 6, /* no more threads, or another process's handle */
   PRECAST_DATA_OUT_OF_MEMORY = 11,
   PRECAST_DATA_END = 100,    /* no more batches in this epoch */
   PRECAST_DATA_TIMEOUT = 101 /* no batch yet */
@@ -91,12 +93,12 @@ typedef enum precast_data_kind {
   PRECAST_DATA_INTEGER = 0,
   PRECAST_DATA_FLOATING = 1,
   PRECAST_DATA_BYTES = 2,
-  PRECAST_DATA_TEXT = 3,      /* JSON, UTF-8, without a zero at the end */
+  PRECAST_DATA_TEXT = 3,      /* JSON, UTF-8, without a terminating zero */
   PRECAST_DATA_ARRAY = 4,     /* elements in C order; dtype, ndim and shape */
   PRECAST_DATA_IMAGE_FILE = 5 /* a JPEG; for writing also PNG and WebP */
 } precast_data_kind;
 
-/* One value of one sample, as it is stored or to be stored. */
+/* One value of a sample, read from a file or to be written to a file. */
 typedef struct precast_data_value {
   int32_t kind; /* precast_data_kind */
   int32_t ndim;
@@ -118,7 +120,7 @@ PRECAST_DATA_API const char* precast_data_error_message(void);
 
 /* ---- datasets ---- */
 
-/* Opens a .beton file, or several that are read as one; also http:// and https:// URLs.
+/* Opens one or several .beton files as one dataset; a path may be an http:// or https:// URL.
  * Options: in_memory (1), direct_io, cache_dir, http_retry_s, with the meaning of data.* in
  * recipes.
  * @param paths [count], count >= 1. */
@@ -130,10 +132,11 @@ PRECAST_DATA_API void precast_data_dataset_destroy(precast_data_dataset* dataset
  * "shape", ...}], "classes": {FIELD: [NAME, ...]}}. Valid as long as the dataset. */
 PRECAST_DATA_API const char* precast_data_dataset_info(const precast_data_dataset* dataset);
 PRECAST_DATA_API int64_t precast_data_dataset_samples(const precast_data_dataset* dataset);
-/* One stored value. Images stored as pixels are arrays [H, W, 3], those stored as JPEG are
- * PRECAST_DATA_IMAGE_FILE with shape [H, W, 3]; a custom field gives the bytes of its metadata.
- * @param field number of the field in the file. @param value its pointers are valid as long as the
- * dataset. Not for in_memory 0. */
+/* Reads one stored value. An image stored as pixels is a PRECAST_DATA_ARRAY of shape [H, W, 3]; an
+ * image stored as JPEG is a PRECAST_DATA_IMAGE_FILE, also with shape [H, W, 3]. The value of a
+ * custom field is the bytes of its metadata. Not for in_memory 0.
+ * @param field index of the field in the file. @param value contains pointers that are valid as
+ * long as the dataset. */
 PRECAST_DATA_API precast_data_status precast_data_dataset_read(const precast_data_dataset* dataset,
                                                                int64_t sample, size_t field,
                                                                precast_data_value* value);
@@ -143,9 +146,9 @@ PRECAST_DATA_API precast_data_status precast_data_dataset_read(const precast_dat
 /* Makes a loader with its own threads, which start with the first epoch. Options, with the names of
  * recipes and of `precast bench loader`: batch_size (required), pipeline
  * (data/transforms/README.md; empty: the standard evaluation pipeline), image_size (224), normalize
- * (false: uint8, true: normalised float32, unless the pipeline converts), order, subset, filter,
- * repeats, label_field, shuffle_window_mb, seed, drop_last, workers (0: one per usable core),
- * batches_ahead, rank, world, on_corrupt, verify, jpeg_dct, jpeg_index_mb, cache_mb. */
+ * (false: uint8, true: normalised float32, unless the pipeline converts the images), order, subset,
+ * filter, repeats, label_field, shuffle_window_mb, seed, drop_last, workers (0: one per usable
+ * core), batches_ahead, rank, world, on_corrupt, verify, jpeg_dct, jpeg_index_mb, cache_mb. */
 PRECAST_DATA_API precast_data_status precast_data_loader_open(const precast_data_dataset* dataset,
                                                               const char* options,
                                                               precast_data_loader** loader);
@@ -154,24 +157,24 @@ PRECAST_DATA_API void precast_data_loader_destroy(precast_data_loader* loader);
 /* JSON: {"outputs": [NAME, ...], "options": {NAME: VALUE, ...}}: the tensors of a batch, in order,
  * and all options with their values. Valid as long as the loader. */
 PRECAST_DATA_API const char* precast_data_loader_info(const precast_data_loader* loader);
-/* Batches and samples of an epoch of this rank. */
+/* Number of batches and of samples in this rank's part of an epoch. */
 PRECAST_DATA_API int64_t precast_data_loader_batches(const precast_data_loader* loader);
 PRECAST_DATA_API int64_t precast_data_loader_samples(const precast_data_loader* loader);
-/* Starts an epoch; one that is still running ends. The batches are a function of the options, the
- * epoch and the file.
- * @param first_batch batches to leave out: those that were consumed before a restart.
+/* Starts an epoch, and ends an epoch that is still running. The batches depend only on the options,
+ * the epoch and the file.
+ * @param first_batch number of batches to skip, such as those consumed before a restart.
  * @param image_size_px 0: the option image_size. */
 PRECAST_DATA_API precast_data_status precast_data_loader_begin_epoch(precast_data_loader* loader,
                                                                      int64_t epoch,
                                                                      int64_t first_batch,
                                                                      int64_t image_size_px);
-/* The next batch. It uses memory of the loader's ring until the batch and all DLPack tensors
- * made from it are released; then the memory is used for a later batch. If more batches are held
- * than the ring has slots, the loader allocates more memory; it never overwrites a batch that is
- * held.
- * @param timeout_ms how long to wait; below 0: without a limit.
+/* Returns the next batch. When the batch and all DLPack tensors made from it have been released,
+ * the loader uses their memory for a later batch. If the program holds more batches than the loader
+ * has buffers, the loader allocates more memory; it never overwrites a batch that the program
+ * holds.
+ * @param timeout_ms how long to wait; a negative number means without a limit.
  * @return PRECAST_DATA_END after the last batch, PRECAST_DATA_TIMEOUT if none is ready yet. An
- * error, for example of a damaged sample, ends the epoch. */
+ * error, such as a damaged sample, ends the epoch. */
 PRECAST_DATA_API precast_data_status precast_data_loader_next(precast_data_loader* loader,
                                                               int64_t timeout_ms,
                                                               precast_data_batch** batch);
@@ -183,17 +186,17 @@ PRECAST_DATA_API precast_data_status precast_data_loader_statistics(precast_data
 
 /* ---- batches ---- */
 
-/* Samples in the batch, and tensors. */
+/* Number of samples and of tensors in the batch. */
 PRECAST_DATA_API int64_t precast_data_batch_samples(const precast_data_batch* batch);
 PRECAST_DATA_API size_t precast_data_batch_tensors(const precast_data_batch* batch);
 PRECAST_DATA_API precast_data_status precast_data_batch_tensor(const precast_data_batch* batch,
                                                                size_t index,
                                                                precast_data_tensor* tensor);
-/* The samples' numbers in the dataset [precast_data_batch_samples()], valid until the batch is
+/* The ids of the samples in the dataset, [precast_data_batch_samples()]. Valid until the batch is
  * released. */
 PRECAST_DATA_API const uint64_t* precast_data_batch_sample_ids(const precast_data_batch* batch);
-/* A tensor for other libraries, without a copy. It keeps the batch's memory alive; the batch can
- * be released before it.
+/* A tensor for other libraries, without a copy. The tensor keeps the batch's memory alive, even
+ * after the batch has been released.
  * @param versioned 0: DLManagedTensor; 1: DLManagedTensorVersioned (DLPack 1.0).
  * @param tensor set to the new tensor; its own `deleter` frees it, in any thread. */
 PRECAST_DATA_API precast_data_status precast_data_batch_dlpack(const precast_data_batch* batch,
@@ -203,24 +206,24 @@ PRECAST_DATA_API void precast_data_batch_release(precast_data_batch* batch);
 
 /* ---- writers ---- */
 
-/* Creates a .beton file; it appears under its name when the writer finishes.
+/* Creates a .beton file, which appears under its name when precast_data_writer_finish() is called.
  * @param fields a YAML map from names to types, in the order of the values: {image: {image: {mode:
  * raw}}, label: int, box: {ndarray: {dtype: <f4, shape: [4]}}, depth: {pixels: {dtype: <u2,
- * channels: 1}}, words: {ragged: {dtype: <i4, dims: 1}}, caption: json, audio: bytes}. The options
- * of image are those of `precast write --image.*`.
- * @param samples upper limit of the samples to come.
+ * channels: 1}}, words: {ragged: {dtype: <i4, dims: 1}}, caption: json, audio: bytes}. The type
+ * image has the options of `precast write --image.*`.
+ * @param samples maximum number of samples.
  * Options: page_size (8 MiB) in bytes, checksums (true), seed (0), classes ({FIELD: [NAME, ...]}).
  */
 PRECAST_DATA_API precast_data_status precast_data_writer_open(const char* path, const char* fields,
                                                               int64_t samples, const char* options,
                                                               precast_data_writer** writer);
-/* Encodes and adds one sample. After a PRECAST_DATA_DATA_ERROR of a value the writer can still be
- * used: the sample is left out.
+/* Encodes and adds one sample. If a value causes PRECAST_DATA_DATA_ERROR, the sample is left out,
+ * and the writer can still be used.
  * @param values [count], one per field; may be freed after the call. */
 PRECAST_DATA_API precast_data_status precast_data_writer_add(precast_data_writer* writer,
                                                              const precast_data_value* values,
                                                              size_t count);
-/* Writes the rest and makes the file visible. Call once. */
+/* Writes the remaining data and makes the file visible. Call once. */
 PRECAST_DATA_API precast_data_status precast_data_writer_finish(precast_data_writer* writer);
 /* Discards the file if precast_data_writer_finish() was not called. */
 PRECAST_DATA_API void precast_data_writer_destroy(precast_data_writer* writer);

@@ -29,7 +29,8 @@ precast_data_status status_of(ExitCode code) {
   }
 }
 
-/// Short enough for the text's own buffer where there is no memory for a longer one.
+/// Stores the message of this thread. If there is no memory for it, stores an empty one; "out of
+/// memory" is so short that it always fits in std::string's internal buffer.
 precast_data_status keep(precast_data_status status, const char* message) noexcept {
   try {
     last_message = message;
@@ -57,10 +58,10 @@ precast_data_status current_error() noexcept {
 
 void OfProcess::check_process() const {
   if (is_own()) return;
-  throw DeviceError(
-      fmt::format("precast: expected a handle of this process ({}), got one of process {}: threads "
-                  "do not exist in a forked process. Open the dataset and make the loader there",
-                  ::getpid(), process_));
+  throw DeviceError(fmt::format(
+      "precast: expected a handle of this process ({}), got one of process {}. A forked process "
+      "does not have its parent's threads; open the dataset and the loader in it",
+      ::getpid(), process_));
 }
 
 void missing_argument(const char* name) {

@@ -23,13 +23,13 @@ template <typename Body>
   }
 }
 
-/// Base of all handles: the process that made it.
+/// Base of all handles. Records the process that created the handle.
 class OfProcess {
  public:
-  /// Whether this process made the handle. In a child process, its threads do not exist and its
-  /// locks may be held forever.
+  /// Whether this process created the handle. In a child process, the handle's threads do not
+  /// exist, and its mutexes may stay locked forever.
   [[nodiscard]] bool is_own() const { return process_ == ::getpid(); }
-  /// @throws DeviceError if another process made it.
+  /// @throws DeviceError if another process created the handle.
   void check_process() const;
 
  private:
@@ -58,7 +58,8 @@ void destroy(Handle* handle) noexcept {
   if (handle != nullptr && handle->is_own()) delete handle;
 }
 
-/// Parses a map of options; NULL is an empty map. @param name for messages. @throws ConfigError
+/// Parses a map of options; NULL is an empty map. @param name names the text in messages. @throws
+/// ConfigError
 [[nodiscard]] ConfigNode parse_options(const char* text, const char* name);
 
 }  // namespace precast::data::c

@@ -22,9 +22,9 @@ struct precast_data_writer : precast::data::c::OfProcess {
   std::vector<precast::data::EncodedValue> encoded;
   std::optional<precast::data::BetonWriter> file;
   std::uint64_t samples = 0;
-  /// The number of samples for which the file was opened.
+  /// Maximum number of samples, given when the file was opened.
   std::uint64_t limit = 0;
-  /// Held during a call.
+  /// Locked during a call.
   std::mutex mutex;
 };
 
@@ -45,7 +45,7 @@ struct WriterOptions {
     schema.add("seed", &seed, "seed of random choices of fields").min(0);
     schema.add("classes", &classes, "names of the values of integer fields");
   }
-  /// {FIELD: [NAME, ...]} as stored in the file.
+  /// Returns `classes`, {FIELD: [NAME, ...]}, as the text that is stored in the file.
   [[nodiscard]] std::string info(Diagnostics& diagnostics) const {
     FileInfo info;
     for (const ConfigNode::Entry& entry : classes.entries) {
@@ -58,8 +58,8 @@ struct WriterOptions {
   }
 };
 
-/// The description of an array field. These are not options of the registered fields, because a
-/// source describes its arrays.
+/// The description of an array field. The registered fields have no such options, because elsewhere
+/// the source describes its arrays.
 struct ArrayOptions {
   std::string dtype;
   std::vector<double> shape;
@@ -67,7 +67,8 @@ struct ArrayOptions {
   std::int64_t dims = 1;
 };
 
-/// Reads a field's type, and for arrays what follows from the source elsewhere.
+/// Makes fields from their type and options. Array fields also have options for what elsewhere
+/// follows from the source.
 class FieldMaker {
  public:
   explicit FieldMaker(std::uint64_t seed) : seed_(seed) {}
@@ -181,7 +182,7 @@ ArrayInput array_of(const precast_data_value& value) {
   return array;
 }
 
-/// An array as the pixels of an RGB image.
+/// Returns an array as the pixels of an RGB image.
 ImageInput image_of(const ArrayInput& array) {
   const std::vector<std::uint64_t>& shape = array.format.shape;
   if (shape.size() != 3 || shape[2] != 3 || dtype_bytes(array.format.dtype) != 1 || shape[0] < 1 ||
@@ -226,8 +227,9 @@ Value value_of(const precast_data_value& value, const Field& field) {
 void add(precast_data_writer& writer, std::span<const precast_data_value> values) {
   if (!writer.file) throw ConfigError(writer.path + ": the writer has finished");
   if (writer.samples == writer.limit)
-    throw ConfigError(fmt::format("{}: expected {} samples, as given when it was opened, got more",
-                                  writer.path, writer.limit));
+    throw ConfigError(
+        fmt::format("{}: expected at most {} samples, as given when it was opened, got more",
+                    writer.path, writer.limit));
   if (values.size() != writer.fields.size())
     throw ConfigError(fmt::format("{}: sample {}: expected {} values, one per field, got {}",
                                   writer.path, writer.samples, writer.fields.size(),

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-/// Complete pages are read if they have at most this many times the bytes that samples need.
+/// Complete pages are read if this reads at most this many times the bytes that the samples need.
 constexpr std::uint64_t kWorthWhile = 2;
 constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
@@ -42,7 +42,7 @@ ExtentPlan plan_samples(std::span<const FileRange> ranges) {
   return plan;
 }
 
-/// For each sample in one page, the next sample in that page, or kNever.
+/// For each sample that is inside one page: index of the next sample in that page, or kNever.
 std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint64_t page_bytes) {
   std::vector<std::size_t> next(ranges.size(), kNever);
   std::unordered_map<std::uint64_t, std::size_t> seen;
@@ -76,7 +76,7 @@ class PagePlanner {
     by_next_use_.emplace(next_use, page);
     if (next_use == kNever) drop(at);
   }
-  /// A sample that is read by itself.
+  /// Plans a separate read for one sample.
   void use_alone(const FileRange& range) {
     make_room(buffer_bytes(range));
     plan_.extent_of.push_back(add(range));
@@ -92,7 +92,7 @@ class PagePlanner {
   };
   using LivePages = std::unordered_map<std::uint64_t, Live>;
 
-  /// Drops pages until another `bytes` bytes fit, or none is left.
+  /// Drops pages until another `bytes` bytes fit, or no page is left.
   void make_room(std::uint64_t bytes) {
     while (!live_.empty() && live_bytes_ + bytes > capacity_bytes_)
       drop(live_.find(by_next_use_.rbegin()->second));

@@ -16,7 +16,7 @@ struct FileRange {
 };
 
 /// Size in bytes of the buffer for a range. There are only a few sizes, so that buffers can be
-/// reused, and they leave room for reads that must be aligned (DiskFile::kDirectAlignment).
+/// reused. Each leaves room for the alignment of reads (DiskFile::kDirectAlignment).
 [[nodiscard]] PRECAST_API std::uint64_t buffer_bytes(const FileRange& range);
 
 /// One read of a pass: the range to read, and the number of samples that use it before it may be
@@ -32,9 +32,9 @@ struct PRECAST_API ExtentPlan {
 
   /// Ordered by first use.
   std::vector<Extent> extents;
-  /// [samples of the pass]: index of the extent that holds the sample, or kNone.
+  /// [samples of the pass]: index of the extent that contains the sample, or kNone.
   std::vector<std::uint32_t> extent_of;
-  /// Peak of the memory held at once, in bytes, as buffer_bytes() counts it.
+  /// Peak memory in bytes, as counted by buffer_bytes().
   std::uint64_t most_live_bytes = 0;
   std::uint64_t read_bytes = 0;
 
@@ -43,11 +43,11 @@ struct PRECAST_API ExtentPlan {
   }
 };
 
-/// Plans reads of complete pages where they are faster (for orders that use few pages at a time,
-/// and for files that fit in memory), otherwise reads of the bytes of single samples. A page is
-/// kept from its first to its last use, unless more than `capacity_bytes` would have to be kept. In
-/// that case, the page whose next use is furthest away is dropped and read again later (Belady,
-/// 1966, "A study of replacement algorithms"). A sample that spans two pages is read by itself.
+/// Plans reads of complete pages if they are faster (for orders that use few pages at a time, and
+/// for files that fit in memory), otherwise a separate read for each sample. A page is kept from
+/// its first to its last use. When the kept pages would exceed `capacity_bytes`, the page whose
+/// next use is furthest away is dropped and read again later (Belady, 1966, "A study of replacement
+/// algorithms"). A sample that spans two pages is read by itself.
 /// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes end of
 /// the last page; no range ends after it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,

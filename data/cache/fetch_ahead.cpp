@@ -16,7 +16,7 @@ FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>
     : reader_(reader), fields_(fields), samples_(samples) {
   require(samples.size() < std::numeric_limits<std::uint32_t>::max(), "a pass has < 2^32 samples");
   try {
-    // A million samples take some tenths of a second to plan.
+    // Planning takes some tenths of a second for a million samples, so it runs in a thread, too.
     threads_.emplace_back([this] {
       plan();
       work();
@@ -42,7 +42,7 @@ void FetchAhead::plan() {
   try {
     list_requests();
   } catch (...) {
-    // The workers of a pass fetch their values themselves.
+    // Without requests, the workers of the pass fetch their values themselves.
     requests_.clear();
     keep(std::current_exception());
   }
@@ -155,13 +155,13 @@ void fetch_all(const BetonReader& reader) {
     FetchAhead ahead(reader, fields, samples);
     ahead.finish();
   }
-  // A value that shared a request with a damaged one may still be missing.
+  // A value that was in the same request as a damaged value may still be missing.
   for (const std::uint64_t sample : samples) {
     for (const std::size_t field : fields) {
       try {
         static_cast<void>(reader.blob(sample, field));
       } catch (const DataError&) {
-        // The pass reports it (data.on_corrupt).
+        // The pass reports the damaged value (data.on_corrupt).
       }
     }
   }

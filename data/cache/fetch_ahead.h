@@ -14,10 +14,10 @@
 
 namespace precast::data {
 
-/// Fetches the values of a pass over files on a server before workers need them, in the order of
+/// For a pass over files on a server: fetches values before workers need them, in the order of
 /// their first use, with several connections. Values of the pass that are next to each other in the
 /// file are fetched with one request of limited size, so that small samples do not need one request
-/// each. Nothing else is fetched, so that a pass over part of a file transfers only that part.
+/// each. Nothing else is fetched, so a pass over part of a file transfers only that part.
 /// Thread-safe.
 class PRECAST_API FetchAhead {
  public:
@@ -28,21 +28,22 @@ class PRECAST_API FetchAhead {
   static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
   static constexpr int kConnections = 8;
 
-  /// Starts to plan the pass and then to fetch. Borrows all arguments. @param samples in order.
+  /// Starts threads that plan the pass and then fetch its values. Borrows all arguments. @param
+  /// samples in the order of the pass.
   /// @throws DeviceError if a thread cannot be started.
   FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
              std::span<const std::uint64_t> samples);
   FetchAhead(const FetchAhead&) = delete;
   FetchAhead& operator=(const FetchAhead&) = delete;
-  /// Interrupts, and joins the threads.
+  /// Calls interrupt() and joins the threads.
   ~FetchAhead();
 
   /// Call before sample number `index` of the pass is read.
   void reach(std::int64_t index) {
     if (index + kSamplesAhead / 2 > allowed_.load(std::memory_order_relaxed)) allow(index);
   }
-  /// Makes all access to the reader's remote values fail soon, until this object is destroyed, so
-  /// that workers that wait for a value can be joined.
+  /// Makes all access to the reader's remote values fail soon, until this object is destroyed.
+  /// Workers that wait for a value can then be joined.
   void interrupt();
   /// Waits until all values have been requested, or until the first failure. @throws the exception
   /// of that failure, unless it is a DataError, which is thrown on access to the value.
@@ -56,7 +57,7 @@ class PRECAST_API FetchAhead {
     std::uint32_t field;
     std::uint32_t first_use;
   };
-  /// Values [first, first + count) of values_, with one request.
+  /// One request for the values [first, first + count) of values_.
   struct Request {
     std::size_t first = 0;
     std::uint32_t count = 0;
@@ -67,7 +68,7 @@ class PRECAST_API FetchAhead {
   void list_requests();
   void allow(std::int64_t index);
   void work();
-  /// @return why it failed, or null.
+  /// @return the exception if the request failed, otherwise null.
   [[nodiscard]] std::exception_ptr fetch(const Request& request) const;
   void keep(const std::exception_ptr& failure);
 
@@ -88,14 +89,14 @@ class PRECAST_API FetchAhead {
   std::size_t next_ = 0;
   /// Whether finish() was called: a failure then ends the work.
   bool whole_ = false;
-  /// The first.
+  /// The first failure.
   std::exception_ptr failure_;
   /// @}
   std::vector<std::jthread> threads_;
 };
 
-/// Fetches all values of the reader's remote files. Values that the server sends damaged are not
-/// stored: access to them throws DataError. @throws IoError
+/// Fetches all values of the reader's remote files. Values that arrive damaged are not stored:
+/// access to them throws DataError. @throws IoError
 PRECAST_API void fetch_all(const BetonReader& reader);
 
 }  // namespace precast::data

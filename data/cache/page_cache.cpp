@@ -23,10 +23,10 @@ namespace precast::data {
 namespace {
 
 constexpr std::align_val_t kAlignment{DiskFile::kDirectAlignment};
-/// Reads ahead of the one in use for which a plan leaves room.
+/// Number of reads ahead of the current one for which a plan leaves room.
 constexpr std::uint64_t kReadsAhead = 8;
 
-/// Memory for one read.
+/// Memory for one read, aligned for O_DIRECT.
 class Buffer {
  public:
   Buffer() = default;
@@ -46,14 +46,14 @@ class Buffer {
 };
 
 struct Idle {
-  /// Its content; empty after a failed read.
+  /// The part of the file that the buffer contains; empty after a failed read.
   FileRange content;
   Buffer buffer;
 };
 
 enum Stage : std::uint32_t { kPending, kLoaded, kFailed, kInterrupted };
 
-/// An extent that is being read.
+/// The state of an extent.
 struct Slot {
   std::atomic<std::uint32_t> stage{kPending};
   std::atomic<std::uint32_t> uses_left{0};
@@ -155,12 +155,12 @@ class PageCache::State {
   }
 
  private:
-  /// The range that is read for an extent: its own, aligned.
+  /// The range that is read for an extent: the extent's range, extended to the required alignment.
   [[nodiscard]] FileRange read_range(const Extent& extent) const {
     const std::uint64_t unit = files_.alignment();
     return {extent.range.begin / unit * unit, round_up(extent.range.end, unit)};
   }
-  /// One reader thread.
+  /// Runs in each reader thread.
   void read_ahead() {
     for (;;) {
       std::size_t e = 0;
@@ -201,7 +201,7 @@ class PageCache::State {
     slots_[e].stage.notify_all();
   }
 
-  /// Frees a failed extent's memory for the others, which must continue.
+  /// Frees the memory of an extent that could not be read, because the other reads continue.
   void give_up(std::size_t e) {
     {
       const std::scoped_lock lock(mutex_);
@@ -210,8 +210,8 @@ class PageCache::State {
     room_.notify_all();
   }
 
-  /// Assigns memory to the extent, freeing idle memory if needed. @return whether it already holds
-  /// the bytes.
+  /// Assigns memory to the extent, freeing idle memory if needed. @return whether the memory
+  /// already contains the extent's bytes.
   bool take_buffer(std::size_t e) {
     const FileRange range = read_range(plan_.extents[e]);
     const std::uint64_t capacity = buffer_bytes(plan_.extents[e].range);
@@ -220,7 +220,8 @@ class PageCache::State {
       adopt(e, same->second);
       return true;
     }
-    // Allocate while there is room: idle bytes may be needed again in the next epoch.
+    // Allocate new memory while there is room, because the next epoch may need the idle bytes
+    // again.
     if (busy_bytes_ + idle_bytes_ + capacity > options_.budget_bytes) {
       const auto fits = std::ranges::find_if(
           idle_, [&](const Idle& idle) { return idle.buffer.capacity() == capacity; });
@@ -278,7 +279,7 @@ class PageCache::State {
   std::atomic<std::int64_t> waited_ns_{0};
   std::atomic<bool> stopping_{true};
 
-  /// Guards all below.
+  /// Guards the members below, except readers_.
   mutable std::mutex mutex_;
   std::condition_variable room_;
   /// The extent to read next.

@@ -12,20 +12,20 @@
 namespace precast::data {
 
 struct PageCacheOptions {
-  /// Upper limit of the memory for the bytes that are read.
+  /// Maximum memory for the bytes that are read.
   std::uint64_t budget_bytes = std::uint64_t{256} << 20;
-  /// Number of reads that may run at once, each in a thread.
+  /// Number of threads; each performs one read at a time.
   int readers = 4;
 };
 
-/// Reads the bytes of a pass before they are used into a limited amount of memory, with threads
-/// that read in the order of the plan. After their use, bytes stay in memory until it is needed, so
-/// that a file smaller than the budget is read only once, not in every epoch.
+/// Reads the bytes of a pass into a limited amount of memory before they are used. Its threads read
+/// in the order of the plan. Used bytes stay in memory until the memory is needed for other bytes,
+/// so a file smaller than the budget is read only once, not in every epoch.
 ///
 /// Cannot deadlock: reads get memory in the order of their first use, and the plan's
-/// most_live_bytes are at most the budget. If no memory is free, all samples before those of the
-/// next read therefore have their bytes, and their memory is released after use. One thread calls
-/// begin() and end(); any thread may hold a Use.
+/// most_live_bytes is at most the budget. Therefore, if no memory is free for the next read, the
+/// bytes of all samples before it are in memory or being read, and their memory is released after
+/// use. One thread calls begin() and end(); any thread may hold a Use.
 class PRECAST_API PageCache {
  public:
   /// Borrows the files.
@@ -34,13 +34,14 @@ class PRECAST_API PageCache {
   PageCache& operator=(const PageCache&) = delete;
   ~PageCache();
 
-  /// The capacity to pass to plan_extents(): leaves room to read ahead.
+  /// The capacity for plan_extents(). It leaves room for reading ahead.
   [[nodiscard]] std::uint64_t plan_capacity_bytes(std::uint64_t page_bytes) const;
 
-  /// Starts a pass; ends one that is still running. @throws ConfigError naming a sufficient budget
-  /// if one read is larger than the budget; DeviceError if a thread cannot be started.
+  /// Starts a pass; ends a pass that is still running. @throws ConfigError naming a sufficient
+  /// budget if one read is larger than the budget; DeviceError if a thread cannot be started.
   void begin(ExtentPlan plan);
-  /// Makes every Use return without bytes, now and later in this pass; readers stop.
+  /// Stops the reader threads. For the rest of this pass, a Use whose bytes have not been read
+  /// returns without bytes, also if it is already waiting.
   void interrupt();
   /// Ends a pass. No Use may exist: first call interrupt(), then join the threads that hold them.
   void end();
@@ -54,7 +55,7 @@ class PRECAST_API PageCache {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use();
-    /// Empty for a sample without bytes and after interrupt().
+    /// Empty for a sample without bytes, and for a read that interrupt() prevented.
     [[nodiscard]] const FileWindow& window() const { return window_; }
 
    private:
@@ -67,7 +68,7 @@ class PRECAST_API PageCache {
   /// Number of times that a Use had to wait, and the total waiting time.
   [[nodiscard]] std::uint64_t waits() const;
   [[nodiscard]] double seconds_waited() const;
-  /// Peak memory so far.
+  /// Peak memory in bytes so far.
   [[nodiscard]] std::uint64_t peak_bytes() const;
 
  private:

@@ -13,12 +13,13 @@
 namespace precast::data {
 
 /// Asks the kernel to read the bytes of the next samples of a pass from mapped files before a
-/// worker accesses them. Without it, each page fault would wait for the disk, and the kernel would
-/// read 128 KiB to 8 MiB around the page: in random order, the first batches would wait for most of
-/// the file, and the disk would be idle during the last ones. It first checks whether one sample in
-/// kSamplesALook is cached, which costs next to nothing. From the first missing one on, it requests
-/// all samples of the pass, which costs some microseconds per sample. If the file system does not
-/// report what is cached, it requests all samples from the start. Thread-safe.
+/// worker accesses them. Without these requests, each page fault would wait for the disk, and the
+/// kernel would read 128 KiB to 8 MiB around the memory page. In random order, the first batches
+/// would then wait for most of the file, and the disk would be idle during the last batches. At
+/// first it only checks whether one of every kSamplesALook samples is cached, which costs next to
+/// nothing. From the first sample that is not cached, it requests all samples of the pass, which
+/// costs some microseconds per sample. If the file system does not report what is cached, it
+/// requests all samples from the start. Thread-safe.
 class PRECAST_API ReadAhead {
  public:
   static constexpr std::int64_t kSamplesAhead = 128;
@@ -27,7 +28,7 @@ class PRECAST_API ReadAhead {
   /// Returns the ranges of the files that sample number i of the pass needs. Thread-safe.
   using RangesOf = std::function<std::vector<FileRange>(std::int64_t i)>;
 
-  /// Borrows the files. @param first, end the samples of the pass.
+  /// Borrows the files. @param first, end the range of sample numbers in the pass.
   ReadAhead(MappedFiles files, RangesOf ranges_of, std::int64_t first, std::int64_t end);
 
   /// Call before sample `index` is read: requests the samples up to index + kSamplesAhead, each
@@ -45,7 +46,7 @@ class PRECAST_API ReadAhead {
   const RangesOf ranges_of_;
   const std::int64_t end_;
   std::atomic<std::int64_t> next_;
-  /// Whether a sample of the pass was not in memory.
+  /// Whether a sample of the pass was not cached.
   std::atomic<bool> missing_{false};
   std::atomic<std::int64_t> asked_{0};
 };

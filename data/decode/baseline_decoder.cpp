@@ -9,11 +9,11 @@
 namespace precast::data {
 namespace {
 
-/// Room for the longest MCU: 6 blocks of at most 27 + 63 * 26 bits.
+/// More bytes than the longest MCU has: 6 blocks of at most 27 + 63 * 26 bits.
 constexpr std::size_t kMcuBytes = 2048;
-/// Room to the left of a row, for the sample before the first.
+/// Bytes reserved to the left of each row, for the sample before the first one.
 constexpr std::size_t kLeftSlack = 16;
-/// After 0xFF: the marker that ends a file.
+/// The second byte, after 0xFF, of the marker that ends a file.
 constexpr std::uint8_t kEndOfImage = 0xD9;
 
 template <typename T>
@@ -95,7 +95,7 @@ bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHe
   scan_ = scan_of(jpeg, header);
   window_ = mcu_window(header, {0, 0, 1, 1});
   if (!seek({}, scan_.size())) return false;
-  bytes_.extend_to(scan_.size());  // They may have moved.
+  bytes_.extend_to(scan_.size());  // This may move the bytes.
   state_.reader.start(bytes_.data(), 0);
   extend();
   if (!skip_scan(state_, window_.rows * window_.columns * state_.blocks) || ran_out()) return false;
@@ -146,8 +146,8 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
 
 // ---- The scan ----
 
-/// Continues at `point`. @param end number of bytes of the scan that suffice for the data to be
-/// read next.
+/// Continues reading at `point`. @param end the number of bytes of the scan that contain all data
+/// to be read from there.
 bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   if (point.bit / 8 >= end) return false;
   scan_end_ = end;
@@ -163,13 +163,13 @@ void BaselineDecoder::extend() {
   const auto read = static_cast<std::size_t>(state_.reader.next - bytes_.data());
   if (!bytes_.ended()) bytes_.extend_to(read + 2 * kMcuBytes);
   state_.reader.next = bytes_.data() + read;
-  // At the scan's end an MCU may continue into zeros; ran_out() detects that afterwards.
+  // At the end of the scan, an MCU may continue into zeros; ran_out() detects this afterwards.
   state_.limit = bytes_.data() + bytes_.size();
   state_.limit = bytes_.ended() ? state_.limit + sizeof(std::uint64_t) : state_.limit - kMcuBytes;
 }
 
-/// Whether bits were read that the scan does not contain. If a scan has no end marker, libjpeg
-/// would try to read more bits than needed.
+/// Whether bits were read that the scan does not contain. Also true if no marker follows the scan,
+/// because libjpeg, which reads ahead, would run out of data.
 bool BaselineDecoder::ran_out() const {
   const bool is_whole = scan_end_ == scan_.size();
   return (bytes_.cut_off() && is_whole) ||
@@ -218,7 +218,7 @@ bool BaselineDecoder::decode_row(std::size_t row, JpegDct dct, JpegCheckpoints c
   return is_last || !checkpoints.empty() || skip(row, end, window_.columns);
 }
 
-/// Whether the window is decoded by `segments_`.
+/// Prepares `segments_` for the window. @return whether it can decode the window.
 bool BaselineDecoder::begin_segments(const JpegCheckpoints& checkpoints, std::size_t components) {
   if (checkpoints.empty() || request_.points != nullptr) return false;
   SegmentedScan scan{
@@ -253,7 +253,7 @@ bool BaselineDecoder::decode_segments(const BaselineHeader& header, std::size_t 
   return true;
 }
 
-/// Seeks to the window's first MCU in a row from the nearest checkpoint before it.
+/// Seeks to the window's first MCU in a row from the nearest checkpoint at or before it.
 bool BaselineDecoder::enter_row(std::size_t row, JpegCheckpoints checkpoints) {
   const std::size_t in_row = checkpoints_in_row(window_.columns, checkpoints.interval);
   const std::size_t start = window_.first_column / checkpoints.interval;
@@ -261,7 +261,7 @@ bool BaselineDecoder::enter_row(std::size_t row, JpegCheckpoints checkpoints) {
       row * in_row + std::min(in_row, checkpoints_in_row(window_.end_column, checkpoints.interval));
   std::size_t end = scan_.size();
   if (past < checkpoints.points.size()) {
-    // The byte in which the next part begins, and a zero that may be stuffed after it.
+    // Include the byte in which the next part begins, and a zero that may be stuffed after it.
     end = std::min(end, ScanCheckpoint::unpacked(checkpoints.points[past]).bit / 8 + 2);
   }
   return seek(ScanCheckpoint::unpacked(checkpoints.points[row * in_row + start]), end) &&
@@ -309,7 +309,7 @@ void BaselineDecoder::keep_last_rows() {
   }
 }
 
-/// Writes the rows of the region whose samples are complete now.
+/// Writes the rows of the region whose samples are now complete.
 void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region,
                                 std::size_t mcu_row) {
   const int mcu_height = header.luma_rows * 8;
@@ -358,7 +358,7 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
 const std::uint8_t* BaselineDecoder::chroma_row(const BaselineHeader& header, std::size_t component,
                                                 int y, std::size_t mcu_row) {
   Strip& strip = strips_[component];
-  // In the strip, rows count from the first one kept.
+  // The chroma row of the image that is row 0 of the strip.
   const int top = static_cast<int>(mcu_row) * 8 - static_cast<int>(strip.kept);
   const auto at = [&](int row) { return strip.row(static_cast<std::size_t>(row - top)); };
   if (header.luma_columns == 1) return at(y);

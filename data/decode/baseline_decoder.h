@@ -17,31 +17,31 @@
 
 namespace precast::data {
 
-/// A request for checkpoints: the decoder then also reads the rest of the scan, once.
+/// Asks the decoder to record checkpoints, for which it also reads the rest of the scan.
 struct CheckpointRequest {
   std::size_t interval = 0;
-  /// Overwritten; empty if there can be no checkpoints.
+  /// Overwritten; empty if the image cannot have checkpoints.
   std::vector<std::uint64_t>* points = nullptr;
 };
 
 /// Decodes a region of a JPEG of the common kind (baseline_header.h). Processes one row of MCUs at
 /// a time, so that its samples stay in the cache during decoding, upsampling and colour conversion.
-/// Skips MCUs outside the region, with checkpoints by seeking past them, and stops below the
+/// Skips MCUs outside the region (by seeking, if there are checkpoints), and stops below the
 /// region. With checkpoints, several parts of the scan are decoded alternately (SegmentDecoder).
 /// Pixels are bitwise identical to libjpeg-turbo's. Keeps scratch memory: use one per thread.
 class PRECAST_API BaselineDecoder {
  public:
-  /// @param luma_only return the Y plane, three times in each pixel.
+  /// @param luma_only return Y as all three values of each pixel.
   explicit BaselineDecoder(LaneShape shape, bool luma_only = false)
       : segments_(shape), luma_only_(luma_only) {}
 
   /// @param region inside the image.
-  /// @return the pixels, valid until the next call; empty if there is anything irregular up to the
-  /// region's end, so that libjpeg has to decode or reject the image.
+  /// @return the pixels, valid until the next call; empty if anything before the region's end is
+  /// irregular. libjpeg must then decode or reject the image.
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
-  /// The pixels of decode() as planes; a grey image has one plane.
+  /// Like decode(), but returns planes; a grey image has one plane.
   std::optional<PlanarView> decode_planes(std::span<const std::byte> jpeg,
                                           const BaselineHeader& header, const Rect& region,
                                           JpegDct dct, JpegCheckpoints checkpoints,
@@ -111,7 +111,8 @@ class PRECAST_API BaselineDecoder {
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;
   Scratch memory_;
-  /// In `memory_`: the region, [height][stride]: RGB, or one plane if it is grey, else three.
+  /// The region, in `memory_`: [height][stride] bytes of RGB, or one such plane if it is grey,
+  /// otherwise three.
   std::uint8_t* pixels_ = nullptr;
   std::size_t stride_ = 0;
   bool as_planes_ = false;

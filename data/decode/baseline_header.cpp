@@ -22,7 +22,7 @@ enum Marker : std::uint8_t {
 };
 
 constexpr int kTables = 4;
-/// Below this libjpeg may choose simple upsampling.
+/// For smaller images, libjpeg may choose simple upsampling.
 constexpr int kMinSidePx = 8;
 
 int big_endian_16(Bytes bytes, std::size_t at) {
@@ -35,8 +35,8 @@ bool starts_with(Bytes segment, std::string_view text) {
                     [](char c, std::uint8_t byte) { return static_cast<std::uint8_t>(c) == byte; });
 }
 
-/// Reads one segment after the other. Every read_* returns false for files that are left to
-/// libjpeg.
+/// Reads one segment after the other. Every read_* function returns false for files that libjpeg
+/// has to decode or reject.
 class HeaderParser {
  public:
   explicit HeaderParser(Bytes jpeg) : jpeg_(jpeg) {}
@@ -89,7 +89,7 @@ class HeaderParser {
 
   bool read_quantizers(Bytes segment) {
     while (!segment.empty()) {
-      // The upper half is 1 for 16-bit numbers, which baseline files do not have.
+      // The upper 4 bits are 1 for 16-bit numbers, which baseline files do not have.
       if (segment.size() < 65 || segment[0] >= kTables) return false;
       auto& table = quantizers_[segment[0]].emplace();
       for (std::size_t k = 0; k < kZigzag.size(); ++k) table[kZigzag[k]] = segment[1 + k];

@@ -5,14 +5,15 @@
 
 namespace precast::data {
 
-/// The next bits of an unstuffed scan. May read up to 8 bytes past `next` at any time.
+/// The next bits of an unstuffed scan. refill() (scan_bits-inl.h) may read 8 bytes from `next` at
+/// any time.
 struct BitReader {
   const std::uint8_t* next = nullptr;
-  /// Left-aligned; `count` of them are valid, and the bits after those are correct too.
+  /// Left-aligned; `count` of them are valid. The bits after them are 0 or already correct.
   std::uint64_t bits = 0;
   unsigned count = 0;
 
-  /// Begins `skipped_bits` (0 to 7) bits into the byte at `at`.
+  /// Begins `skipped_bits` bits (0 to 7) after the start of the byte at `at`.
   void start(const std::uint8_t* at, unsigned skipped_bits) {
     // The partly used byte counts as read, its remaining bits as available.
     next = at + (skipped_bits > 0 ? 1 : 0);

@@ -1,6 +1,6 @@
 #include "data/decode/block_kernels.h"
 
-// Structs of vectors need vectors of known size.
+// Without SVE: structs of vectors need vectors of a known size.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/block_kernels.cpp"
@@ -18,7 +18,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The row's blocks from index `at` on; beyond its end, a block that is never read.
+/// Finds the row's blocks from index `at` on. After the end of the row, uses `none`, whose samples
+/// are never read.
 template <std::size_t kBlocks>
 HWY_INLINE void find_blocks(const BlockRow& row, std::size_t at, LaneBlock& none,
                             std::int16_t* (&out)[kBlocks]) {
@@ -61,7 +62,7 @@ void transform_simd(const BlockRow& row, JpegDct dct) {
 #else
 
 /// Shuffle indices that move the coefficients of one eighth of the zigzag order to row `row` of the
-/// block: for each byte of the row, the byte of the eighth that goes there. 0x80: none.
+/// block: for each byte of the row, the byte of the eighth that goes there, or 0x80 for none.
 struct ZigzagBytes {
   alignas(16) std::uint8_t from[16] = {};
   bool any = false;
@@ -83,7 +84,7 @@ constexpr ZigzagBytes zigzag_bytes(std::size_t row, std::size_t eighth) {
 template <std::size_t kRow, std::size_t kEighth>
 constexpr ZigzagBytes kZigzagBytes = zigzag_bytes(kRow, kEighth);
 
-/// 128 bits of each block.
+/// Loads one eighth (128 bits) of each block.
 template <class D, std::size_t kBlocks>
 HWY_INLINE hn::Vec<D> load_eighths(D d, std::int16_t* const (&blocks)[kBlocks],
                                    std::size_t eighth) {
@@ -152,7 +153,7 @@ struct ZigzagIndices {
 };
 constexpr ZigzagIndices kZigzagIndices;
 
-/// From four blocks with four rows each to four rows of four blocks.
+/// Turns four blocks with four rows each into four rows of four blocks.
 HWY_INLINE void gather_rows(const __m512i (&blocks)[4], hn::Vec512<std::int16_t>* rows) {
   const __m512i a = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0x44);
   const __m512i b = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0xEE);
@@ -164,7 +165,7 @@ HWY_INLINE void gather_rows(const __m512i (&blocks)[4], hn::Vec512<std::int16_t>
   rows[3].raw = _mm512_shuffle_i32x4(b, d, 0xDD);
 }
 
-/// take_blocks() with permutations of whole blocks.
+/// Same as take_blocks(), but with permutations across a whole block.
 template <class D>
 HWY_INLINE void take_four(D /*d*/, std::int16_t* const (&blocks)[4],
                           const BlockQuantizers& quantizers, Rows<D>& out) {

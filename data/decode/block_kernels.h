@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// One component's quantisation in natural order (scale_quantizers()).
+/// One component's quantisation table in natural order (scale_quantizers()).
 struct alignas(64) BlockQuantizers {
   std::array<std::int16_t, 64> values{};
 };
@@ -20,7 +20,7 @@ struct BlockRow {
   /// The block at index i is first[i / columns * mcu_blocks + i % columns].
   LaneBlock* first = nullptr;
   std::size_t count = 0;
-  /// Blocks of the row in one MCU, 1 or 2, and all blocks of an MCU.
+  /// Number of this row's blocks in an MCU (1 or 2), and of all blocks in an MCU.
   std::size_t columns = 1, mcu_blocks = 1;
   const BlockQuantizers* quantizers = nullptr;
   /// [8][stride]
@@ -31,7 +31,7 @@ struct BlockRow {
 /// Bytes that transform_blocks() may write after each row of samples.
 inline constexpr std::size_t kBlockRowSlack = 32;
 
-/// Transforms coefficients into samples, equal to decode_mcus(), and clears the coefficients.
+/// Transforms coefficients into the same samples as decode_mcus(), and clears the coefficients.
 PRECAST_API void transform_blocks(const BlockRow& row, JpegDct dct);
 
 }  // namespace precast::data

@@ -11,7 +11,7 @@
 namespace precast::data {
 
 /// A position in a JPEG's scan from which decoding can continue: the first bit of an MCU, and the
-/// DC coefficients to which its own coefficients are stored as differences (as in Android's
+/// preceding DC coefficients, because the scan stores only differences from them (as in Android's
 /// BitmapRegionDecoder and OpenSlide). Packed into 64 bits.
 struct PRECAST_API ScanCheckpoint {
   /// Counted from the first entropy-coded byte, including stuffed zeros.
@@ -24,7 +24,8 @@ struct PRECAST_API ScanCheckpoint {
   [[nodiscard]] static ScanCheckpoint unpacked(std::uint64_t packed);
 };
 
-/// MCUs from one checkpoint to the next: about 700 bytes for an image of 512 px.
+/// Number of MCUs from one checkpoint to the next. With this number, the checkpoints of an image of
+/// 512 px take about 700 bytes.
 inline constexpr std::size_t kDefaultCheckpointInterval = 8;
 inline constexpr std::size_t kMaxCheckpointInterval = 65536;
 

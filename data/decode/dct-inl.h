@@ -1,8 +1,8 @@
-// The two inverse DCTs of JPEG for each SIMD target that the including source is compiled for, two
-// blocks at a time, inlined into the loop that reads the bits:
+// The two inverse DCTs of JPEG, compiled for each SIMD target of the including source. They
+// transform two blocks at a time and are inlined into the loop that reads the bits:
 //
-//   ifast_pair: bit for bit libjpeg-turbo's JDCT_IFAST in its SIMD form
-//   islow_pair: bit for bit JDCT_ISLOW
+//   ifast_pair: bitwise identical to the SIMD version of libjpeg-turbo's JDCT_IFAST
+//   islow_pair: bitwise identical to JDCT_ISLOW
 //
 // Both turn dequantised coefficients into level-shifted samples, [8 rows][2 blocks][8 columns]
 // each.
@@ -38,8 +38,8 @@ HWY_INLINE hn::Vec<D> scaled(D d, hn::Vec<D> value, int factor) {
   return hn::MulHigh(hn::ShiftLeft<2>(value), hn::Set(d, static_cast<std::int16_t>(factor * 64)));
 }
 
-/// One pass of the fast DCT down the columns (Arai, Agui, Nakajima 1988; libjpeg's jidctfst.c), its
-/// factors with 8 fractional bits.
+/// One pass of the fast DCT down the columns (Arai, Agui, Nakajima 1988; libjpeg's jidctfst.c). Its
+/// factors have 8 fractional bits.
 template <class D>
 HWY_INLINE void ifast_columns(D d, Rows<D>& rows) {
   constexpr int k1_082 = 277, k1_414 = 362, k1_847 = 473, kMinus1_613 = -(669 - 256);
@@ -72,7 +72,7 @@ HWY_INLINE void ifast_columns(D d, Rows<D>& rows) {
 }
 
 /// One pass of the accurate DCT down the columns (Loeffler, Ligtenberg, Moschytz 1989; libjpeg's
-/// jidctint.c), 13 fractional bits, results shifted right by kShift with rounding.
+/// jidctint.c), with 13 fractional bits. Results are shifted right by kShift with rounding.
 template <int kShift, class D>
 HWY_INLINE void islow_columns(D d, Rows<D>& rows) {
   const auto times = [d](hn::Vec<D> value, int factor)
@@ -111,7 +111,8 @@ struct PairSamples {
   std::uint8_t at[8][16];
 };
 
-/// Transposes through memory instead of with shuffles. Exact for any number of lanes.
+/// Transforms two blocks. Transposes through memory instead of with shuffles, so it works with any
+/// number of lanes.
 template <class D, typename T, typename Pass1, typename Pass2>
 HWY_INLINE void transform_pair(D d, const T* in, const Pass1& pass1, const Pass2& pass2,
                                PairSamples& out) {

@@ -30,8 +30,7 @@ HuffmanTable::Entry HuffmanTable::entry_of(std::uint8_t symbol, int code_length,
 HuffmanTable::SkipEntry HuffmanTable::skip_entry_of(std::uint32_t bits) const {
   unsigned taken = 0, places = 0;
   while (taken < kSkipBits) {
-    // Bits after the last one are zeros that are not in the data: an entry that needs them is not
-    // valid.
+    // The shift appends zeros that are not in the data, so an entry that needs them is not valid.
     const Entry entry =
         lookup_[(bits << taken & ((1U << kSkipBits) - 1)) >> (kSkipBits - kLookupBits)];
     if (entry == 0 || taken + length(entry) > (taken == 0 ? kMostSkippedBits : kSkipBits)) break;

@@ -28,7 +28,7 @@ class PRECAST_API HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
-  /// Used to skip over a block: describes all symbols that kSkipBits bits contain, at least one.
+  /// Used to skip over a block: describes all symbols (at least one) that kSkipBits bits contain.
   /// Bits 0-7: length of codes and coefficients together, in bits; 8-15: advance in the block, at
   /// most kMostSkipped, or kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
   /// can be determined, or it takes more than kMostSkippedBits.
@@ -45,18 +45,18 @@ class PRECAST_API HuffmanTable {
   /// @return false if the table is not valid in a baseline file.
   bool build(const HuffmanSpec& spec, Kind kind);
 
-  /// Whether both were built from the same codes.
+  /// Whether both tables were built from the same codes.
   [[nodiscard]] bool decodes_like(const HuffmanTable& other) const {
     return kind_ == other.kind_ && spec_ == other.spec_;
   }
 
-  /// The input from which it was built: HuffmanSpec's counts and symbols.
+  /// The input from which the table was built: HuffmanSpec's counts and symbols.
   [[nodiscard]] std::span<const std::uint8_t> spec() const { return spec_; }
 
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
-  /// Only in AC tables.
+  /// Only for AC tables.
   [[nodiscard]] const SkipEntry* skip_lookup() const { return skip_lookup_.data(); }
-  /// For codes longer than the lookup. @param bits the next 16. @return 0 if the code does not
+  /// For codes longer than the lookup. @param bits the next 16 bits. @return 0 if the code does not
   /// exist.
   [[nodiscard]] Entry find_long(std::uint32_t bits) const;
 

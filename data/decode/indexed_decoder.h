@@ -12,18 +12,18 @@ namespace precast::data {
 /// How the JPEGs of a dataset are decoded.
 struct JpegDecoding {
   JpegOptions options;
-  /// Read and filled; null: no index. Borrowed.
+  /// The index to use and to fill; null if there is none. Borrowed.
   JpegIndex* index = nullptr;
 };
 
 /// A JpegDecoder that uses a dataset's index and, when it decodes a sample for the first time, adds
-/// the sample's checkpoints. Use one per thread; they share the index.
+/// the sample's checkpoints. Use one decoder per thread; all of them share the index.
 class IndexedDecoder {
  public:
   explicit IndexedDecoder(const JpegDecoding& decoding)
       : decoder_(decoding.options), index_(decoding.index) {}
 
-  /// See JpegDecoder::decode(). @param sample the sample's number in the index.
+  /// See JpegDecoder::decode(). @param sample the sample's id.
   ImageView decode(std::span<const std::byte> jpeg, std::uint64_t sample, int height, int width,
                    const Rect& region) {
     return with_index(sample, [&](auto&&... index) {
@@ -39,7 +39,8 @@ class IndexedDecoder {
   }
 
  private:
-  /// Calls `decode` with the checkpoints of the index or, if the index needs them, to find them.
+  /// Calls `decode` with the checkpoints from the index. If the index needs the sample's
+  /// checkpoints, makes `decode` find them and adds them to the index.
   template <typename Decode>
   std::invoke_result_t<const Decode&> with_index(std::uint64_t sample, const Decode& decode) {
     if (index_ == nullptr) return decode();

@@ -18,7 +18,7 @@ struct JpegDecoder::State {
   BaselineDecoder baseline;
   LibjpegDecoder libjpeg;
 
-  /// The header of a JPEG of the common kind and that size; else nothing.
+  /// The header, if the JPEG is of the common kind and has this size; otherwise nothing.
   static std::optional<BaselineHeader> header_of(std::span<const std::byte> jpeg, int height,
                                                  int width) {
     const auto header = parse_baseline_header(jpeg);
@@ -33,7 +33,7 @@ struct JpegDecoder::State {
     return options.accurate_dct ? JpegDct::islow : JpegDct::ifast;
   }
 
-  /// @param decode the member of BaselineDecoder that returns pixels, or the one for planes.
+  /// @param decode BaselineDecoder::decode or BaselineDecoder::decode_planes.
   template <typename Decode>
   DecodedPixels decode_by(Decode decode, std::span<const std::byte> jpeg, int height, int width,
                           const Rect& region, const JpegCheckpoints& checkpoints,

@@ -16,22 +16,22 @@ struct JpegOptions {
   /// Use the accurate inverse DCT (libjpeg's `islow`, as in Pillow and torchvision) instead of the
   /// fast one (as in FFCV).
   bool accurate_dct = false;
-  /// Use only libjpeg-turbo, for comparison.
+  /// Use only libjpeg-turbo; for comparison.
   bool libjpeg_only = false;
-  /// Decode the parts of an image one after the other even if there are checkpoints, for
-  /// comparison.
+  /// Decode the parts of an image one after the other instead of in lanes, even if there are
+  /// checkpoints; for comparison.
   bool no_lanes = false;
-  /// Return the Y plane, as libjpeg does for JCS_GRAYSCALE, three times in each pixel. (For a JPEG
-  /// that stores RGB: its luma.)
+  /// Return luma as all three values of each pixel: the Y plane, as libjpeg does for JCS_GRAYSCALE
+  /// (for a JPEG that stores RGB, computed from RGB).
   bool luma_only = false;
 };
 
 /// Decodes a region of a JPEG. The common kind (baseline, 8 bits, grey or YCbCr 4:4:4, 4:2:2,
-/// 4:2:0, one scan) is decoded by BaselineDecoder, which skips over everything outside the region;
-/// all other kinds, and anything irregular, by libjpeg-turbo. The pixels are bitwise identical to
-/// those of libjpeg-turbo's full decode with fancy upsampling, and so, with the fast DCT, to FFCV's
-/// (TurboJPEG FASTDCT). Grey images become RGB. The pixels do not depend on what was decoded
-/// before. Holds scratch memory: use one decoder per thread.
+/// 4:2:0, one scan) is decoded by BaselineDecoder, which skips over everything outside the region.
+/// libjpeg-turbo decodes all other kinds and all irregular files. The pixels are bitwise identical
+/// to a full decode by libjpeg-turbo with fancy upsampling. With the fast DCT, they are therefore
+/// identical to FFCV's (TurboJPEG FASTDCT). Grey images become RGB. The pixels do not depend on
+/// what was decoded before. Keeps scratch memory, so use one decoder per thread.
 class PRECAST_API JpegDecoder {
  public:
   explicit JpegDecoder(JpegOptions options = {});
@@ -56,9 +56,9 @@ class PRECAST_API JpegDecoder {
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    std::size_t interval, std::vector<std::uint64_t>& found);
 
-  /// The pixels of decode() as planes, for a resize that reads planes. Images that libjpeg-turbo
-  /// decodes stay interleaved, because separating the planes takes longer than a resize of planes
-  /// saves.
+  /// Like decode(), but returns planes, for a resize that reads planes. Images that libjpeg-turbo
+  /// decodes stay interleaved, because splitting them into planes would take longer than the resize
+  /// of planes saves.
   DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, const JpegCheckpoints& checkpoints = {});
   /// decode_planes() that also finds the checkpoints, as decode() does.
@@ -66,9 +66,9 @@ class PRECAST_API JpegDecoder {
                               const Rect& region, std::size_t interval,
                               std::vector<std::uint64_t>& found);
 
-  /// Whether a JPEG of the common kind has that size and decodes to its end without a warning.
-  /// Produces no pixels, and so takes a fraction of the time of decode(). Also false for every
-  /// other kind of JPEG: use decode() to check those.
+  /// Whether a JPEG is of the common kind, has this size, and would decode to its end without a
+  /// warning. Produces no pixels, so it takes a fraction of the time of decode(). To check the
+  /// other kinds of JPEG, for which it returns false, use decode().
   [[nodiscard]] bool in_order(std::span<const std::byte> jpeg, int height, int width);
 
  private:

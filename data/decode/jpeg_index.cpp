@@ -10,7 +10,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kBlockNumbers = std::size_t{1} << 16;
-/// Samples after which write() looks for a cancel request.
+/// write() checks whether it was cancelled after every this many samples.
 constexpr std::uint64_t kCancelSamples = 1024;
 
 }  // namespace
@@ -110,7 +110,7 @@ std::uint64_t JpegIndex::bytes_at_most() const {
   }
   if (shared_) return shared_->bytes_at_most();
   if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
-  // The last block may be empty except for its start.
+  // All but the start of the last block may be unused.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
 }
 
@@ -147,8 +147,9 @@ void JpegIndex::limit(std::uint64_t max_bytes) {
 
 bool JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint,
                       const std::atomic<bool>* cancel) const {
-  require(!sidecar_ && !shared_ && parts_.empty(),
-          "only an index of one file that is not in a file is written");
+  require(
+      !sidecar_ && !shared_ && parts_.empty(),
+      "an index that is written covers one file and is neither opened from a sidecar nor shared");
   JpegSidecarWriter file(path, interval_);
   const auto cancelled = [cancel] { return cancel != nullptr && cancel->load(); };
   for (std::uint64_t sample = 0; sample < entries_.size(); ++sample) {

@@ -18,15 +18,16 @@
 namespace precast::data {
 
 /// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading the data before it
-/// (BaselineDecoder). Filled sample by sample while an epoch decodes the samples for the first
-/// time, or opened from a sidecar file that `precast index` or `precast write` wrote and that
-/// processes share. The ranks on a host can also share an index that grows (share(), join()).
-/// Thread-safe, except that add() must not be called during write().
+/// (BaselineDecoder). An index is either filled sample by sample while an epoch decodes the samples
+/// for the first time, or opened from a sidecar file that `precast index` or `precast write` has
+/// written. All processes share the mapped sidecar; the ranks on a host can also share an index
+/// that grows (share(), join()). Thread-safe, except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
-  /// An empty index. @param max_bytes when the index has reached this size, nothing more is added.
+  /// An empty index. @param max_bytes size at which nothing more is added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
-  /// The index of a dataset of several files. @param files their indexes in order, not null.
+  /// The index of a dataset of several files. @param files the indexes of the files, in order; not
+  /// null.
   explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
   /// Maps a sidecar file; this index does not grow. @throws as JpegSidecar.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
@@ -38,34 +39,37 @@ class PRECAST_API JpegIndex {
   /// Whether add() would keep a sample's checkpoints. Call this before finding them, because that
   /// takes time.
   [[nodiscard]] bool wants(std::uint64_t sample) const;
-  /// @param points may be empty, for a JPEG without checkpoints; they are then not requested again.
+  /// @param points empty for a JPEG without checkpoints; wants() then returns false for this
+  /// sample.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
-  /// Moves an empty index that grows into memory that other processes on the host can use. Call
+  /// Moves the index, which must be empty, to memory that other processes on the host can use. Call
   /// share() or join() before any other thread uses the index.
-  /// @return the memory's address, for join(); empty if the index does not grow, or if the system
+  /// @return the memory's address, for join(); empty if the index cannot grow, or if the system
   /// cannot share memory.
   [[nodiscard]] std::string share();
-  /// Replaces this index, which must be empty and growing, with another process's. @param address
-  /// as share() returned there. @return whether this succeeded; false if the index does not grow.
+  /// Replaces this index, which must be empty, with the index that another process has shared.
+  /// @param address the result of share() in that process. @return whether this succeeded; false if
+  /// this index cannot grow.
   [[nodiscard]] bool join(const std::string& address);
-  /// Lowers the limit of an index that grows and belongs to this process alone.
+  /// Lowers the size limit of an index that can grow and is not shared.
   void limit(std::uint64_t max_bytes);
 
-  /// Writes a sidecar, completely or not at all. Not for an index that was opened, or of several
-  /// files. @param fingerprint of the dataset (BetonReader::fingerprint()). @param cancel may be
-  /// set by any thread to stop early. @return false if it was cancelled. @throws IoError
+  /// Writes a sidecar atomically. Not for an index that was opened from a sidecar, is shared, or
+  /// covers several files. @param fingerprint of the dataset (BetonReader::fingerprint()). @param
+  /// cancel may be set by any thread to stop early. @return false if it was cancelled. @throws
+  /// IoError
   bool write(const std::filesystem::path& path, const std::string& fingerprint,
              const std::atomic<bool>* cancel = nullptr) const;
 
-  /// MCUs between checkpoints; of several files, those of the first.
+  /// MCUs between checkpoints; for several files, the value of the first file.
   [[nodiscard]] std::size_t interval() const { return interval_; }
   /// MCUs between checkpoints in the file that contains `sample`.
   [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t samples() const;
-  /// Memory in use, allocated by this process or mapped.
+  /// Memory in use in bytes, allocated by this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
-  /// Upper limit of the memory that this process allocates for it.
+  /// Upper limit of bytes() for an index that grows.
   [[nodiscard]] std::uint64_t bytes_at_most() const;
 
  private:
@@ -76,11 +80,11 @@ class PRECAST_API JpegIndex {
     std::shared_ptr<JpegIndex> index;
     std::uint64_t first_sample = 0;
   };
-  /// Whether it grows in this process alone.
+  /// Whether the index can grow and is not shared.
   [[nodiscard]] bool grows_alone() const {
     return parts_.empty() && !sidecar_ && !shared_ && max_bytes_ > 0;
   }
-  /// The part that the sample is in.
+  /// The part that contains the sample.
   [[nodiscard]] const Part& part_of(std::uint64_t sample) const;
 
   std::uint64_t samples_;
@@ -88,16 +92,16 @@ class PRECAST_API JpegIndex {
   std::uint64_t max_bytes_;
   std::vector<std::atomic<Entry>> entries_;
   std::atomic<std::uint64_t> bytes_{0};
-  /// Whether the checkpoints of some sample did not fit any more.
+  /// Set when a sample's checkpoints no longer fit.
   std::atomic<bool> full_{false};
   std::mutex mutex_;
   std::uint64_t used_bytes_ = 0;
-  /// Blocks of memory that entries are cut from.
+  /// Blocks of memory that contain the entries.
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
   std::size_t used_in_block_ = 0;
-  /// Takes the place of all entries.
+  /// If not null, used instead of entries and blocks.
   std::unique_ptr<JpegSidecar> sidecar_;
-  /// Takes the place of entries and blocks.
+  /// If not null, used instead of entries and blocks.
   std::unique_ptr<SharedCheckpoints> shared_;
   /// The indexes of several files; all other members are then unused.
   std::vector<Part> parts_;

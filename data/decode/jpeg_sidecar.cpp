@@ -88,7 +88,7 @@ JpegSidecarWriter::JpegSidecarWriter(const std::filesystem::path& path, std::siz
                                      FileOps& ops)
     : file_(path, ops), interval_(interval) {
   require(interval > 0, "checkpoints have a distance");
-  // A reader refuses a header of zeros.
+  // Readers reject this header of zeros until complete() overwrites it.
   const std::array<std::byte, sizeof(SidecarHeader)> room{};
   file_.append(room);
 }
@@ -150,21 +150,21 @@ void JpegSidecar::refuse(std::string_view expected, const std::string& got) cons
 /// Verifies header and table.
 void JpegSidecar::open(const std::string& fingerprint) {
   SidecarHeader header;
-  if (bytes_.size() < sizeof header)
-    refuse("an index of JPEGs", fmt::format("{} bytes", bytes_.size()));
+  if (bytes_.size() < sizeof header) refuse("a JPEG index", fmt::format("{} bytes", bytes_.size()));
   std::memcpy(&header, bytes_.data(), sizeof header);
-  if (!is_index(header.magic)) refuse("an index of JPEGs", "another kind of file");
-  if (header.magic != kMagic) refuse("version 02 of an index of JPEGs", version_of(header.magic));
+  if (!is_index(header.magic)) refuse("a JPEG index", "another kind of file");
+  if (header.magic != kMagic)
+    refuse("version 02 of the JPEG index format", version_of(header.magic));
   if (header.fingerprint != number_of(fingerprint) || header.samples != samples_)
     refuse("the index of this dataset", "the index of a different dataset");
   const std::uint64_t table_bytes = blocks_.size() * kTableEntryBytes;
   if (header.table_at > bytes_.size() || bytes_.size() - header.table_at != table_bytes ||
       header.table_at % sizeof(std::uint64_t) != 0)
-    refuse("the bytes that were written", fmt::format("{} bytes", bytes_.size()));
+    refuse("a complete index", fmt::format("one with a wrong size ({} bytes)", bytes_.size()));
   const auto table = bytes_.last(table_bytes);
   verified_bytes_ = sizeof header + table.size();
   if (header.hash != hash_of_head(header, table))
-    refuse("the header and table that were written", "damaged ones");
+    refuse("an intact header and table", "damaged ones");
   if (header.interval == 0 || header.interval > kMaxCheckpointInterval)
     refuse(fmt::format("1 to {} MCUs between checkpoints", kMaxCheckpointInterval),
            std::to_string(header.interval));
@@ -174,7 +174,7 @@ void JpegSidecar::open(const std::string& fingerprint) {
     const std::uint64_t least = block_begin(block) + samples_of(block) * sizeof(std::uint64_t);
     const std::uint64_t end = block_end(block);
     if (end < least || end > header.table_at || end % sizeof(std::uint64_t) != 0)
-      refuse("blocks of checkpoints one after the other", "others");
+      refuse("consecutive blocks of checkpoints", "a table with wrong positions");
   }
 }
 
@@ -204,8 +204,8 @@ void JpegSidecar::report(std::uint64_t block) const {
   if (damaged_.exchange(true) || !file_) return;
   const std::filesystem::path& path = file_->path();
   log_warning(
-      "{}: expected the checkpoints that were written at bytes {} to {}, got damaged ones. Their "
-      "images are decoded without the index. Recreate it with: precast index {}",
+      "{}: expected intact checkpoints at bytes {} to {}, got damaged ones. Their images are "
+      "decoded without the index. Recreate it with: precast index {}",
       path.string(), block_begin(block), block_end(block),
       (path.parent_path() / path.stem()).string());
 }

@@ -16,30 +16,31 @@
 
 namespace precast::data {
 
-/// Samples of a block of a sidecar. A block of photos of 512 px has about 45 KB, which are verified
-/// in 4 us; the table of ImageNet's 20,000 blocks has 320 KB.
+/// Number of samples in a block of a sidecar. For photos of 512 px, a block has about 45 KB and is
+/// verified in 4 us. The table of ImageNet's 20,000 blocks has 320 KB.
 inline constexpr std::uint64_t kSidecarBlockSamples = 64;
 
-/// FILE.jidx.
+/// The path FILE.jidx.
 [[nodiscard]] PRECAST_API std::filesystem::path jpeg_sidecar(const std::filesystem::path& dataset);
-/// Removes FILE.jidx, which belongs to an older file of that name, unless it is not a JPEG index.
+/// Removes FILE.jidx, which belongs to an older file with the dataset's name. Does nothing if
+/// FILE.jidx is not a JPEG index.
 /// @throws IoError
 PRECAST_API void remove_jpeg_sidecar(const std::filesystem::path& dataset,
                                      FileOps& ops = posix_file_ops());
 
 /// Writes the checkpoints of a dataset's JPEGs to a sidecar (FORMAT.md), sample by sample. Needs
-/// memory for one block, plus 16 bytes per block. The file appears when commit() succeeds. Use it
-/// from one thread.
+/// memory for one block, plus 16 bytes per block. The file appears when commit() succeeds. Not
+/// thread-safe.
 class PRECAST_API JpegSidecarWriter {
  public:
-  /// @param path of the sidecar. @param interval MCUs from one checkpoint to the next.
+  /// @param path the sidecar. @param interval MCUs from one checkpoint to the next.
   /// @throws IoError
   JpegSidecarWriter(const std::filesystem::path& path, std::size_t interval,
                     FileOps& ops = posix_file_ops());
 
   /// Adds the next sample. @param points its checkpoints; empty if it has none. @throws IoError
   void add(std::span<const std::uint64_t> points);
-  /// Writes the rest. Call once, after the last sample. @param fingerprint of the dataset
+  /// Writes the remaining data. Call once, after the last sample. @param fingerprint of the dataset
   /// (BetonReader::fingerprint()). @throws IoError
   void complete(const std::string& fingerprint);
   /// Makes the file durable and visible. Call once, after complete(). @throws IoError
@@ -56,7 +57,7 @@ class PRECAST_API JpegSidecarWriter {
   /// For the block that is being filled: the end of each sample's checkpoints, and all checkpoints.
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint64_t> points_;
-  /// For each block its end in the file and its hash.
+  /// The end in the file and the hash of each block.
   std::vector<std::uint64_t> table_;
 };
 
@@ -65,17 +66,17 @@ class PRECAST_API JpegSidecarWriter {
 class PRECAST_API JpegSidecar {
  public:
   /// @param fingerprint of the dataset (BetonReader::fingerprint()).
-  /// @throws IoError; DataError if it is damaged, of an older version, or belongs to another
-  /// dataset.
+  /// @throws IoError; DataError if the sidecar is damaged, has another version, or belongs to
+  /// another dataset.
   JpegSidecar(const std::filesystem::path& path, const std::string& fingerprint,
               std::uint64_t samples);
-  /// Reads a sidecar in memory, which it borrows; its address must be a multiple of 8. Damaged
-  /// blocks are not reported.
+  /// Reads a sidecar in memory. Borrows `bytes`, whose address must be a multiple of 8. Does not
+  /// log damaged blocks.
   JpegSidecar(std::span<const std::byte> bytes, const std::string& fingerprint,
               std::uint64_t samples);
 
-  /// The checkpoints of a sample; empty if it has none, or if its block is damaged: the first
-  /// damaged block is reported as a warning.
+  /// The checkpoints of a sample; empty if it has none, or if its block is damaged. Logs a warning
+  /// for the first damaged block.
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
 
   [[nodiscard]] std::size_t interval() const { return interval_; }
@@ -99,14 +100,14 @@ class PRECAST_API JpegSidecar {
   [[nodiscard]] Block verify(std::uint64_t block) const;
   void report(std::uint64_t block) const;
 
-  /// Null: bytes in memory.
+  /// Null if the sidecar is in memory.
   std::unique_ptr<MappedFile> file_;
   std::span<const std::byte> bytes_;
   std::uint64_t samples_;
   std::size_t interval_ = 0;
-  /// In the file: for each block its end and its hash.
+  /// Points into the sidecar: the end and the hash of each block.
   const std::uint64_t* table_ = nullptr;
-  /// The result of verify(): equal for all threads that call it.
+  /// The result of verify() for each block, which is the same in all threads.
   mutable std::vector<std::atomic<Block>> blocks_;
   mutable std::atomic<std::uint64_t> verified_bytes_{0};
   mutable std::atomic<bool> damaged_{false};

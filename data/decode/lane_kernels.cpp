@@ -1,6 +1,7 @@
 #include "data/decode/lane_kernels.h"
 
-// Scalar code: the AVX2 target has the shifts that it needs (BMI2); wider vectors would not help.
+// The code is scalar. The AVX2 target already has the shifts that it needs (BMI2), and wider
+// vectors would not help.
 #define HWY_DISABLED_TARGETS (HWY_AVX3 | HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/lane_kernels.cpp"
@@ -15,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace precast::data::HWY_NAMESPACE {
 namespace {
 
-/// Set at an index that is not one of the block's coefficients.
+/// The bit that is set in places after the block's coefficients.
 constexpr std::uint64_t kPastBlock = 64;
 static_assert(2 * kPastBlock == kBlockPlaces);
 
@@ -26,7 +27,8 @@ HWY_INLINE std::uint64_t bits_at(const std::uint8_t* bytes, std::uint64_t bit) {
   return next << (bit & 7U);
 }
 
-/// The end of a block cannot be predicted, and compilers would make a branch of this choice.
+/// Chooses without a branch, because the CPU cannot predict the end of a block. From plain C++,
+/// compilers would generate a branch.
 HWY_INLINE const LaneEntry* choose_table(std::uint8_t ends, const LaneEntry* inside,
                                          const LaneEntry* next) {
 #if HWY_ARCH_X86_64
@@ -51,10 +53,10 @@ HWY_INLINE std::uint64_t block_of(std::uint64_t place) {
   return (place + 1) / kBlockPlaces;
 }
 
-/// Decodes one symbol and reads the window again. Used for symbols that are not in entries, and if
-/// the last coefficient ends a block.
+/// Decodes one symbol and reads the window again. Used for symbols that entries cannot describe,
+/// and if a coefficient in the last place ends the block.
 /// @param counts whether to report damage; invalid data after a lane's end is not damage.
-/// @param out    receives the coefficient; null: nothing.
+/// @param out    receives the coefficient; may be null.
 HWY_NOINLINE HWY_ATTR Running take_symbol(LaneScan& scan, Running lane, bool counts,
                                           LaneBlock* out) {
   const LaneSymbol symbol = scan.tables->symbol(lane.table, bits_at(scan.bytes, lane.bit));
@@ -87,7 +89,7 @@ HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
     return;
   }
   const std::uint64_t other_bits = (lane.window & ~std::uint64_t{0} >> kBits) >> entry->shift;
-  // In this order: without a second value both have the same place. Places count from 1.
+  // Write the second value first: if there is none, both have the same place. Places count from 1.
   out[second - 1] = entry->second_value;  // NOLINT(bugprone-signed-char-misuse): a small number
   out[first - 1] =
       static_cast<std::int16_t>(static_cast<std::uint64_t>(entry->first_value) + other_bits);
@@ -98,7 +100,8 @@ HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
   lane.window <<= bits;
 }
 
-/// Decodes the last entries of a lane again, without writing them, up to its end.
+/// Decodes the last entries of a lane again, up to the lane's end, without writing coefficients.
+/// @return the position at which the last block ends.
 template <int kBits>
 HWY_NOINLINE HWY_ATTR std::uint64_t find_end(LaneScan& scan, Running lane, std::uint64_t end) {
   while (lane.place < end) {
@@ -117,7 +120,8 @@ HWY_NOINLINE HWY_ATTR std::uint64_t find_end(LaneScan& scan, Running lane, std::
   return lane.bit;
 }
 
-/// @tparam kLane the indices of the lanes: as constants, so that their states stay in registers.
+/// @tparam kLane the indices of the lanes. Because they are constants, the lanes' states stay in
+/// registers.
 template <int kBits, std::size_t... kLane>
 HWY_INLINE void run(LaneScan& scan, Lane* lanes, std::index_sequence<kLane...> /*unused*/) {
   const std::uint8_t* const bytes = scan.bytes;

@@ -8,14 +8,14 @@
 
 namespace precast::data {
 
-/// A segment of a scan that is decoded alternately with others.
+/// A segment of a scan that is decoded alternately with other segments.
 struct Lane {
   /// Position of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;
   /// kBlockPlaces * block + zigzag index of the next coefficient; kBlockPlaces * block - 1 before
   /// the block.
   std::uint64_t place = 0;
-  /// `place` after the last block. A lane that has reached it may have decoded kMostPast extra
+  /// `place` after the last block. A lane that has reached it may have decoded up to kMostPast more
   /// entries.
   std::uint64_t end = 0;
   /// The position at which the last block ended. Set when the lane has reached its end.
@@ -33,11 +33,11 @@ static_assert(sizeof(LaneBlock) == kBlockPlaces * sizeof(std::int16_t));
 
 /// The data that all lanes of an image read and write.
 struct LaneScan {
-  /// Unstuffed; each lane reads at most kBytesPerBlock for each block, and kBytesAhead.
+  /// The unstuffed scan. Each lane reads at most kBytesPerBlock bytes per block, plus kBytesAhead.
   const std::uint8_t* bytes = nullptr;
-  /// Coefficients are zero before. DC coefficients are differences.
+  /// The output; all coefficients must be zero before decoding. DC coefficients are differences.
   LaneBlock* blocks = nullptr;
-  /// For each block, its AC table, and the DC table of the block after it.
+  /// For each block: its AC table, and the DC table of the next block.
   const LaneEntry* const* ac = nullptr;
   const LaneEntry* const* next_dc = nullptr;
   const LaneTables* tables = nullptr;
@@ -50,8 +50,8 @@ struct LaneScan {
 inline constexpr std::size_t kBytesPerBlock = 64 * 27 / 8;
 inline constexpr std::size_t kBytesAhead = 32;
 
-/// Decodes until at least one lane has reached its end; it has not read or written anything after
-/// its last block, except for kMostPast entries into the next ones.
+/// Decodes until at least one lane has reached its end. That lane has then decoded at most
+/// kMostPast entries after its last block.
 /// @param lanes at most LaneShape::kMostLanes.
 PRECAST_API void run_lanes(LaneScan& scan, std::span<Lane> lanes);
 

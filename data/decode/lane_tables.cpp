@@ -26,11 +26,11 @@ std::int16_t value_of(Symbol symbol, std::uint64_t bits) {
   return static_cast<std::int16_t>(is_positive ? value : value - (1 << size) + 1);
 }
 
-/// @param known bits of the lookup: those that `bits` has beyond them are zeros.
-/// @return an entry of LaneEntry::kNone if they do not determine a symbol.
+/// @param known number of bits in the lookup; all later bits of `bits` are zeros. @return an entry
+/// with LaneEntry::kNone if these bits do not determine a symbol.
 LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc) {
   const unsigned size = HuffmanTable::size(symbol);
-  // The first bit of a coefficient is its sign.
+  // The first bit of a coefficient, which determines its sign, must also be known.
   const unsigned least = HuffmanTable::code_length(symbol) + (size > 0 ? 1 : 0);
   LaneEntry entry;
   entry.advance = LaneEntry::kNone + (is_dc ? 1 : 0);
@@ -75,9 +75,9 @@ std::uint64_t hash_of(std::span<const HuffmanTable> tables) {
 
 LaneShape lane_shape_of_cpu() {
   if (!lanes_are_fast()) return {};
-  // Measured on Zen 4: with fewer bits, the cost of symbols that are read alone is larger than the
-  // gain from a smaller table in a first-level cache of 32 KB, and there are no registers for a
-  // fourth lane.
+  // Measured on Zen 4: with fewer bits, more symbols must be read alone, which costs more than a
+  // smaller table gains in the 32 KB first-level cache. For a fourth lane, there are not enough
+  // registers.
   return {.lanes = 3, .bits = 12};
 }
 

@@ -24,43 +24,43 @@ struct LaneShape {
 /// The fastest shape for this CPU. Any shape gives the same pixels.
 [[nodiscard]] PRECAST_API LaneShape lane_shape_of_cpu();
 
-/// Places are counted as if each block had 64 coefficients and as many places after them: a run
-/// that exceeds its block ends there, so that it is noticed.
+/// Number of places per block: 64 coefficients and as many unused places after them. A run that
+/// exceeds its block ends in the unused places, where it is detected.
 inline constexpr std::size_t kBlockPlaces = 128;
 inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
 
 /// The result of one lookup: a symbol, with those bits of its coefficient that are in the lookup,
-/// and a second symbol if the lookup contains all its bits. Loops read it byte by byte, which costs
-/// fewer instructions than shifts.
+/// and a second symbol if the lookup contains all its bits. Most members are bytes, because loading
+/// a byte costs fewer instructions than extracting bits.
 struct alignas(8) LaneEntry {
   /// Bits of both symbols and their coefficients, at most kMostBits.
   std::uint8_t bits = 0;
-  /// Places from the previous coefficient to the first one. 2 for DC: a block ends one place before
-  /// the next one (kBlockPlaces). A value from kNone on means a symbol that an entry cannot
-  /// describe: it leads past the block from any place, and the symbol is read alone
-  /// (LaneTables::symbol()).
+  /// Places from the previous coefficient to the first coefficient of this entry. 2 for DC, because
+  /// a block ends one place before the next block begins (kBlockPlaces). kNone or more means a
+  /// symbol that an entry cannot describe: the resulting place is past the block, and the symbol is
+  /// then read alone (LaneTables::symbol()).
   std::uint8_t advance = kNone;
   /// Number of bits by which the window, without the lookup's bits, is shifted right to get the
-  /// other bits of the first coefficient.
+  /// remaining bits of the first coefficient.
   std::uint8_t shift = 63;
   /// kLastPlace if the last symbol ends the block, else 0.
   std::uint8_t end = 0;
-  /// Places from the first to the second coefficient; 0 without one.
+  /// Places from the first to the second coefficient; 0 if there is no second one.
   std::uint8_t second_advance = 0;
   std::int8_t second_value = 0;
-  /// The first coefficient, to which its bits that are not in the lookup are added.
+  /// The first coefficient without its bits that are not in the lookup, which are added later.
   std::int16_t first_value = 0;
 
-  /// For AC; one more for DC.
+  /// The value for AC tables; DC tables use kNone + 1.
   static constexpr std::uint8_t kNone = 64;
-  /// Three entries are decoded from 57 bits.
+  /// Limited because three entries are decoded from 57 bits.
   static constexpr unsigned kMostBits = 19;
 };
 static_assert(sizeof(LaneEntry) == 8);
 
-/// One symbol alone.
+/// One symbol that is decoded alone.
 struct LaneSymbol {
-  /// Whether there is such a code. If not, it counts as the end of the block, and as one bit.
+  /// Whether the code exists. A code that does not exist counts as one bit that ends the block.
   bool exists = false;
   bool ends_block = true;
   unsigned bits = 1;
@@ -69,14 +69,15 @@ struct LaneSymbol {
   std::int16_t value = 0;
 };
 
-/// The Huffman tables of an image's components, as lanes read them. Components with the same tables
-/// share them.
+/// The Huffman tables of an image's components in the form that lanes use. Components with the same
+/// Huffman tables share entries.
 class PRECAST_API LaneTables {
  public:
-  /// @param tables for each component the DC and the AC table. @param bits of a lookup.
+  /// @param tables the DC and the AC table of each component. @param bits number of bits of a
+  /// lookup.
   LaneTables(std::span<const HuffmanTable> tables, int bits);
 
-  /// Whether it was made from these.
+  /// Whether this object was made from the same tables.
   [[nodiscard]] bool decodes_like(std::span<const HuffmanTable> tables) const;
 
   [[nodiscard]] int bits() const { return bits_; }
@@ -87,7 +88,8 @@ class PRECAST_API LaneTables {
     return entries_.data() + ((first_of_[component] + 1) << bits_);
   }
 
-  /// @param table dc() or ac() of a component. @param next_bits left-aligned, at least 27.
+  /// @param table dc() or ac() of a component. @param next_bits at least the next 27 bits,
+  /// left-aligned.
   [[nodiscard]] LaneSymbol symbol(const LaneEntry* table, std::uint64_t next_bits) const;
 
  private:
@@ -101,17 +103,17 @@ class PRECAST_API LaneTables {
 };
 
 /// The LaneTables of recent images. Making them takes about as long as decoding an image, so they
-/// are made only for tables that occur again.
+/// are made only when Huffman tables occur again.
 class PRECAST_API LaneTableCache {
  public:
-  /// @return null if these tables were not among those of recent images.
+  /// @return null if no recent image had these tables.
   const LaneTables* find(std::span<const HuffmanTable> tables, int bits);
 
  private:
   static constexpr std::size_t kKept = 2;
   static constexpr std::size_t kRemembered = 8;
 
-  /// The most recent first.
+  /// The most recently used first.
   std::vector<LaneTables> kept_;
   /// Hashes of tables that were seen once; the oldest is replaced.
   std::vector<std::uint64_t> seen_;

@@ -14,14 +14,14 @@ namespace precast::data {
 namespace {
 
 /// Fancy upsampling treats the border of a cropped scanline as the border of the image; one extra
-/// pixel on each inner side keeps the region's own pixels exact.
+/// pixel on each side inside the image keeps the region's pixels exact.
 constexpr int kFancyMargin = 1;
 /// libjpeg uses simple upsampling for a scanline of a few pixels; to avoid that for a narrow
 /// region, more of the image is decoded.
 constexpr int kLeastColumns = 16;
 
-/// If scans are missing, libjpeg smooths between blocks, and a crop would change the neighbours
-/// with which the blocks at its border are smoothed.
+/// Whether libjpeg smooths the image across block borders, as it does if scans are missing. A crop
+/// would change the neighbours of the blocks at its border, and therefore their smoothing.
 bool is_smoothed(const jpeg_decompress_struct& decompress) {
   if (decompress.progressive_mode == FALSE || decompress.coef_bits == nullptr) return false;
   for (int i = 0; i < decompress.num_components; ++i) {
@@ -33,8 +33,8 @@ bool is_smoothed(const jpeg_decompress_struct& decompress) {
   return false;
 }
 
-/// Makes pixels of the values in the last third of `row`, first to last: none is overwritten before
-/// it has been read.
+/// Expands the values in the last third of `row` to RGB pixels, from left to right, so no value is
+/// overwritten before it has been read.
 void repeat_in_place(std::uint8_t* row, std::size_t width) {
   for (std::size_t x = 0; x < width; ++x) {
     const std::uint8_t value = row[2 * width + x];
@@ -60,7 +60,7 @@ struct LibjpegDecoder::State {
       info->err->format_message(info, state->text);
       std::longjmp(state->jump, 1);
     };
-    // A warning ends the decoding at once: a few bytes can cause gigapixels of warnings.
+    // A warning ends decoding immediately, because a few bytes can cause warnings for gigapixels.
     errors.emit_message = [](j_common_ptr info, int level) {
       if (level < 0) info->err->error_exit(info);
     };
@@ -71,12 +71,12 @@ struct LibjpegDecoder::State {
   ~State() { jpeg_destroy_decompress(&decompress); }
 
   /// Reads the header. Returns false and sets `text` if libjpeg rejects it. No C++ object with a
-  /// destructor may exist during the jump, so these functions contain only plain values.
+  /// destructor may exist during longjmp(), so these functions contain only plain values.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(jump) != 0) return false;
-    // Creates a new decompressor for each image, which takes microseconds: libjpeg keeps tables
-    // between images. A file without tables would therefore be decoded with those of an earlier
-    // image, and after a failure libjpeg can reject the next intact image.
+    // Create a new decompressor for each image, which takes microseconds, because libjpeg keeps
+    // tables between images. A file without tables would otherwise be decoded with the tables of an
+    // earlier image, and after a failure libjpeg could reject the next intact image.
     jpeg_destroy_decompress(&decompress);
     jpeg_create_decompress(&decompress);
     decompress.progress = &progress;
@@ -92,15 +92,15 @@ struct LibjpegDecoder::State {
       throw DataError(
           fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, whole));
     }
-    // In an arithmetic-coded file, missing bits are no error, so a file without data can claim any
-    // number of pixels.
+    // In an arithmetic-coded file, missing bits are not an error, so a file without data can claim
+    // any number of pixels.
     if (decompress.arith_code != FALSE) {
       throw DataError("expected a JPEG with Huffman coding, got arithmetic coding");
     }
     check_coefficients(decompress);
   }
 
-  /// Starts decoding and narrows it to the region's columns: sets `first_column` to the column at
+  /// Starts decoding and limits it to the region's columns. Sets `first_column` to the column at
   /// which the decoded rows begin.
   bool start(const Rect& region, JpegDct dct, bool luma_only, int* first_column) {
     if (setjmp(jump) != 0) return false;
@@ -136,7 +136,8 @@ struct LibjpegDecoder::State {
 
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    JpegDct dct, bool luma_only) {
-    if (!read_header(jpeg)) throw DataError(fmt::format("not a readable JPEG: {}", text));
+    if (!read_header(jpeg))
+      throw DataError(fmt::format("expected a JPEG with a readable header, got: {}", text));
     const auto found_height = decompress.image_height;
     const auto found_width = decompress.image_width;
     if (found_height != static_cast<JDIMENSION>(height) ||
@@ -147,7 +148,7 @@ struct LibjpegDecoder::State {
     check_cost();
     int first_column = 0;
     if (!start(region, dct, luma_only, &first_column))
-      throw DataError(fmt::format("damaged JPEG: {}", text));
+      throw DataError(fmt::format("expected an intact JPEG, got a damaged one ({})", text));
 
     const std::size_t stride = std::size_t{decompress.output_width} * 3;
     const auto rows = static_cast<std::size_t>(region.height);
@@ -159,7 +160,8 @@ struct LibjpegDecoder::State {
     if (luma_only) {
       for (JSAMPROW& row : row_pointers) row += stride / 3 * 2;
     }
-    if (!read_rows(region)) throw DataError(fmt::format("damaged JPEG: {}", text));
+    if (!read_rows(region))
+      throw DataError(fmt::format("expected an intact JPEG, got a damaged one ({})", text));
     for (std::size_t y = 0; luma_only && y < rows; ++y)
       repeat_in_place(pixels + y * stride, stride / 3);
     return {pixels + std::size_t{3} * static_cast<std::size_t>(region.column - first_column),

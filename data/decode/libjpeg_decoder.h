@@ -10,8 +10,8 @@
 namespace precast::data {
 
 /// Decodes a region of any JPEG with libjpeg-turbo: transforms only the needed columns, skips rows
-/// above the region, and stops at its last row. Fancy upsampling. The pixels do not depend on what
-/// was decoded before. Holds scratch memory: use one per thread.
+/// above the region, and stops at its last row. Uses fancy upsampling. The pixels do not depend on
+/// what was decoded before. Keeps scratch memory, so use one decoder per thread.
 class LibjpegDecoder {
  public:
   LibjpegDecoder();

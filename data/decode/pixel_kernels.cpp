@@ -1,6 +1,6 @@
 #include "data/decode/pixel_kernels.h"
 
-// Its permutations of bytes interleave colours.
+// This target has byte permutations, which are used to interleave colours.
 #define HWY_WANT_AVX3_DL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/pixel_kernels.cpp"
@@ -42,7 +42,7 @@ void blend_rows_simd(const std::uint8_t* HWY_RESTRICT near, const std::uint8_t* 
   }
 }
 
-/// Interleaves two vectors of samples, each below 256, in memory.
+/// Stores the samples of two vectors alternately. Each sample is below 256.
 template <class D>
 void store_pairs(hn::Vec<D> even, hn::Vec<D> odd, D d, std::uint8_t* out) {
 #if HWY_TARGET == HWY_SCALAR
@@ -85,7 +85,7 @@ void widen_simd(const std::uint8_t* HWY_RESTRICT in, std::size_t count,
   }
 }
 
-constexpr std::int16_t kRedFromCr = 13173;     // 0.40200 (the rest of 1.40200 is added whole)
+constexpr std::int16_t kRedFromCr = 13173;     // 0.40200 (1.40200 = 1 + 0.40200)
 constexpr std::int16_t kBlueFromCb = -7471;    // -0.22800 (1.77200 = 2 - 0.22800)
 constexpr std::int16_t kGreenFromCb = -22554;  // -0.34414
 constexpr std::int16_t kGreenFromCr = 18734;   // 0.28586 (-0.71414 = 0.28586 - 1)
@@ -117,7 +117,7 @@ struct Rgb {
   hn::Vec<D> r, g, b;
 };
 
-/// One vector of pixels, not yet limited to 0-255.
+/// Converts one vector of pixels. The results are not yet limited to 0-255.
 template <class D>
 HWY_INLINE Rgb<D> convert(D d, const std::uint8_t* y, const std::uint8_t* cb,
                           const std::uint8_t* cr) {
@@ -135,10 +135,10 @@ HWY_INLINE Rgb<D> convert(D d, const std::uint8_t* y, const std::uint8_t* cb,
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-/// The sources of the bytes of 64 interleaved pixels, in vectors of one colour that contain,
-/// alternately, 128 bits of the first 32 and of the last 32 pixels.
+/// For each byte of 64 interleaved pixels, its index in a vector of one colour. Such a vector
+/// contains, alternately, 8 of the first 32 and 8 of the last 32 pixels.
 struct InterleavedBytes {
-  /// The sources of red and, as the second vector, of green; then those of blue.
+  /// Indices for red and, plus 64, for green in a second vector; then the indices for blue.
   alignas(64) std::uint8_t red_green[3][64] = {};
   alignas(64) std::uint8_t blue[3][64] = {};
   std::uint64_t is_blue[3] = {};
@@ -154,7 +154,7 @@ struct InterleavedBytes {
 };
 constexpr InterleavedBytes kInterleaved;
 
-/// Calls store(index, r, g, b) with 64 pixels each.
+/// Calls store(index, r, g, b) for every 64 pixels.
 template <class Store>
 HWY_INLINE void convert_row(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,
                             std::size_t count, const Store& store) {

@@ -10,11 +10,11 @@ namespace precast::data {
 /// The inner loops between coefficients and RGB, compiled for each SIMD level and chosen at run
 /// time (Highway). All are bitwise identical to libjpeg-turbo's decoder (jdsample.c, jdcolor.c).
 
-/// Bytes that a kernel may read and write past the last one requested.
+/// Number of bytes that a kernel may read and write past the last requested byte.
 inline constexpr std::size_t kKernelSlack = 256;
 
-/// Copies bytes up to the first 0xFF, which is not copied. @return their number. May write up to 64
-/// extra bytes; reads only `count`.
+/// Copies bytes up to the first 0xFF, which is not copied. @return the number of copied bytes. May
+/// write up to 64 extra bytes; reads only `count` bytes.
 std::size_t copy_until_ff(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
 
 /// "Fancy" vertical upsampling (h2v2), first half: 3 * near + far, for `count` chroma samples.
@@ -23,7 +23,7 @@ void blend_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t c
 /// Second half: each of `count` blended samples becomes two. Reads in[-1] and in[count].
 void widen_blended(const std::uint16_t* in, std::size_t count, std::uint8_t* out);
 /// "Fancy" horizontal upsampling (h2v1): each of `count` samples becomes two. Reads in[-1] and
-/// in[count], which at an image's edge repeat the sample next to them.
+/// in[count], which at an image's edge must repeat the adjacent sample.
 void widen(const std::uint8_t* in, std::size_t count, std::uint8_t* out);
 
 /// [count] Y, Cb, Cr -> [count, 3] RGB (JFIF).
@@ -36,7 +36,7 @@ struct RgbRows {
   std::uint8_t* b = nullptr;
 };
 
-/// The values of ycc_to_rgb() as one row per colour, [count] each.
+/// The same as ycc_to_rgb(), but writes one row per colour, [count] each.
 PRECAST_API void ycc_to_planes(const std::uint8_t* y, const std::uint8_t* cb,
                                const std::uint8_t* cr, std::size_t count, const RgbRows& out);
 /// [count] grey -> [count, 3] RGB.

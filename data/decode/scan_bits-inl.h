@@ -1,5 +1,5 @@
-// The common part of decoding a scan and skipping over it: reading the next bits, and the codes and
-// coefficients in them. For each SIMD target for which the including source is compiled.
+// Functions that read the next bits, codes and coefficients of a scan, both to decode it and to
+// skip over it. Compiled for each SIMD target of the including source.
 
 #if defined(PRECAST_DATA_DECODE_SCAN_BITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRECAST_DATA_DECODE_SCAN_BITS_INL_H_
@@ -24,12 +24,13 @@ namespace {
 using Entry = HuffmanTable::Entry;
 
 constexpr unsigned kLast = 63;
-/// Zigzag indices from the last one up to this come from runs that exceed the block.
+/// A zigzag index above kLast but below this value comes from a run that exceeds the block.
 constexpr unsigned kFirstOfEnd = HuffmanTable::kEndOfBlock;
-/// At least this many bits, in whole bytes, fit after the rest of a partly used byte.
+/// This many bits always fit into 64 bits after the rest of a partly used byte.
 constexpr unsigned kRefilledBits = 56;
 
-/// Copies member by member: loading as one vector what was just stored in pieces would stall.
+/// Copies each member separately. Loading them as one vector would stall if they have just been
+/// stored separately.
 HWY_INLINE BitReader copy_of(const BitReader& reader) {
   return {reader.next, reader.bits, reader.count};
 }
@@ -45,9 +46,9 @@ HWY_INLINE void refill(BitReader& reader) {
   reader.count |= kRefilledBits;
 }
 
-/// The coefficient after a code: its bits, where those that begin with 0 mean negative numbers
-/// (T.81, F.2.2.1). Without a branch, since it would be unpredictable. Shifts use only six bits of
-/// their counts, so the fields of `entry` need no masks.
+/// The coefficient after a code (T.81, F.2.2.1): bits that begin with 0 encode a negative number.
+/// There is no branch, because it would be unpredictable. CPUs use only six bits of a shift's
+/// count, so the masks cost nothing.
 HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   const std::uint64_t behind = bits << (entry >> 16 & 63U);
   const unsigned size = HuffmanTable::size(entry);
@@ -57,12 +58,12 @@ HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   return static_cast<int>(value + (~is_positive & to_negative));
 }
 
-/// Wraps on overflow, because crafted files can add up differences without limit.
+/// The sum, which wraps on overflow: in crafted files, differences can add up without limit.
 HWY_INLINE int wrapped_sum(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
 }
 
-/// Looks up the entry of the next code. Returns false if there is none.
+/// Looks up the entry of the next code. Returns false if the code does not exist.
 HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entry& entry) {
   entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];
   if (HWY_LIKELY(entry != 0)) return true;
@@ -70,7 +71,8 @@ HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entr
   return entry != 0;
 }
 
-/// @param entry its low six bits are a number of bits: a shift uses only those.
+/// Drops bits that were used. @param entry contains their number in its lowest six bits, which are
+/// the only bits that a shift uses.
 HWY_INLINE void drop(BitReader& reader, std::uint32_t entry) {
   reader.bits <<= entry & 63U;
   reader.count -= entry & 63U;

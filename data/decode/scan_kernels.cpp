@@ -30,7 +30,7 @@ struct PairPlaces {
 };
 constexpr PairPlaces kPlaces;
 
-/// @param out receives the block's coefficients; must be all zero before.
+/// @param out receives the block's coefficients; must be all zero before the call.
 HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
   if (!read_dc(reader, *block.dc, dc)) return false;
   out[0] = static_cast<std::int16_t>(dc);
@@ -55,7 +55,8 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
   return k == kLast || k >= kFirstOfEnd;
 }
 
-/// Multiplies by the quantisation, in 16 bits as libjpeg-turbo does, and clears the coefficients.
+/// Multiplies by the quantisation table, in 16 bits as libjpeg-turbo does, and clears the
+/// coefficients.
 HWY_INLINE void dequantize(BlockPair& coefficients, const BlockPair& quantizers,
                            std::int16_t* HWY_RESTRICT out) {
   const hn::CappedTag<std::int16_t, 32> d;
@@ -132,8 +133,8 @@ ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
 
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,
                       std::array<std::int16_t, 64>& out) {
-  // The fast DCT leaves one factor per row and column to the quantisation, with 2 fractional bits
-  // (libjpeg's jddctmgr.c); libjpeg rounds the factors to 14 bits first.
+  // For the fast DCT, the quantisation table includes one factor per row and column, with 2
+  // fractional bits (libjpeg's jddctmgr.c). libjpeg first rounds the factors to 14 fractional bits.
   static const auto factors = [] {
     constexpr double kFactors[8] = {1.0, 1.387039845, 1.306562965, 1.175875602,
                                     1.0, 0.785694958, 0.541196100, 0.275899379};

@@ -10,12 +10,12 @@
 
 namespace precast::data {
 
-/// The inverse DCT to use: libjpeg's fast integer one (as in FFCV), or its accurate one.
+/// The inverse DCT: libjpeg's fast integer version (as in FFCV), or its accurate version.
 enum class JpegDct { ifast, islow };
 
 inline constexpr std::size_t kMaxMcuBlocks = 6;
 
-/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by room for
+/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by memory for
 /// values that are not coefficients.
 struct alignas(64) BlockPair {
   std::int16_t values[128 + 32] = {};
@@ -31,18 +31,19 @@ struct ScanBlock {
 /// The state of decoding MCUs (minimum coded units, T.81).
 struct ScanState {
   BitReader reader;
-  /// Decoding of MCUs stops before one that begins here or later.
+  /// Decoding stops before an MCU that begins here or later.
   const std::uint8_t* limit = nullptr;
   /// DC coefficient of the previous block of each component.
   std::array<int, 3> dc{};
   std::array<ScanBlock, kMaxMcuBlocks> block{};
   std::size_t blocks = 0;
-  /// The quantisation of each pair of blocks, laid out like the pair, in the order of the blocks.
+  /// The quantisation tables of each pair of blocks, in the layout and order of the blocks.
   std::array<BlockPair, kMaxMcuBlocks / 2> quantizers{};
   std::array<BlockPair, kMaxMcuBlocks / 2> coefficients{};
 };
 
-/// Where the samples of each block of the next MCU go; advances by `step` bytes per MCU.
+/// Where the samples of one block of the next MCU are written. `samples` advances by `step` bytes
+/// per MCU.
 struct BlockTarget {
   std::uint8_t* samples = nullptr;
   std::size_t stride = 0;
@@ -51,7 +52,7 @@ struct BlockTarget {
 
 struct ScanProgress {
   std::size_t mcus = 0;
-  /// Damaged: a code that is not in the table, or more than 64 coefficients in a block.
+  /// Whether a code was not in the table, or a block had more than 64 coefficients.
   bool damaged = false;
 };
 
@@ -59,7 +60,7 @@ struct ScanProgress {
 PRECAST_API ScanProgress decode_mcus(ScanState& state, std::size_t mcus, JpegDct dct,
                                      std::array<BlockTarget, kMaxMcuBlocks>& targets);
 
-/// The quantisation of a block in the form that `dct` needs: [64] in natural order.
+/// Converts a quantisation table to the form that `dct` needs: [64], in natural order.
 void scale_quantizers(const std::array<std::uint8_t, 64>& quantizers, JpegDct dct,
                       std::array<std::int16_t, 64>& out);
 

@@ -6,8 +6,8 @@
 
 namespace precast::data {
 
-/// Memory that is kept between images. It is never cleared, so that a file that claims to be large
-/// costs nothing until its data is written.
+/// Memory that is kept between images. It is never cleared, so a file that claims to be large costs
+/// nothing until pixels are written.
 class Scratch {
  public:
   /// Returns at least `bytes` bytes; if the memory has to grow, its content is lost.

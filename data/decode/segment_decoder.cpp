@@ -9,12 +9,14 @@
 namespace precast::data {
 namespace {
 
-/// Number of blocks (of 128 bytes) in memory at a time: a fraction of a second-level cache, but
-/// enough segments to keep all lanes busy.
+/// Target number of blocks per batch of rows (a batch has at least one row): few enough that their
+/// coefficients (128 bytes per block) stay in the second-level cache, but enough that a batch has
+/// segments for all lanes.
 constexpr std::size_t kBatchBlocks = 2048;
-/// Wider windows are left to the other loop, so that memory stays small.
+/// Wider windows are decoded without lanes, to limit memory use.
 constexpr std::size_t kMostRowBlocks = 8192;
-/// Bytes that follow a segment in memory: as many as the entry after its end may have.
+/// Bytes that follow a segment in memory, for the entries that a lane reads after the segment's
+/// end.
 constexpr std::size_t kBytesBehind = 8;
 
 template <typename T>
@@ -48,7 +50,7 @@ Unstuffed unstuff(std::span<const std::uint8_t> in, std::uint8_t* out) {
   return done;
 }
 
-/// Crafted files can add up differences without limit.
+/// The sum, which wraps on overflow: in crafted files, differences can add up without limit.
 int wrapped_sum(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
 }
@@ -67,13 +69,14 @@ bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTab
   segments_ = checkpoints_in_row(scan.window.columns, interval);
   first_segment_ = scan.window.first_column / interval;
   end_segment_ = std::min(segments_, checkpoints_in_row(scan.window.end_column, interval));
-  // Data that lanes decode past their ends does not reach the next row.
+  // Spare MCUs after each row, so that data that lanes decode past their ends does not reach the
+  // next row.
   spare_mcus_ = (kMostPast + scan.mcu_blocks - 1) / scan.mcu_blocks;
   const std::size_t row_blocks = (row_mcus() + spare_mcus_) * scan.mcu_blocks;
   if (row_blocks > kMostRowBlocks) return false;
   lanes_.tables = table_cache_.find(tables, shape_.bits);
   if (lanes_.tables == nullptr) return false;
-  // Batches of equal size.
+  // Divide the rows into batches of equal size.
   const std::size_t rows = scan.window.end_row - scan.window.first_row;
   const std::size_t batches = (rows * row_blocks + kBatchBlocks - 1) / kBatchBlocks;
   batch_rows_ = (rows + batches - 1) / batches;
@@ -83,7 +86,7 @@ bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTab
   return true;
 }
 
-/// MCUs from the first checkpoint of a row to the window's end.
+/// Number of MCUs from the first checkpoint that a row needs to the window's end.
 std::size_t SegmentDecoder::row_mcus() const {
   return scan_.window.end_column - first_segment_ * scan_.checkpoints.interval;
 }
@@ -177,12 +180,14 @@ bool SegmentDecoder::plan_segment(std::size_t row, std::size_t segment, std::siz
   return true;
 }
 
-/// Copies the bytes of a segment. @param first its first byte. @param next the checkpoint at its
-/// end, or null for the scan's last segment. @return false if they are not all there.
+/// Copies the bytes of a segment. @param first position of the segment's first byte. @param next
+/// the checkpoint at its end, or null for the scan's last segment. @return false if bytes are
+/// missing.
 bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* next,
                                      std::size_t blocks, Segment& out) {
   const std::size_t most = blocks * kBytesPerBlock + kBytesAhead;
-  // The scan's last segment may be followed by any number of bytes. Each may be stuffed.
+  // Any number of bytes may follow the scan's last segment. A stuffed zero may follow each byte
+  // that is needed.
   std::size_t end = next != nullptr ? next->bit / 8 : first + 2 * most;
   if (first >= scan_.bytes.size() || (next != nullptr && end >= scan_.bytes.size())) return false;
   end = std::min(end, scan_.bytes.size());
@@ -201,7 +206,7 @@ bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* ne
   if (segment.at_marker) return false;
   const std::size_t left = std::min(scan_.bytes.size() - end, 2 * kBytesBehind);
   const std::size_t known = unstuff(scan_.bytes.subspan(end, left), behind).size;
-  // The byte in which the segment ends.
+  // The byte in which the segment ends must exist.
   if (next->bit % 8 != 0 && known == 0) return false;
   if (known < kBytesBehind) std::memset(behind + known, 0, kBytesBehind - known);
   out.end_bit = (used_bytes_ + segment.size) * 8 + next->bit % 8;
@@ -242,13 +247,14 @@ bool SegmentDecoder::run() {
 }
 
 bool SegmentDecoder::finish(const Segment& segment, const Lane& lane) {
-  // Entries decoded past the segment's end belong to the next segment of the row, except those past
-  // the end of the row: these are cleared.
+  // Entries decoded past the end of the row are cleared. All other entries past the segment's end
+  // belong to the next segment of the row.
   for (std::size_t b = segment.row_end; b * kBlockPlaces <= lane.place; ++b) clear(blocks_[b]);
   return segment.ends_exactly ? lane.end_bit == segment.end_bit : lane.end_bit <= segment.end_bit;
 }
 
-/// Turns differences into DC coefficients. @return false if they differ from those of a checkpoint.
+/// Turns differences into DC coefficients. @return false if they differ from the DC coefficients of
+/// a checkpoint.
 bool SegmentDecoder::add_up_dc(std::size_t row) {
   LaneBlock* block = row_blocks(row);
   std::array<int, 3> dc = point(row, first_segment_).dc;

@@ -28,22 +28,22 @@ struct SegmentedScan {
 
 /// Decodes the coefficients of a window of MCUs from checkpoints: some rows of MCUs at a time, so
 /// that they stay in the cache, and their segments (from one checkpoint to the next) in lanes.
-/// Every segment must end with the bit and the DC coefficients of the checkpoint after it. Reads
-/// and writes nothing outside its memory, whatever the scan and the checkpoints. Keeps its memory:
-/// use one per thread.
+/// Every segment must end at the bit and with the DC coefficients of the next checkpoint. Reads and
+/// writes nothing outside its memory, whatever the scan and the checkpoints contain. Keeps its
+/// memory, so use one decoder per thread.
 class SegmentDecoder {
  public:
   explicit SegmentDecoder(LaneShape shape) : shape_(shape) {}
 
-  /// @param tables for each component the DC and the AC table.
-  /// @return false for images that are not decoded in lanes: tables that were not seen before, very
-  /// wide images.
+  /// @param tables the DC and the AC table of each component.
+  /// @return false for images that are not decoded in lanes: very wide images, and images with
+  /// tables that were not seen before.
   bool begin(const SegmentedScan& scan, std::span<const HuffmanTable> tables);
 
   /// Decodes a row of MCUs; call it for all rows of the window, from top to bottom.
-  /// @return the blocks of the window's MCUs, with DC coefficients. Clear them
-  /// (transform_blocks()). Null if a segment is damaged or does not fit its checkpoints: end the
-  /// image with cancel().
+  /// @return the blocks of the window's MCUs, with DC coefficients. The caller must clear them, as
+  /// transform_blocks() does. Null if a segment is damaged or does not match its checkpoints; then
+  /// call cancel().
   LaneBlock* decode_row(std::size_t row);
 
   /// Clears the decoded blocks.
@@ -52,8 +52,8 @@ class SegmentDecoder {
  private:
   struct Segment {
     Lane lane;
-    /// Position of the next checkpoint. It is only a limit if the segment is not decoded to its end
-    /// or is the last one.
+    /// Position of the next checkpoint. Only an upper limit if the segment is not decoded to its
+    /// end or is the last one.
     std::uint64_t end_bit = 0;
     bool ends_exactly = false;
     /// Index of the block after the row's last one.
@@ -70,7 +70,7 @@ class SegmentDecoder {
   bool add_up_dc(std::size_t row);
   [[nodiscard]] ScanCheckpoint point(std::size_t row, std::size_t segment) const;
   [[nodiscard]] std::size_t row_mcus() const;
-  /// The blocks of a row, starting at its first segment that is needed.
+  /// The blocks of a row, starting at the first segment that is needed.
   [[nodiscard]] LaneBlock* row_blocks(std::size_t row);
   [[nodiscard]] std::size_t row_end(std::size_t row);
 
@@ -78,8 +78,8 @@ class SegmentDecoder {
   LaneTableCache table_cache_;
   SegmentedScan scan_;
   std::size_t components_ = 0;
-  /// Segments of a row: their number, the first one that is needed, and the one after the last that
-  /// is needed.
+  /// The number of segments in a row, the index of the first one that is needed, and the index
+  /// after the last one.
   std::size_t segments_ = 0, first_segment_ = 0, end_segment_ = 0;
   std::size_t batch_rows_ = 0;
   /// Rows of MCUs in memory.
@@ -87,13 +87,13 @@ class SegmentDecoder {
   std::vector<std::uint8_t> bytes_;
   std::size_t used_bytes_ = 0;
   std::vector<Segment> plan_;
-  /// Spare MCUs, then rows of MCUs with spare MCUs after each.
+  /// Spare MCUs, then rows of MCUs, each followed by spare MCUs.
   std::vector<LaneBlock> blocks_;
   std::size_t spare_mcus_ = 1;
   std::size_t used_blocks_ = 0;
-  /// For each block (LaneScan).
+  /// For each block; see LaneScan.
   std::vector<const LaneEntry*> ac_, next_dc_;
-  /// Number of blocks in an MCU for which the patterns were made.
+  /// Number of blocks in an MCU for which ac_ and next_dc_ were filled.
   std::size_t pattern_blocks_ = 0;
   LaneScan lanes_;
 };

@@ -14,16 +14,16 @@
 
 namespace precast::data {
 
-/// Written before the address is known to others; only `used` and `full` change later.
+/// Written before other processes get the address; only `used` and `full` change later.
 struct SharedCheckpoints::Header {
-  /// A random number, which distinguishes this memory from that of a process with the same number
+  /// A random number that distinguishes this memory from the memory of a process with the same id
   /// on another host.
   std::uint64_t token = 0;
   std::uint64_t samples = 0;
   std::uint64_t interval = 0;
-  /// Numbers that are taken; may exceed those that fit.
+  /// How many numbers are in use; may exceed the number that fit.
   std::atomic<std::uint64_t> used{1};
-  /// Set once a sample's checkpoints did not fit.
+  /// Set when a sample's checkpoints do not fit.
   std::atomic<bool> full{false};
 };
 
@@ -84,7 +84,8 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::open(const std::string& ad
   const std::size_t colon = address.find(':');
   if (colon == std::string::npos) return nullptr;
   const std::string path = address.substr(0, colon);
-  // On another host, the descriptor is something else: a terminal or a pipe must not be opened.
+  // On another host, the path may refer to something else, such as a terminal or a pipe, which must
+  // not be opened.
   std::error_code error;
   if (!std::filesystem::read_symlink(path, error).string().starts_with(kMemoryLink)) return nullptr;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -137,7 +138,8 @@ void SharedCheckpoints::add(std::uint64_t sample, std::span<const std::uint64_t>
   }
   numbers[at] = points.size();
   std::ranges::copy(points, numbers.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  // If two processes add the same sample at the same time, the memory of one of them is wasted.
+  // If two processes add the same sample at the same time, the memory that one of them used is
+  // wasted.
   std::uint64_t unknown = 0;
   entries()[sample].compare_exchange_strong(unknown, at, std::memory_order_release,
                                             std::memory_order_relaxed);

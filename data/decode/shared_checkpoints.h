@@ -14,15 +14,15 @@ namespace precast::data {
 
 /// Checkpoints of a dataset's JPEGs in memory that several processes on a host share: each process
 /// can use the checkpoints that any of them has added. The memory is a file without a name (memfd),
-/// which the other processes open as /proc/PID/fd/N; it is freed when the last of them has ended.
-/// Memory pages without checkpoints need no memory. Thread-safe, without locks.
+/// which the other processes open as /proc/PID/fd/N; the system frees it when the last of them has
+/// ended. Memory pages without checkpoints take no physical memory. Thread-safe, without locks.
 class PRECAST_API SharedCheckpoints {
  public:
-  /// Makes the memory. @param max_bytes once it has reached this size, nothing is added.
+  /// Creates the memory. @param max_bytes size of the checkpoints at which nothing more is added.
   /// @return null if the system does not support this.
   static std::unique_ptr<SharedCheckpoints> make(std::uint64_t samples, std::size_t interval,
                                                  std::uint64_t max_bytes);
-  /// Opens another process's memory. @param address as address() returned there.
+  /// Opens another process's memory. @param address the result of address() in that process.
   /// @return null if the memory belongs to another host or user, or has a different number of
   /// samples or a different interval.
   static std::unique_ptr<SharedCheckpoints> open(const std::string& address, std::uint64_t samples,
@@ -37,14 +37,14 @@ class PRECAST_API SharedCheckpoints {
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
   [[nodiscard]] bool wants(std::uint64_t sample) const;
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
-  /// Memory in use, of all processes together, and its upper limit.
+  /// Memory in use by all processes together, in bytes, and its upper limit.
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t bytes_at_most() const { return mapped_bytes_; }
 
  private:
   struct Header;
   SharedCheckpoints(int fd, void* mapping, std::uint64_t mapped_bytes);
-  /// Maps `fd`, which it owns. @return null if it cannot.
+  /// Maps `fd` and takes ownership of it. @return null if `fd` cannot be mapped.
   static std::unique_ptr<SharedCheckpoints> map(int fd, std::uint64_t bytes);
   /// For each sample, the index in numbers() at which its checkpoints begin; 0: unknown.
   [[nodiscard]] std::span<std::atomic<std::uint64_t>> entries() const;

@@ -16,12 +16,13 @@ namespace {
 
 using Table = HuffmanTable;
 
-/// Lookups of several symbols per refill.
+/// Number of lookups per refill; each finds several symbols.
 constexpr int kLookups = 3;
 static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
-/// The sum of places tells what ended a block: its last place; its last symbol; symbols of the next
-/// block counted as this one's, without an end-of-block (below kFirstOfEnd) or with one (from
-/// kPastEnd on); or a symbol that could not be determined (from kNotSkipped on).
+/// The sum of places (Skipper::k) shows why a block ended. kLast: its last place was reached. From
+/// kFirstOfEnd to kPastEnd - 1: its end-of-block symbol was read. Other values below kFirstOfEnd,
+/// and values from kPastEnd on: symbols of the next block were counted as symbols of this block,
+/// without or with an end-of-block symbol. From kNotSkipped on: a symbol could not be determined.
 constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
 static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
               kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
@@ -32,7 +33,7 @@ struct Skipper {
   /// Blocks so far, and the next block's index in its MCU.
   std::size_t read = 0, block = 0;
   const HuffmanTable* table = nullptr;
-  /// Places advanced in the block; from kLast on: what ended it.
+  /// Places advanced in the block; from kLast on, shows why the block ended (kPastEnd).
   unsigned k = 0;
   Table::SkipEntry last_entry = 0;
 };
@@ -49,7 +50,7 @@ HWY_INLINE void take_several(Skipper& skipper) {
   drop(skipper.reader, skipper.last_entry);
 }
 
-/// Returns bits to the reader that were dropped since the last refill.
+/// Gives the reader back the last `bits` bits, which were dropped since the last refill.
 HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
   const unsigned unread = reader.count + bits;
   reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);
@@ -61,7 +62,7 @@ enum class BlockEnd { none, here, damaged };
 HWY_INLINE BlockEnd end_block(Skipper& skipper) {
   const unsigned k = skipper.k;
   if (k == kLast || (k >= kFirstOfEnd && k < kPastEnd)) return BlockEnd::here;
-  // Repeats the step with a single symbol.
+  // Repeat the step with a single symbol.
   take_back(skipper.reader, skipper.last_entry & 63U);
   skipper.k -= skipper.last_entry >> 8;
   refill(skipper.reader);
@@ -83,7 +84,8 @@ HWY_INLINE void count_block(const ScanState& state, Skipper& skipper) {
   ++skipper.read;
 }
 
-/// Skips the rest of a block whose end was not seen (k < kLast). @return false for a damaged block.
+/// Skips the rest of a block whose end has not been reached (k < kLast). @return false for a
+/// damaged block.
 HWY_INLINE bool finish_block(Skipper& skipper) {
   BlockEnd end = BlockEnd::none;
   while (end == BlockEnd::none) {
@@ -110,7 +112,7 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
   return progress;
 }
 
-// ---- Two positions of a scan alternately ----
+// ---- Skipping from two positions of a scan alternately ----
 
 /// For scans of fewer bytes, two streams are not faster.
 constexpr std::ptrdiff_t kLeastBytes = 1024;
@@ -120,15 +122,16 @@ constexpr std::ptrdiff_t kBlockBytes = 256;
 /// The stream that starts inside the scan, as if an MCU began there.
 struct Guess {
   Skipper skipper;
-  /// Moves past positions that cannot be the start of a block.
+  /// The start; moves past positions that cannot be the start of a block.
   const std::uint8_t* begin = nullptr;
   const std::uint8_t* limit = nullptr;
-  /// Bits from the scan's start to the end of each of the first blocks. The number is limited,
-  /// because streams that have not met by then are unlikely to meet later.
+  /// For each of the stream's first blocks, the number of bits from the scan's start to the block's
+  /// end. Later blocks are not recorded, because streams that have not met by then are unlikely to
+  /// meet.
   std::array<std::size_t, 1024> ends;
 };
 
-/// @return false if there is no position left.
+/// Starts the guess at the next possible position. @return false if there is none.
 HWY_INLINE bool begin_guess(const ScanState& state, Guess& guess) {
   guess.skipper = {};  // If no position is left, there is nothing to join.
   for (; guess.begin < guess.limit; ++guess.begin) {
@@ -144,7 +147,8 @@ HWY_INLINE void count_guessed(const ScanState& state, const std::uint8_t* origin
   count_block(state, skipper);
 }
 
-/// Call at the end of a block, or of bits that were taken for a block. @return false at the limit.
+/// Continues the guess. Call at the end of a block, or of bits that were mistaken for a block.
+/// @return false at the limit.
 HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
   const BlockEnd end = end_block(guess.skipper);
   if (end == BlockEnd::none) return true;
@@ -157,7 +161,7 @@ HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess&
   return begin_guess(state, guess);
 }
 
-/// Reads from both until a block of one of them may have ended.
+/// Reads from both streams until a block of one of them may have ended.
 HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
   while (true) {
     refill(a.reader);
@@ -208,7 +212,8 @@ bool skip_one(const ScanState& state, Skipper& skipper) {
   return true;
 }
 
-/// Whether all blocks of an MCU use the same tables, so that a block's index does not matter.
+/// Whether all blocks of an MCU use the same tables, so that a block's index in its MCU does not
+/// matter.
 bool all_alike(const ScanState& state) {
   const ScanBlock& first = state.block[0];
   return std::all_of(state.block.begin(), state.block.begin() + state.blocks,
@@ -218,8 +223,9 @@ bool all_alike(const ScanState& state) {
                      });
 }
 
-/// Continues until a block ends where a block of the guess ended, at the same index in an MCU: from
-/// there on both are the same stream.
+/// Continues the first stream until a block ends where a block of the guess ended, at the same
+/// index in an MCU. From there on, both streams are the same, so `first` continues where the guess
+/// ended.
 bool join(const ScanState& state, const std::uint8_t* origin, Skipper& first, const Guess& guess) {
   const std::size_t period = all_alike(state) ? 1 : state.blocks;
   const std::size_t ends = std::min(guess.skipper.read, guess.ends.size());

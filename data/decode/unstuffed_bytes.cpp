@@ -28,7 +28,7 @@ void UnstuffedBytes::start(std::span<const std::uint8_t> scan, std::size_t first
 void UnstuffedBytes::extend_to(std::size_t bytes) {
   while (size_ < bytes && !ended_) {
     const std::size_t count = std::min(kPiece, scan_.size() - read_);
-    // Vectors are copied completely, so there is room for one more.
+    // copy_until_ff() writes complete vectors, so there must be room for one more.
     if (bytes_.size() < size_ + count + kPadding + 64)
       bytes_.resize(std::max(2 * bytes_.size(), size_ + count + kPadding + 64));
     const std::uint8_t* const from = scan_.data() + read_;
@@ -38,7 +38,7 @@ void UnstuffedBytes::extend_to(std::size_t bytes) {
       done += plain;
       size_ += plain;
       if (done == count) break;
-      // At a 0xFF: data if a zero follows, else a marker.
+      // A 0xFF is data if a zero follows, otherwise the start of a marker.
       if (read_ + done + 1 >= scan_.size() || from[done + 1] != 0) {
         ended_ = true;
         break;

@@ -7,12 +7,12 @@
 
 namespace precast::data {
 
-/// Whether the rest of a scan has no marker: it is empty, or 0xFF until the file ends, which
-/// libjpeg also treats as a truncated file.
+/// Whether the rest of a scan has no marker: it is empty, or consists of 0xFF bytes until the file
+/// ends. libjpeg also treats such a file as truncated.
 [[nodiscard]] bool lacks_marker(std::span<const std::uint8_t> rest);
 
 /// The entropy-coded bytes of a scan without the zeros that JPEG stuffs after each 0xFF, produced
-/// piece by piece as the decoder advances. After the end there are zeros, which may be read.
+/// piece by piece as the decoder advances. Zeros follow after the end, and may be read.
 class UnstuffedBytes {
  public:
   /// Bytes that may be read past the end.
@@ -28,7 +28,7 @@ class UnstuffedBytes {
   [[nodiscard]] std::size_t size() const { return size_; }
   /// Whether the scan has ended: size() is then final.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// Whether the scan ended without a marker: its file is truncated.
+  /// Whether the scan ended without a marker, because the file is truncated.
   [[nodiscard]] bool cut_off() const { return cut_off_; }
   /// Position of byte `at` (<= size()) in the scan. `at` must not decrease between calls.
   [[nodiscard]] std::size_t place_in_scan(std::size_t at);
@@ -41,7 +41,7 @@ class UnstuffedBytes {
   std::size_t size_ = 0;
   bool ended_ = false;
   bool cut_off_ = false;
-  /// Sizes at which a stuffed zero was removed.
+  /// The values of size() at which a stuffed zero was removed.
   std::vector<std::uint32_t> removed_at_;
   std::size_t removed_before_ = 0;
 };

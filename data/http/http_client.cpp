@@ -49,7 +49,8 @@ bool is_transient(long status) {
   return status == 408 || status == 429 || status >= 500;
 }
 
-/// The value of a header line `Name: value`, if it has this name (in lower case).
+/// The value of a header line `Name: value`, if its name is `name`, ignoring case. @param name in
+/// lower case
 std::optional<std::string> value_of(std::string_view line, std::string_view name) {
   if (line.size() <= name.size() || line[name.size()] != ':') return std::nullopt;
   const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); };
@@ -72,8 +73,9 @@ std::optional<std::uint64_t> total_of(std::string_view content_range) {
   return total;
 }
 
-/// The user's file of trusted certificates, under the names that curl and Python read; libcurl
-/// itself reads neither. Null: the system's.
+/// The user's file of trusted certificates, from the environment variables of the curl command and
+/// of Python; libcurl itself reads neither. Null if there is none: libcurl then uses the system's
+/// certificates.
 const char* trusted_certificates() {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     const char* const path = std::getenv(name);
@@ -101,7 +103,7 @@ std::string shown_url(std::string_view url) {
   return shown + std::string(url.substr(0, url.find_first_of("?#")));
 }
 
-/// The answer to one request, while it arrives.
+/// The response to one request, while it arrives.
 struct HttpClient::Answer {
   CURL* curl = nullptr;
   std::span<std::byte> to;
@@ -133,7 +135,7 @@ struct HttpClient::Answer {
     curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &answer.status);
     if (answer.status != 206) {
       answer.discarded += bytes;
-      // Less than `bytes` ends the transfer: the server may be sending the whole file.
+      // A result other than `bytes` ends the transfer: the server may be sending the whole file.
       return answer.status == 200 || answer.discarded > kErrorPageBytes ? 0 : bytes;
     }
     if (bytes > answer.to.size() - answer.received) return 0;
@@ -147,7 +149,8 @@ struct HttpClient::Answer {
   }
 };
 
-/// Takes an idle connection for as long as it exists.
+/// Takes an idle connection, or makes a new one; the destructor adds the connection to the idle
+/// ones.
 class HttpClient::Connection {
  public:
   explicit Connection(HttpClient& client) : client_(client) {
@@ -174,7 +177,7 @@ class HttpClient::Connection {
     CURL* curl = kReady == CURLE_OK ? curl_easy_init() : nullptr;
     if (curl == nullptr) throw std::bad_alloc();
     curl_easy_setopt(curl, CURLOPT_URL, client.url_.c_str());
-    // Without signals: other threads run.
+    // libcurl must not use signals in a program with several threads.
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     // A redirect must not replace https, which the user requested, with http.
@@ -214,11 +217,10 @@ const HttpVersion& HttpClient::open() {
   std::byte first{};
   fill(0, {&first, 1}, std::min(options_.open_retry_s, options_.retry_s));
   if (version_.etag.empty() && version_.last_modified.empty()) {
-    throw IoError(
-        fmt::format("{}: expected an ETag or Last-Modified header, got neither: a file that is "
-                    "replaced by one of the same length would not be noticed. Use a server that "
-                    "sends one of them",
-                    place(0, 1)));
+    throw IoError(fmt::format(
+        "{}: expected an ETag or Last-Modified header, got neither. Without them, a replaced file "
+        "of the same length would not be noticed. Use a server that sends one of them",
+        place(0, 1)));
   }
   return version_;
 }
@@ -289,8 +291,8 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
   throw IoError(fmt::format("{}: expected the bytes of a .beton file, got: {}{}",
                             place(offset, to.size()), curl_easy_strerror(code),
                             is_about_certificates(code)
-                                ? ". Give the file with the certificate of the server's authority "
-                                  "in SSL_CERT_FILE"
+                                ? ". Set SSL_CERT_FILE to a file with the certificate of the "
+                                  "server's certificate authority"
                                 : ""));
 }
 
@@ -299,10 +301,10 @@ std::string HttpClient::check(const Answer& answer, std::uint64_t offset, std::u
   const std::string where = place(offset, size);
   const auto total = total_of(answer.content_range);
   const auto changed = [&](std::string_view what, const auto& expected, const auto& got) {
-    return IoError(
-        fmt::format("{}: expected {} '{}', got '{}': the file was replaced while it was "
-                    "read. Run again, and give each version of a dataset its own name",
-                    where, what, expected, got));
+    return IoError(fmt::format(
+        "{}: expected {} '{}', got '{}': the file was replaced while it was read. Run the command "
+        "again, and give each version of a dataset a different name",
+        where, what, expected, got));
   };
   if (answer.status == 416 && opened_)
     throw changed("length", version_.size, total ? std::to_string(*total) : "a shorter file");

@@ -19,13 +19,13 @@ struct HttpOptions {
   /// A request fails if it receives less than 1 KiB/s for this long.
   std::int64_t stall_timeout_s = 30;
   std::int64_t request_timeout_s = 600;
-  /// Time for which a read is repeated without receiving a byte before it fails.
+  /// A read repeats its requests, and fails if it receives no byte for this long.
   double retry_s = 300;
   /// The same for the first request; shorter, so that a wrong host or port is reported soon.
   double open_retry_s = 15;
 };
 
-/// The identification of one version of a file on a server.
+/// Identifies one version of a file on a server.
 struct HttpVersion {
   std::uint64_t size = 0;
   /// One of them may be empty if the server does not send it. @{
@@ -41,10 +41,10 @@ struct HttpVersion {
 [[nodiscard]] PRECAST_API std::string shown_url(std::string_view url);
 
 /// Reads ranges of one file with HTTP range requests (RFC 9110, section 14), over connections that
-/// are kept open. Repeats a request after 408, 429 and 5xx, failed and interrupted connections and
-/// short bodies, with exponential backoff and Retry-After; a repeated request continues after the
-/// bytes that have arrived. Thread-safe; each thread that reads at the same time has its own
-/// connection.
+/// are kept open. Repeats a request after status 408, 429 or 5xx, after a failed or interrupted
+/// connection, and after a body that is too short. It first waits, with exponential backoff or as
+/// long as Retry-After says. A repeated request continues after the bytes that have arrived.
+/// Thread-safe; threads that read at the same time use separate connections.
 class PRECAST_API HttpClient {
  public:
   explicit HttpClient(std::string url, const HttpOptions& options = {});
@@ -52,15 +52,15 @@ class PRECAST_API HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient();
 
-  /// Asks for the version of the file. Call first. @throws IoError naming the URL if the
+  /// Requests the version of the file. Call before read(). @throws IoError naming the URL if the
   /// server cannot be reached, does not support ranges, or does not identify the version.
   const HttpVersion& open();
   [[nodiscard]] const HttpVersion& version() const { return version_; }
-  /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the
-  /// URL and byte range: no response in time, a response that is not the range, a changed file,
-  /// interrupt().
+  /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the URL
+  /// and byte range if there is no response in time, the response is not the range, the file has
+  /// changed, or interrupt() was called.
   void read(std::uint64_t offset, std::span<std::byte> to);
-  /// Waits before repetition number `attempt` (from 0). Returns early after interrupt().
+  /// Waits before repetition number `attempt` (counted from 0). Returns early after interrupt().
   void back_off(int attempt);
 
   /// Makes reads fail from now on, until resume() has been called as often as interrupt(). @{
@@ -71,17 +71,17 @@ class PRECAST_API HttpClient {
 
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] const HttpOptions& options() const { return options_; }
-  /// Bytes of bodies received so far, including those of repeated requests.
+  /// Bytes received in response bodies so far, including repeated requests.
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
 
  private:
   struct Answer;
   class Connection;
 
-  /// Repeats requests until `to` is full.
+  /// Repeats requests until `to` is full. @throws IoError after `retry_s` without a received byte
   void fill(std::uint64_t offset, std::span<std::byte> to, double retry_s);
-  /// One request. @return an empty string, or the reason why it should be repeated. @throws IoError
-  /// if it should not be repeated
+  /// Makes one request. @return an empty string, or the reason why the request should be repeated.
+  /// @throws IoError if it should not be repeated
   [[nodiscard]] std::string request(std::uint64_t offset, std::span<std::byte> to, Answer& answer);
   [[nodiscard]] std::string check(const Answer& answer, std::uint64_t offset, std::uint64_t size);
   /// `URL: bytes A-B`.

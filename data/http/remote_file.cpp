@@ -12,7 +12,7 @@
 namespace precast::data {
 namespace {
 
-/// A request for metadata is for at most this much.
+/// Maximum size of a request for metadata.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
 /// Values with at most this many bytes between them are fetched with one request.
 constexpr std::uint64_t kGapBytes = 16;
@@ -84,7 +84,7 @@ std::exception_ptr RemoteFile::fetch(std::span<const RemoteValue> values) {
   try {
     fetch_now(values);
   } catch (const DataError&) {
-    // The error of one value: need() tries again, and reports it.
+    // An error of one value: need() tries again and reports the error.
   } catch (...) {
     return std::current_exception();
   }
@@ -113,7 +113,8 @@ void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
       fetch_missing(own);
     }
   } catch (const DataError&) {
-    // The error of one value: threads that wait for another value fetch that value themselves.
+    // An error of one value: threads that wait for other values of this request fetch them
+    // themselves.
     failure = std::current_exception();
   } catch (...) {
     failure = flight->failure = std::current_exception();
@@ -136,7 +137,7 @@ void RemoteFile::await(const RemoteValue& value) {
   const auto at = flights_.find(value.index);
   if (at == flights_.end()) return;
   const std::shared_ptr<Flight> flight = at->second;
-  // Ends: every request and every repetition has a limit.
+  // This wait ends, because every request and its repetitions have time limits.
   landed_.wait(lock, [&] { return flight->done; });
   if (flight->failure) std::rethrow_exception(flight->failure);
 }

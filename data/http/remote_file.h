@@ -30,48 +30,50 @@ struct RemoteOptions {
 
 /// A value of a sample in a remote file.
 struct RemoteValue {
-  /// Its number among all values of the file.
+  /// The number of the value among all values of the file.
   std::uint64_t index = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  /// The expected hash of its bytes (XXH3-64), if the file has checksums.
+  /// The expected hash of the value's bytes (XXH3-64), if the file has checksums.
   bool has_hash = false;
   std::uint64_t hash = 0;
 };
 
-/// A file on an HTTP server whose parts are fetched when they are needed, into a sparse file on
-/// disk that is mapped as a local dataset would be. Nothing is fetched twice: threads, and the
-/// processes on a host, wait for each other. Thread-safe except for set_values().
+/// A file on an HTTP server. Its parts are fetched when they are needed, into a sparse file on disk
+/// that is mapped like a local dataset. No part is fetched twice: threads, and the processes on a
+/// host, wait for each other. Thread-safe except for set_values().
 class PRECAST_API RemoteFile {
  public:
-  /// Asks the server for the file's version, and opens or creates its copy. @throws IoError
+  /// Asks the server for the file's version, and opens or creates the local copy of this version.
+  /// @throws IoError
   RemoteFile(const std::string& url, const RemoteOptions& options);
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;
   ~RemoteFile();
 
   [[nodiscard]] const std::string& url() const { return http_.url(); }
-  /// The copy: bytes that were not fetched are 0.
+  /// The local copy. Bytes that were not fetched are 0.
   [[nodiscard]] const MappedFile& mapping() const { return store_->file(); }
   [[nodiscard]] const std::filesystem::path& folder() const { return store_->folder(); }
 
-  /// Makes [begin, end) part of the copy: header, metadata, table, checksums. @throws IoError
+  /// Fetches the range [begin, end) of header, metadata, table or checksums, unless the copy
+  /// contains it. @throws IoError
   void need(std::uint64_t begin, std::uint64_t end);
-  /// Marks all ranges that need(begin, end) fetched as wrong, so that they are fetched again the
-  /// next time.
+  /// Marks all ranges that need(begin, end) has fetched as wrong, so that its next call fetches
+  /// them again.
   void forget_ranges();
   /// Sets the number of values. Call before the functions below.
   void set_values(std::uint64_t values);
-  /// Makes a value part of the copy. If it already is, this costs one load. @throws IoError;
-  /// DataError naming the URL and byte range if the server repeatedly sends bytes that do not match
-  /// the checksum.
+  /// Fetches a value, unless the copy contains it. If this process has found the value there
+  /// before, this costs one load. @throws IoError; DataError naming the URL and byte range if the
+  /// server repeatedly sends bytes that do not match the checksum.
   void need(const RemoteValue& value) {
     if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
   }
   /// Fetches values that are next to each other, with one request per run of missing values; leaves
-  /// out values that another thread fetches. @return the error, or null. Also null for wrong bytes,
-  /// which need() reports. In threads that are waiting for one of the values, need() throws the
-  /// same error.
+  /// out values that another thread is fetching. @return the error, or null. Also null if the bytes
+  /// do not match their checksum, which need() reports. In threads that are waiting for one of the
+  /// values, need() throws the same error.
   [[nodiscard]] std::exception_ptr fetch(std::span<const RemoteValue> values);
 
   /// Makes every fetch fail soon, until resume() has been called as often as interrupt(). @{
@@ -80,14 +82,14 @@ class PRECAST_API RemoteFile {
   [[nodiscard]] bool interrupted() const { return http_.interrupted(); }
   /// @}
 
-  /// Bytes that the server sent.
+  /// Bytes that the server has sent.
   [[nodiscard]] std::uint64_t bytes_received() const { return http_.bytes_received(); }
   /// Number of times that need() waited for a value, and the total waiting time.
   [[nodiscard]] std::uint64_t waits() const { return waits_; }
   [[nodiscard]] double seconds_waited() const { return 1e-9 * static_cast<double>(waited_ns_); }
 
  private:
-  /// Values that one thread fetches.
+  /// Values that one thread is fetching.
   struct Flight {
     bool done = false;
     std::exception_ptr failure;
@@ -95,18 +97,19 @@ class PRECAST_API RemoteFile {
 
   void wait_for(const RemoteValue& value);
   void fetch_now(std::span<const RemoteValue> values);
-  /// Adds to `own`, which has room, the values that no other thread fetches.
+  /// Adds the values that no other thread is fetching to `own`, which must have the capacity for
+  /// them.
   void claim(std::span<const RemoteValue> values, const std::shared_ptr<Flight>& flight,
              std::vector<RemoteValue>& own);
-  /// If another thread fetches the value, waits until it has finished. @throws the error of that
-  /// thread
+  /// If another thread is fetching the value, waits until it has finished. @throws the error of
+  /// that thread
   void await(const RemoteValue& value);
-  /// Fetches what is still missing of `values` after the lock was taken.
+  /// Fetches the values that are still missing. Call while their range is locked.
   void fetch_missing(std::span<const RemoteValue> values);
-  /// One request. @return the values whose bytes do not match their checksum.
+  /// Fetches values with one request. @return the values whose bytes do not match their checksum.
   std::vector<RemoteValue> fetch_run(std::span<const RemoteValue> values);
   [[nodiscard]] std::span<const std::byte> bytes_of(const RemoteValue& value) const;
-  /// Whether the copy holds the value.
+  /// Whether the copy contains the value.
   [[nodiscard]] bool present(const RemoteValue& value) const;
   [[nodiscard]] double lock_limit_s() const;
 
@@ -118,7 +121,7 @@ class PRECAST_API RemoteFile {
   std::atomic<std::int64_t> waited_ns_{0};
   std::mutex mutex_;
   std::condition_variable landed_;
-  /// Indexed by the number of the value; guarded by mutex_.
+  /// By RemoteValue::index; guarded by mutex_.
   std::unordered_map<std::uint64_t, std::shared_ptr<Flight>> flights_;
 };
 

@@ -25,7 +25,8 @@ constexpr std::uint64_t kMagic = 0x31544f4d45524350;
 constexpr std::size_t kRanges = 100;
 /// The offset at which the hashes of the values begin in the state file.
 constexpr std::uint64_t kValuesAt = 4096;
-/// Bytes of the lock for entries of the table of ranges; beyond those of any file.
+/// Offset of the byte that is locked while the table of ranges is changed; beyond the end of any
+/// file.
 constexpr std::uint64_t kTableLock = std::uint64_t{1} << 62;
 constexpr double kTableLockLimit = 10;
 
@@ -43,7 +44,7 @@ int open_shared(const std::filesystem::path& path) {
   return fd;
 }
 
-/// Name of the file in the URL, and a hash of everything that identifies the version.
+/// Combines the file's name in the URL and a hash of everything that identifies the version.
 std::string folder_name(const std::string& url, const HttpVersion& version) {
   const std::string shown = shown_url(url);
   std::string name = shown.substr(shown.rfind('/') + 1, 80);
@@ -74,7 +75,8 @@ struct RemoteStore::State {
 
 struct RemoteStore::Mapping {
   Mapping(int fd, std::uint64_t size, const std::filesystem::path& folder) : bytes(size) {
-    // The file is allocated, so that a full disk is an error here and not a SIGBUS later.
+    // Disk space is allocated now, so that a full disk causes an error here instead of a SIGBUS
+    // later.
     const int failure = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
     if (failure != 0)
       throw IoError("cannot allocate the cache of a remote dataset,", folder.string(), failure);
@@ -195,7 +197,7 @@ RemoteStore::RangeLock::RangeLock(const RemoteStore& store, std::uint64_t begin,
   auto pause = std::chrono::milliseconds(1);
   for (;;) {
     held_ = ::fcntl(fd_, F_OFD_SETLK, &lock) == 0;
-    // Other failures: a file system without locks.
+    // Any other error means that the file system does not support locks.
     if (held_ || (errno != EAGAIN && errno != EACCES && errno != EINTR)) return;
     if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(limit_s)) return;
     if (stop()) return;

@@ -17,17 +17,17 @@
 
 namespace precast::data {
 
-/// XXH3-64 of bytes; never 0, which stands for "none".
+/// XXH3-64 of bytes, but 1 instead of 0, because 0 means that there is no hash.
 [[nodiscard]] std::uint64_t stored_hash(std::span<const std::byte> bytes);
 
 /// The copy on disk of one version of a remote file: a sparse file with the parts that were
-/// fetched, and next to it a mapped file with the hash of each part. A part exists if its bytes
-/// match its hash, so that an interrupted write is noticed; the bytes are written before the
-/// hash. All processes on a host share the copy. Thread-safe except for resize_values(); threads
+/// fetched, and next to it a mapped file with the hash of each part. A part counts as fetched if
+/// its bytes match its hash. The bytes are written before the hash, so an interrupted write is
+/// noticed. All processes on a host share the copy. Thread-safe except for resize_values(); threads
 /// must not write the same range at the same time, which RangeLock does not prevent.
 class RemoteStore {
  public:
-  /// Opens or creates the copy of this version in a folder of its own under `cache`.
+  /// Opens or creates the copy of this version, in a separate folder under `cache`.
   /// @throws IoError naming the folder.
   RemoteStore(const std::filesystem::path& cache, const std::string& url,
               const HttpVersion& version);
@@ -40,23 +40,25 @@ class RemoteStore {
   [[nodiscard]] const MappedFile& file() const { return *file_; }
   void write(std::uint64_t offset, std::span<const std::byte> bytes) const;
 
-  /// Hashes of the values of samples, by their number. @{
+  /// Hashes of samples' values, by RemoteValue::index; 0 if the value was not fetched. @{
   void resize_values(std::uint64_t values);
   [[nodiscard]] std::uint64_t value_hash(std::uint64_t value) const;
   void set_value_hash(std::uint64_t value, std::uint64_t hash) const;
   /// @}
 
-  /// Hashes of a few other ranges: header, metadata, checksums, allocation table. If there is no
-  /// room for a range, it is not kept, and it is fetched again the next time. @{
+  /// Hashes of a few other ranges: header, metadata, checksums, allocation table. range_hash()
+  /// returns 0 for an unknown range. If the table is full, set_range_hash() does nothing, and the
+  /// range is fetched again the next time. @{
   [[nodiscard]] std::uint64_t range_hash(std::uint64_t begin, std::uint64_t end) const;
   void set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const;
   void forget_ranges() const;
   /// @}
 
-  /// Locks a range against other processes and other stores while it exists. It does not lock
-  /// against threads that use the same store: if their ranges overlap, the first thread that
-  /// unlocks its range unlocks it for all. If the lock is not acquired within `limit_s`, or before
-  /// `stop` returns true, there is no lock: bytes are then fetched twice, which is harmless.
+  /// Locks a range, while this object exists, against other processes and other RemoteStore
+  /// objects. It does not lock against threads that use the same RemoteStore: if their ranges
+  /// overlap, the first thread that unlocks its range unlocks it for all. If the lock is not
+  /// acquired within `limit_s`, or before `stop` returns true, there is no lock. Bytes may then be
+  /// fetched twice, which is harmless.
   class RangeLock {
    public:
     RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end, double limit_s,
@@ -82,7 +84,8 @@ class RemoteStore {
   std::unique_ptr<MappedFile> file_;
   std::unique_ptr<Mapping> state_;
   std::uint64_t values_ = 0;
-  /// Locks the table of ranges against other threads; its RangeLock excludes only other processes.
+  /// Protects the table of ranges from other threads of this process; the RangeLock of the table
+  /// excludes only other processes.
   mutable std::mutex table_mutex_;
 };
 

@@ -16,7 +16,7 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view start) {
   return bytes.size() >= start.size() && std::memcmp(bytes.data(), start.data(), start.size()) == 0;
 }
 
-/// Reads numbers in the block's byte order; 0 past its end.
+/// Reads numbers in the block's byte order. Returns 0 past the end of the block.
 class TiffReader {
  public:
   explicit TiffReader(std::span<const std::byte> tiff)

@@ -26,23 +26,23 @@ struct ImageFileFacts {
   bool alpha = false;
   /// 16 bits per channel, of which the upper 8 are used.
   bool deep = false;
-  /// A JPEG for which FFCV's decoder, JpegDecoder (data/decode) and this one return the same RGB:
-  /// 8 bits, Huffman coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline or
-  /// progressive.
+  /// A JPEG for which FFCV's decoder, JpegDecoder (data/decode) and decode_image_file() return the
+  /// same RGB: 8 bits, Huffman coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline
+  /// or progressive.
   bool plain_jpeg = false;
-  /// For a JPEG: progressive, or one scan per colour.
+  /// For a JPEG: progressive, or with a separate scan for each colour component.
   bool several_scans = false;
-  /// EXIF orientation, 1 to 8. Above 1 viewers would show the image rotated or mirrored.
+  /// EXIF orientation, 1 to 8. If it is above 1, viewers show the image rotated or mirrored.
   int orientation = 1;
-  /// Number of warnings of libjpeg about damage from which it recovered.
+  /// Number of libjpeg's warnings about damage from which it has recovered.
   int warnings = 0;
 };
 
-/// Decodes a JPEG, PNG or WebP file, recognised by its first bytes and not by its name, to RGB as
-/// Pillow's `Image.open(f).convert("RGB")` does: accurate integer DCT, EXIF orientation ignored,
-/// grey repeated, CMYK read as Adobe writes it (inverted), alpha dropped, the first frame of an
-/// animation, 16 bits cut to 8. Only 16-bit grey PNGs differ: Pillow turns every value above 255 of
-/// 65,535 into white.
+/// Decodes a JPEG, PNG or WebP file to RGB. The first bytes determine the format, not the file's
+/// name. The result is the same as Pillow's `Image.open(f).convert("RGB")`: accurate integer DCT,
+/// EXIF orientation ignored, grey repeated, CMYK read as Adobe writes it (inverted), alpha dropped,
+/// the first frame of an animation, 16 bits cut to 8. Only 16-bit grey PNGs differ: in them, Pillow
+/// turns every value above 255 (of 65,535) into white.
 /// @param out overwritten; its memory is reused.
 /// @throws DataError for any other content, a damaged or truncated file, or more than 178,956,970
 /// pixels (also Pillow's limit). Thread-safe.
@@ -63,7 +63,7 @@ struct JpegHeader {
 /// @throws DataError as decode_image_file() does for a damaged header.
 [[nodiscard]] JpegHeader read_jpeg_header(std::span<const std::byte> file);
 
-/// Gives `out` room for that many pixels. @throws DataError above kMaxPixels.
+/// Resizes `out` to width x height pixels. @throws DataError for 0 or more than kMaxPixels pixels.
 void allocate_pixels(std::uint64_t width, std::uint64_t height, Image& out);
 
 }  // namespace precast::data

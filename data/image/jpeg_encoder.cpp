@@ -21,16 +21,17 @@ struct JpegEncoder::Codec {
 
 namespace {
 
-/// No 4:2:0 JPEG of that size is larger, whatever its content (libjpeg-turbo's tjBufSize).
+/// Size of the first output buffer in bytes: the largest possible 4:2:0 JPEG of this image,
+/// whatever its content (libjpeg-turbo's tjBufSize), but at most 16 MiB.
 unsigned long largest_jpeg(const ImageView& image) {
-  constexpr std::uint64_t kFirstTry = 16
-                                      << 20;  // libjpeg enlarges the buffer if this is not enough.
+  // libjpeg enlarges the buffer if this is not enough.
+  constexpr std::uint64_t kFirstTry = 16 << 20;
   const auto side = [](int px) { return (static_cast<std::uint64_t>(px) + 15) / 16 * 16; };
   return std::min(kFirstTry, side(image.width) * side(image.height) * 3 + 2048);
 }
 
 /// @return false after a fatal error, whose text is in `errors`. Contains no objects with
-/// destructors.
+/// destructors, because longjmp() would skip them.
 bool compress(jpeg_compress_struct& state, JpegErrors& errors, const ImageView& image, int quality,
               unsigned char*& buffer, unsigned long& size) {
   if (setjmp(errors.jump) != 0) {

@@ -10,8 +10,8 @@
 namespace precast::data {
 
 /// Encodes baseline JPEGs like OpenCV's imencode, which FFCV uses: JFIF, 4:2:0, accurate integer
-/// DCT, default Huffman tables (libjpeg-turbo). Keeps its codec between calls: use one object per
-/// thread.
+/// DCT, default Huffman tables (libjpeg-turbo). Keeps its codec between calls, so use one object
+/// per thread.
 class PRECAST_API JpegEncoder {
  public:
   JpegEncoder();

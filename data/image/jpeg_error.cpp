@@ -16,7 +16,7 @@ void on_error(j_common_ptr codec) {
 }
 
 void on_message(j_common_ptr codec, int level) {
-  if (level >= 0) return;  // Traces; negative ones are warnings.
+  if (level >= 0) return;  // A trace message; negative levels are warnings.
   JpegErrors& errors = errors_of(codec);
   ++errors.warnings;
   if (codec->err->msg_code == JWRN_JPEG_EOF) errors.cut_off = true;

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// libjpeg's error handling without its exit(): a fatal error jumps to `jump`, warnings are
+/// libjpeg's error handling without its exit(): a fatal error jumps to `jump`; warnings are
 /// counted. Private to data/image. Between setjmp() and the last call of libjpeg a function must
 /// not hold an object with a destructor, because longjmp() would skip it.
 struct JpegErrors {

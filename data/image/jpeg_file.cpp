@@ -13,7 +13,7 @@
 namespace precast::data {
 namespace {
 
-/// The largest that a JPEG's segment can be.
+/// The largest possible size of a segment in a JPEG.
 constexpr unsigned kMaxMarkerBytes = 0xFFFF;
 
 /// The decompressor and everything else that must be released after libjpeg's longjmp().
@@ -31,7 +31,8 @@ unsigned multiply_255(unsigned a, unsigned b) {
   return ((product >> 8) + product) >> 8;
 }
 
-/// Adobe's JPEGs store 255 - ink, and Pillow assumes that for every CMYK JPEG.
+/// Converts a row of pixels. Adobe's programs store 255 - ink in CMYK JPEGs; like Pillow, this
+/// function assumes it for every CMYK JPEG.
 /// @param inverted [width][4]. @param rgb [width][3]
 void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char* rgb) {
   for (std::size_t i = 0; i < width; ++i) {
@@ -43,8 +44,8 @@ void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char
   }
 }
 
-/// Both run libjpeg under setjmp, so they contain no objects with destructors. @return false after
-/// a fatal error. @{
+/// Both functions call libjpeg after setjmp(), so they contain no objects with destructors. @return
+/// false after a fatal error. @{
 bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   decoder.errors.install(reinterpret_cast<j_common_ptr>(&decoder.state));
   if (setjmp(decoder.errors.jump) != 0) return false;
@@ -56,7 +57,7 @@ bool read_header(Decoder& decoder, std::span<const std::byte> file) {
   return true;
 }
 
-/// @param inks room for a row of CMYK; null where the pixels are RGB.
+/// @param inks memory for a row of CMYK; null if the pixels are RGB.
 bool read_pixels(Decoder& decoder, unsigned char* inks, Image& out) {
   if (setjmp(decoder.errors.jump) != 0) return false;
   jpeg_start_decompress(&decoder.state);
@@ -73,7 +74,7 @@ bool read_pixels(Decoder& decoder, unsigned char* inks, Image& out) {
 /// @}
 
 [[noreturn]] void refuse(const Decoder& decoder) {
-  throw DataError(fmt::format("image: expected a whole JPEG file, got a damaged one ({})",
+  throw DataError(fmt::format("image: expected an intact JPEG file, got a damaged one ({})",
                               decoder.errors.text));
 }
 
@@ -85,8 +86,8 @@ int orientation_of(const jpeg_decompress_struct& state) {
   return orientation;
 }
 
-/// Whether chroma is sampled 1, 1/2 or 1/4 as often as luma across, and 1 or 1/2 as often down:
-/// what TurboJPEG, and so FFCV, supports.
+/// Whether TurboJPEG, and therefore FFCV, supports the chroma subsampling: 1, 1/2 or 1/4 of the
+/// luma samples horizontally (1/4 only without vertical subsampling), 1 or 1/2 vertically.
 bool subsampled_as_usual(const jpeg_decompress_struct& state) {
   const jpeg_component_info& light = state.comp_info[0];
   for (int i = 1; i < state.num_components; ++i) {
@@ -134,7 +135,8 @@ ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
   if (!read_pixels(*decoder, facts.cmyk ? inks.data() : nullptr, out)) refuse(*decoder);
   facts.warnings = decoder->errors.warnings;
   if (decoder->errors.cut_off) {
-    throw DataError("image: expected a whole JPEG file, got one that ends before its image does");
+    throw DataError(
+        "image: expected a complete JPEG file, got one that ends before its image does");
   }
   return facts;
 }

@@ -7,7 +7,7 @@
 namespace precast::data {
 
 void check_coefficients(const jpeg_decompress_struct& decompress) {
-  // libjpeg's own function does not take a const pointer; it changes nothing.
+  // This function of libjpeg changes nothing, but does not take a const pointer.
   if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&decompress)) == FALSE) return;
   std::uint64_t blocks = 0;
   for (int i = 0; i < decompress.num_components; ++i) {

@@ -20,8 +20,9 @@ inline constexpr int kMaxScans = 200;
 /// take more than kMaxCoefficientBytes.
 void check_coefficients(const jpeg_decompress_struct& decompress);
 
-/// Stops libjpeg's decoding after kMaxScans scans: `Errors` is the type that its `client_data`
-/// points to, with a `jump` and a `text` of JMSG_LENGTH_MAX. For jpeg_decompress_struct::progress.
+/// Returns a value for jpeg_decompress_struct::progress that stops decoding after kMaxScans scans.
+/// @tparam Errors the type to which `client_data` points; it has members `jump` and `text`
+/// (JMSG_LENGTH_MAX characters).
 template <typename Errors>
 jpeg_progress_mgr scan_limit() {
   jpeg_progress_mgr progress{};

@@ -35,7 +35,8 @@ HWY_INLINE hn::Vec<Narrow> luma_vector(const std::uint8_t* rgb) {
   return hn::DemoteTo(narrow, hn::BitCast(hn::RebindToSigned<Wide>(), hn::ShiftRight<16>(sum)));
 }
 
-/// Also works in place, because each vector is written before the bytes that are read next.
+/// Also works if `grey` is the beginning of `rgb`: each write overwrites only bytes that have been
+/// read.
 void luma_values(const std::uint8_t* rgb, std::size_t pixels, std::uint8_t* grey) {
   const std::size_t lanes = hn::Lanes(Narrow());
   std::size_t p = 0;

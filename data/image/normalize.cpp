@@ -15,11 +15,11 @@ std::uint16_t to_half(float value) {
     return static_cast<std::uint16_t>(sign | half);
   };
   constexpr std::uint32_t kInfinity = 0x7F800000U;
-  constexpr std::uint32_t kOverflow = 0x477FF000U;        // 65520, halfway beyond the largest half
+  constexpr std::uint32_t kOverflow = 0x477FF000U;        // 65520 and above round to infinity
   constexpr std::uint32_t kSmallestNormal = 0x38800000U;  // 2^-14
   if (magnitude > kInfinity) return with_sign(0x7E00U);
   if (magnitude >= kOverflow) return with_sign(0x7C00U);
-  if (magnitude < kSmallestNormal) {  // multiples of 2^-24
+  if (magnitude < kSmallestNormal) {  // subnormal halves are multiples of 2^-24
     return with_sign(static_cast<std::uint32_t>(std::nearbyint(std::abs(value) * 0x1p24F)));
   }
   const std::uint32_t rounded = magnitude + 0xFFFU + (magnitude >> 13 & 1U);

@@ -18,7 +18,7 @@ struct NormalizeOptions {
   /// ImageNet's values for luma: the averages of the three channels' means and standard deviations,
   /// with the weights of luma.
   [[nodiscard]] PRECAST_API static NormalizeOptions of_luma();
-  /// For values of channel c, 0 to 2. @{
+  /// The values for channel c, 0 to 2. @{
   [[nodiscard]] double mean_of(std::size_t c) const { return mean.at(mean.size() == 1 ? 0 : c); }
   [[nodiscard]] double std_of(std::size_t c) const { return std.at(std.size() == 1 ? 0 : c); }
   /// @}
@@ -26,50 +26,53 @@ struct NormalizeOptions {
 
 /// (pixel - mean) / std in float32, like FFCV's NormalizeImage: bitwise identical to the same
 /// expression on a torch tensor. Results in half or bfloat16 are that float32 rounded to nearest
-/// even. There are only 3 x 256 results, so the constructor computes all of them; a cheaper formula
-/// is used only if all its results are exactly the same (data/image/pixel_format.h applies it).
+/// even. There are only 3 x 256 results, so the constructor computes all of them. write_pixels()
+/// (data/image/pixel_format.h) uses a cheaper formula only if all its results are exactly the same.
 /// Thread-safe.
 class PRECAST_API Normalize {
  public:
-  /// How vectors compute a result.
+  /// How SIMD code computes the results.
   enum class Formula {
     /// One multiply-add, value * slope + offset: usually enough for half and bfloat16.
     line,
     /// (value - mean) * reciprocal, then one step of Newton's method on the remainder (Markstein,
     /// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
     quotient,
-    /// Looked up.
+    /// A lookup in the table of results.
     table,
   };
 
-  /// Number of constants: they repeat over three vectors of the widest kind, 16 lanes each.
+  /// Length of each array in Constants: three of the widest vectors (16 lanes each), because in
+  /// that many lanes the constants of three alternating channels repeat.
   static constexpr std::size_t kLanes = 3 * 16;
   using Lanes = std::array<float, kLanes>;
 
-  /// Constants of successive values: either for one channel, or alternating for the three channels.
+  /// Constants for successive values: either for one channel, or alternately for the three
+  /// channels.
   struct Constants {
     alignas(64) Lanes mean, std, reciprocal, slope, offset;
   };
 
-  /// The results of one type: [channel][pixel value].
+  /// All results in one element type: [channel][pixel value].
   template <typename T>
   using Table = std::array<std::array<T, 256>, 3>;
 
   explicit Normalize(const NormalizeOptions& options);
 
-  /// Leaves pixels unchanged.
+  /// The normalisation that leaves pixels unchanged.
   [[nodiscard]] static const Normalize& identity();
 
   [[nodiscard]] const Table<float>& f32() const { return f32_; }
-  /// Bit patterns.
+  /// The results as bit patterns. @{
   [[nodiscard]] const Table<std::uint16_t>& f16() const { return f16_; }
   [[nodiscard]] const Table<std::uint16_t>& bf16() const { return bf16_; }
+  /// @}
 
   [[nodiscard]] Formula f32_formula() const { return f32_formula_; }
   [[nodiscard]] Formula f16_formula() const { return f16_formula_; }
   [[nodiscard]] Formula bf16_formula() const { return bf16_formula_; }
 
-  /// For pixels with three interleaved channels.
+  /// Constants for pixels with three interleaved channels.
   [[nodiscard]] const Constants& interleaved() const { return constants_[3]; }
   [[nodiscard]] const Constants& channel(std::size_t c) const { return constants_[c]; }
 

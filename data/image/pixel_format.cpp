@@ -20,8 +20,8 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using Formula = Normalize::Formula;
 
-/// Normalize has verified its formulas with fused multiply-adds. Highway's own conversion to half
-/// does not round to nearest on CPUs without such an instruction.
+/// The vector code needs native instructions: Normalize has verified its formulas with fused
+/// multiply-adds, and Highway's emulation of the conversion to half does not round to nearest.
 #if HWY_NATIVE_FMA && (HWY_ARCH_X86 || HWY_ARCH_ARM_A64)
 
 template <class D>
@@ -53,7 +53,7 @@ void store_rounded(D d, hn::Vec<D> values, Bfloat16* out) {
              reinterpret_cast<std::uint16_t*>(out));
 }
 
-/// Three vectors, after which the constants repeat.
+/// Converts three vectors, after which the constants repeat.
 template <Formula kFormula, class D, typename Out>
 HWY_INLINE void convert_three(D d, const std::uint8_t* in, const Normalize::Constants& constants,
                               Out* out) {
@@ -87,8 +87,8 @@ std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
   if (count < step) return 0;
   std::size_t i = 0;
   for (; i + step <= count; i += step) convert_three<kFormula>(d, in + i, constants, out + i);
-  // Convert the rest together with a few values before it, which are converted again. `count` and
-  // `step` are multiples of a pixel, so the constants match there too.
+  // Convert the rest in one step that ends at `count`; its first values are converted again. For
+  // interleaved channels, `count` and `step` are multiples of 3, so the constants still match.
   if (i < count) convert_three<kFormula>(d, in + count - step, constants, out + count - step);
   return count;
 }
@@ -113,7 +113,7 @@ std::size_t convert_vectors(const std::uint8_t*, std::size_t, Formula, const Nor
 
 #endif
 
-/// @param channel of all values, or 3 for whole pixels.
+/// @param channel the channel of all values, or 3 for interleaved channels.
 template <typename VectorOut, typename T>
 void convert(const std::uint8_t* in, std::size_t count, const Normalize& normalize,
              std::size_t channel, const Normalize::Table<T>& table, Formula formula, T* out) {
@@ -172,7 +172,7 @@ namespace {
 HWY_EXPORT(convert_values);
 HWY_EXPORT(split_channels);
 
-/// Pixels of a row that are split at a time, to stay in the first-level cache.
+/// Number of pixels that are split at a time, so that they stay in the first-level cache.
 constexpr std::size_t kPiece = 512;
 
 void write_planes(const std::uint8_t* row, std::size_t width, std::size_t plane_bytes,
@@ -214,7 +214,7 @@ void write_rows(const ImageView& rows, int first_row, int height, const PixelFor
       write_planes(rows.row(y), width, row_bytes * static_cast<std::size_t>(height), normalize,
                    format.type, row_out);
     } else {
-      // Constants of whole pixels, or of the only channel.
+      // Channel 3 stands for three interleaved channels.
       const bool grey = format.channels == 1;
       HWY_DYNAMIC_DISPATCH(convert_values)
       (rows.row(y), grey ? width : width * 3, normalize, grey ? 0 : 3, format.type, row_out);

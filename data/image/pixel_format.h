@@ -16,13 +16,13 @@ struct PixelFormat {
   ElementType type = ElementType::u8;
   /// [channels, height, width] instead of [height, width, channels].
   bool channels_first = false;
-  /// Applied to floats; u8 has none. Borrowed.
+  /// Applied to floats, ignored for u8; null for none. Borrowed.
   const Normalize* normalize = nullptr;
   /// 3, or 1 for images with one value per pixel.
   int channels = 3;
   /// Whether Resizer writes [height, width, 3] pixels with non-temporal stores, which bypass the
   /// caches, to memory aligned to 64 bytes. Call hwy::FlushStream() before another thread reads
-  /// them. Other writers ignore it.
+  /// them. Other writers ignore this option.
   bool streamed = false;
 
   [[nodiscard]] std::size_t image_bytes(int height, int width) const {
@@ -31,12 +31,12 @@ struct PixelFormat {
   }
 };
 
-/// Writes an image as `format` says, without gaps: format.image_bytes() at `out`, of any alignment.
-/// Results are equal on every CPU. Thread-safe.
+/// Writes an image in the given format, without gaps. Results are the same on every CPU.
+/// Thread-safe. @param out format.image_bytes() bytes of any alignment
 PRECAST_API void write_pixels(const ImageView& image, const PixelFormat& format, std::byte* out);
 
-/// Writes some rows as write_pixels() does: [first_row, first_row + rows.height) of an image of
-/// `height` rows at `out`.
+/// Writes rows [first_row, first_row + rows.height) of an image of `height` rows as write_pixels()
+/// does. @param out where the image begins
 PRECAST_API void write_rows(const ImageView& rows, int first_row, int height,
                             const PixelFormat& format, std::byte* out);
 

@@ -18,15 +18,16 @@ constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kChunkFrameBytes = 12;
 
 /// NUL-terminated names of chunks that are skipped unread: they do not affect the pixels that
-/// Pillow returns, and the compressed ones may expand to a thousand times their size. (An
-/// orientation that ImageMagick wrote as text is ignored.)
+/// Pillow returns, and compressed chunks may expand to a thousand times their size. (An orientation
+/// that ImageMagick wrote as text is ignored.)
 constexpr std::size_t kNameBytes = 5;
 constexpr png_byte kIgnored[] =
     "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0"
     "sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0zTXt";
 static_assert(sizeof kIgnored % kNameBytes == 0);
 
-/// Whether every chunk up to IEND is in the file. libpng allocates memory for the claimed length.
+/// Whether the file contains every chunk up to IEND completely. This is checked first, because
+/// libpng allocates memory for the length that a chunk claims.
 bool chunks_are_whole(std::span<const std::byte> file) {
   if (file.size() < kSignatureBytes) return false;
   file = file.subspan(kSignatureBytes);
@@ -42,7 +43,7 @@ bool chunks_are_whole(std::span<const std::byte> file) {
 
 [[noreturn]] void refuse(const char* complaint) {
   throw DataError(
-      fmt::format("image: expected a whole PNG file, got a damaged one ({})", complaint));
+      fmt::format("image: expected an intact PNG file, got a damaged one ({})", complaint));
 }
 
 }  // namespace
@@ -79,7 +80,8 @@ PngReader::~PngReader() {
   png_destroy_read_struct(&png_, &info_, nullptr);
 }
 
-/// libpng's errors longjmp() back into these two: no object in between has a destructor. @{
+/// When libpng reports an error, it jumps back into these two functions with longjmp(), so they
+/// contain no objects with destructors. @{
 bool PngReader::read_header(PngLayout layout) {
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &input_, Callbacks::read_bytes);

@@ -11,9 +11,9 @@ struct png_info_def;
 
 namespace precast::data {
 
-/// The form in which libpng returns a file's rows. Fewer than 8 bits are widened to 8 (0 to 255),
-/// palette indices are replaced by their colours, and colours declared transparent become an alpha
-/// channel.
+/// The form in which libpng returns a file's rows. Values of fewer than 8 bits are scaled to
+/// 0..255, palette indices are replaced by their colours, and colours declared transparent become
+/// an alpha channel.
 enum class PngLayout {
   /// 3 channels of 8 bits: grey repeated, alpha dropped, the upper 8 of 16 bits.
   rgb8,
@@ -33,7 +33,7 @@ class PRECAST_API PngReader {
 
   [[nodiscard]] std::uint64_t height() const;
   [[nodiscard]] std::uint64_t width() const;
-  /// Properties of the pixels as PngLayout returns them. @{
+  /// Properties of the rows that read() returns. @{
   [[nodiscard]] std::uint64_t channels() const;
   [[nodiscard]] bool deep() const;
   [[nodiscard]] std::size_t row_bytes() const;
@@ -45,14 +45,15 @@ class PRECAST_API PngReader {
   [[nodiscard]] bool stored_deep() const { return stored_deep_; }
   /// @}
 
-  /// @param pixels height() rows of row_bytes(), without gaps.
+  /// Reads the pixels. @param pixels height() rows of row_bytes(), without gaps.
   void read(std::span<std::byte> pixels);
 
-  /// The EXIF block, or empty; it may come after the pixels, so call this after read().
+  /// The EXIF block; empty if there is none. The block may follow the pixels, so call this after
+  /// read().
   [[nodiscard]] std::span<const std::byte> exif() const;
 
  private:
-  /// The bytes that libpng reads, and its error message.
+  /// The bytes that libpng has not read yet, and its error message.
   struct Input {
     std::span<const std::byte> left;
     char complaint[256] = {};

@@ -18,7 +18,7 @@ struct FreeDemuxer {
 };
 
 [[noreturn]] void refuse() {
-  throw DataError("image: expected a whole WebP file, got a damaged one");
+  throw DataError("image: expected an intact WebP file, got a damaged one");
 }
 
 WebPData data_of(std::span<const std::byte> file) {
@@ -41,7 +41,8 @@ bool has_size_of(const WebPIterator& frame) {
          found.width == frame.width && found.height == frame.height;
 }
 
-/// An animation's canvas after its first frame, without alpha: the frame surrounded by black.
+/// Decodes an animation's canvas after its first frame, without alpha: the frame, surrounded by
+/// black.
 void decode_first_frame(const WebPDemuxer* demuxer, Image& out) {
   WebPIterator frame;
   bool decoded = WebPDemuxGetFrame(demuxer, 1, &frame) != 0;

@@ -9,7 +9,7 @@ void CheckpointFinder::find(const ImageRecord& image, std::vector<std::uint64_t>
   if (image.mode != ImageMode::jpg) return;
   ++jpegs_;
   try {
-    // One pixel is decoded, and all other data are only skipped.
+    // Decodes only one pixel; the decoder skips the other data, but finds the checkpoints in it.
     decoder_.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, interval_, points);
   } catch (const DataError&) {
     points.clear();

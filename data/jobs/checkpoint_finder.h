@@ -10,14 +10,15 @@
 
 namespace precast::data {
 
-/// Finds and counts the checkpoints of stored images for the JPEG index. Use one per thread.
+/// Finds the checkpoints of stored images for the JPEG index, and counts the JPEGs with and without
+/// checkpoints. Use one object per thread.
 class CheckpointFinder {
  public:
   /// @param interval MCUs from one checkpoint to the next.
   explicit CheckpointFinder(std::size_t interval) : interval_(interval) {}
 
-  /// @param points overwritten; empty for pixels, for JPEGs that libjpeg has to decode, and for
-  /// damaged ones. @throws DataError for a damaged JPEG.
+  /// @param points overwritten. It is empty if the image is stored as pixels, if libjpeg has to
+  /// decode the JPEG, or if the JPEG is damaged. @throws DataError for a damaged JPEG.
   void find(const ImageRecord& image, std::vector<std::uint64_t>& points);
   /// Finds the checkpoints of an image that is not in a file yet. Does not throw for a damaged
   /// JPEG; the code that decodes it reports the error.

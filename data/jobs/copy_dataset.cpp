@@ -14,8 +14,9 @@
 namespace precast::data {
 namespace {
 
-/// The arguments of a field's descriptor in the copy: without the mark of a file that has
-/// checksums, which the copy may lack; for a custom field, with a tag that contains its layout.
+/// Returns the arguments of a field's descriptor in the copy. The mark of a file with checksums is
+/// removed, because the copy may have no checksums. A custom field gets a tag that contains its
+/// layout.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
   std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];
@@ -23,8 +24,8 @@ std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) 
   return CustomField(info.layout, std::move(arguments)).arguments();
 }
 
-/// The value passed to encode() is a position in the new file; encodes the field's content of the
-/// sample that belongs there.
+/// Copies one field. The value passed to encode() is a position in the new file; encode() copies
+/// the field's value from the sample that belongs at this position.
 class CopiedField final : public Field {
  public:
   CopiedField(const DatasetCopy& copy, std::size_t field)
@@ -35,7 +36,7 @@ class CopiedField final : public Field {
     return arguments_of(*copy_.files.front(), field_);
   }
 
-  /// The pointer in the metadata is overwritten by the writer.
+  /// The writer overwrites the pointer in the metadata.
   void encode(const Value& place, std::uint64_t /*sample*/, EncodedValue& out) override {
     const CopiedSample from = copy_.sample(static_cast<std::uint64_t>(std::get<0>(place)));
     const BetonReader& file = *copy_.files[from.file];

@@ -22,21 +22,22 @@ struct CopiedSample {
 
 /// Samples of .beton files to be written to a new file.
 struct DatasetCopy {
-  /// At least one, mapped or in memory, all with the same fields (check_same_fields); they outlive
-  /// the copy.
+  /// The source files: at least one, all mapped or in memory, and all with the same fields
+  /// (check_same_fields()). They must outlive the copy.
   std::vector<const BetonReader*> files;
   std::uint64_t num_samples = 0;
-  /// The source of the sample at position `i` of the new file. Called from all workers
+  /// Returns the origin of the sample at position `i` of the new file. Called by all workers
   /// concurrently.
   std::function<CopiedSample(std::uint64_t i)> sample;
-  /// If set, maps the values of the int field `label_field`. Called from all workers concurrently.
+  /// If set, maps each value of the int field `label_field` to the value to write. Called by all
+  /// workers concurrently.
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
   std::size_t label_field = 0;
 };
 
-/// Writes the file. Bytes of images and other fields, and the field descriptors, are copied
-/// unchanged: nothing is decoded, but values are checked against their checksums if the file has
-/// any. Memory use does not grow with the bytes copied. @throws as write_dataset.
+/// Writes the file. Values are copied as they are stored, except for relabelled ints. Nothing is
+/// decoded, but values are checked against their checksums if the source file has any. Memory use
+/// does not grow with the number of bytes that are copied. @throws as write_dataset.
 PRECAST_API WriteSummary copy_dataset(const std::filesystem::path& path, const DatasetCopy& copy,
                                       const WriteOptions& options);
 

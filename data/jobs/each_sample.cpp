@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kProgressPeriod = std::chrono::milliseconds(20);
 
-/// The threads' common state.
+/// The state that all threads share.
 class Round {
  public:
   Round(std::uint64_t count, int threads, const std::atomic<bool>* cancel)
@@ -45,7 +45,7 @@ class Round {
     ended_.notify_all();
   }
   void stop() { end_ = 0; }
-  /// Waits for a short time. @return whether all threads have finished.
+  /// Waits for at most kProgressPeriod. @return whether all threads have finished.
   bool wait() {
     std::unique_lock lock(mutex_);
     return ended_.wait_for(lock, kProgressPeriod, [this] { return running_ == 0; });
@@ -66,8 +66,8 @@ class Round {
   }
 
   std::atomic<std::uint64_t> next_{0}, done_{0};
-  /// Samples from here on need not be processed: after a failure, only those before it are
-  /// processed.
+  /// The first sample that need not be processed: `count` or, after a failure, the lowest sample
+  /// that failed.
   std::atomic<std::uint64_t> end_;
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -91,7 +91,7 @@ bool for_each_sample(std::uint64_t count, const EachSample& how,
     for (const SampleWork& work : works) threads.emplace_back([&] { round.work(work); });
   } catch (const std::system_error& error) {
     round.stop();
-    throw DeviceError(fmt::format("cannot start worker {} of {}: {}. Use fewer workers",
+    throw DeviceError(fmt::format("workers: cannot start worker {} of {}: {}. Use fewer workers",
                                   threads.size() + 1, how.workers, error.code().message()));
   }
   while (!round.wait())

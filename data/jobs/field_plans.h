@@ -13,8 +13,8 @@
 
 namespace precast::data {
 
-/// The user's choices for fields: options by the field's registered type, and the seed of random
-/// choices.
+/// The user's options for fields: `parts` maps a field's registered type to its options, and `seed`
+/// is the seed of random choices.
 struct FieldOptions {
   std::map<std::string, ConfigNode> parts = {};
   std::uint64_t seed = 0;
@@ -27,27 +27,28 @@ struct FieldOptions {
                                                             const FieldOptions& options,
                                                             FieldInputs inputs = {});
 
-/// How the fields of a source are written.
-/// @param chosen its fields, in its order, with the kinds to write them as.
-/// @param first a sample to inspect, for kinds that depend on one.
-/// @param options of all fields; `source` and `registry` outlive the plans.
+/// Returns one plan for each chosen field.
+/// @param chosen the source's fields, in its order, each with the kind to write.
+/// @param first the sample to inspect for kinds whose description depends on a value.
+/// @param source, registry borrowed; both must outlive the plans. @param options the options of all
+/// fields.
 [[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,
                                                              const Source& source,
                                                              std::uint64_t first,
                                                              const FieldOptions& options,
                                                              const FieldRegistry& registry);
 
-/// The first intact sample from which the fields that depend on a sample can be made. After a
-/// thousand damaged samples, returns the first sample.
+/// Returns the first of `samples` from which all fields can be made. If there is none among the
+/// first 1,000, returns samples[0].
 [[nodiscard]] PRECAST_API std::uint64_t first_sound(const std::vector<SourceField>& chosen,
                                                     const Source& source,
                                                     std::span<const std::uint64_t> samples,
                                                     const FieldOptions& options,
                                                     const FieldRegistry& registry);
 
-/// For each field whose kind differs from the source's, tries to encode a sample with that kind.
-/// @param plans those of `chosen`, as plan_fields() makes them from the other arguments. @throws
-/// ConfigError for a kind that does not accept such values
+/// Tries to encode one sample with each field whose kind differs from the kind in the source.
+/// @param plans the result of plan_fields() for the other arguments. @param first the sample to
+/// encode. @throws ConfigError if a kind does not accept the field's value.
 PRECAST_API void check_kinds(const std::vector<FieldPlan>& plans,
                              const std::vector<SourceField>& chosen, const Source& source,
                              std::uint64_t first, const FieldOptions& options,

@@ -17,7 +17,7 @@
 namespace precast::data {
 namespace {
 
-/// One thread's work: finds the checkpoints of a sample's JPEG.
+/// Adds the checkpoints of JPEGs to the index, for one thread.
 class Indexing {
  public:
   Indexing(const BetonReader& reader, std::size_t field, JpegIndex& index, IndexSummary& all,
@@ -43,7 +43,7 @@ class Indexing {
     try {
       finder_.find(image, points_);
     } catch (const DataError& error) {
-      // Code that decodes the image handles the error.
+      // A damaged JPEG gets no checkpoints; the code that decodes it handles the error.
       damaged_.push_back({sample, error.what()});
     }
     index_.add(sample, points_);
@@ -60,15 +60,16 @@ class Indexing {
   std::mutex& mutex_;
 };
 
-/// Pixels of an MCU of a JPEG: 256 in most files, and for files that cannot be inspected.
+/// Returns the number of pixels per MCU of a JPEG. Returns 256, which most files have, if the
+/// header cannot be read.
 double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (reader.disk() != nullptr) return 256;
   const auto header = parse_baseline_header(reader.image(sample, field).bytes);
   return header ? 64.0 * header->luma_columns * header->luma_rows : 256;
 }
 
-/// Estimated size in bytes of an index with the usual distance of checkpoints, from up to 1,000
-/// samples; 0: no JPEGs.
+/// Estimates the size, in bytes, of an index with the default distance between checkpoints.
+/// Inspects fewer than 2,000 samples; returns 0 if none of them is a JPEG.
 std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
   constexpr std::uint64_t kProbes = 1000;
   constexpr double kCheckpointBytes = 8;
@@ -86,7 +87,7 @@ std::uint64_t estimated_bytes(const BetonReader& reader, std::size_t field) {
                                     static_cast<double>(reader.size()));
 }
 
-/// The index of several files.
+/// Opens the index of each of several files.
 std::shared_ptr<JpegIndex> open_indices(const BetonReader& reader, std::uint64_t max_bytes) {
   std::vector<std::shared_ptr<JpegIndex>> indices;
   bool any = false;
@@ -116,9 +117,10 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
     }
   }
   if (max_bytes == 0) return nullptr;
-  // Each row begins with its own checkpoint, whatever the distance.
+  // Leaves room for the checkpoint at the start of each row of MCUs, which does not depend on the
+  // distance.
   const std::uint64_t enough = bytes + bytes / 2;
-  // If the index would still be too large, use one checkpoint per row of MCUs.
+  // If this index would be too large, uses one checkpoint per row of MCUs.
   constexpr std::size_t kWholeRows = 4096;
   return enough <= max_bytes
              ? std::make_shared<JpegIndex>(reader.size(), kDefaultCheckpointInterval, enough)

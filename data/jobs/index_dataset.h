@@ -30,17 +30,19 @@ struct IndexSummary {
   bool cancelled = false;
 };
 
-/// Opens the index for a dataset's first image field: its sidecar, or an empty index that loaders
-/// fill, with the distance between checkpoints chosen so that it should fit. A sidecar of a
-/// different dataset is ignored with a warning. If there are several files, each has its own index.
-/// @param max_bytes limit of the index that loaders fill; 0: no such index. It is divided among
-/// several files in proportion to their numbers of samples.
-/// @return null if there are no JPEGs, or if there is no valid sidecar and `max_bytes` is 0.
+/// Opens the JPEG index of a dataset's first image field: the sidecar or, if there is none, an
+/// empty index that loaders fill. The distance between the checkpoints of an empty index is chosen
+/// so that it is likely to fit into `max_bytes`. A sidecar of a different dataset is ignored with a
+/// warning. If the dataset consists of several files, each file has its own index.
+/// @param max_bytes size limit of an index that loaders fill; 0: no such index. Several files share
+/// it in proportion to their numbers of samples.
+/// @return null if the field has no JPEGs, or if there is no valid sidecar and `max_bytes` is 0.
 [[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
                                                                      std::uint64_t max_bytes);
 
-/// Reads every JPEG of one field once.
-/// @return the index; useless if it was cancelled. @throws DeviceError
+/// Builds the JPEG index of one field. Reads every JPEG once.
+/// @return the index, which is incomplete if the work was cancelled. @throws DeviceError if a
+/// thread cannot be started.
 [[nodiscard]] PRECAST_API std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader,
                                                                    std::size_t field,
                                                                    std::size_t interval,

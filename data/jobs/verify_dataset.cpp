@@ -18,12 +18,12 @@ namespace precast::data {
 namespace {
 
 void check_json(std::span<const std::byte> value) {
-  // FFCV's readers return an empty value for an empty document.
+  // An empty document is valid: FFCV's readers return an empty value for it.
   if (!value.empty() && !is_json(json_text(value)))
     throw DataError("expected JSON, got other text");
 }
 
-/// One thread's work.
+/// Checks samples, for one thread.
 class Verifier {
  public:
   Verifier(const BetonReader& reader, VerifySummary& all, std::mutex& mutex)
@@ -51,7 +51,8 @@ class Verifier {
   }
 
  private:
-  /// Some messages begin with the place of the value, which the summary has already.
+  /// Removes the names of the sample and the field from the start of a message, because
+  /// DamagedValue stores both separately.
   [[nodiscard]] std::string without_place(std::string_view message, std::uint64_t sample,
                                           std::size_t field) const {
     const std::string text = reader_.sample_text(sample);

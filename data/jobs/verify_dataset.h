@@ -10,19 +10,19 @@
 
 namespace precast::data {
 
-/// A value that does not match what its file states.
+/// A value that failed a check.
 struct DamagedValue {
   std::uint64_t sample = 0;
   std::size_t field = 0;
-  /// Without the file, the sample and the field.
+  /// The message, without the names of the file, the sample and the field.
   std::string error;
 };
 
 struct VerifySummary {
-  /// Values in pages, and their bytes.
+  /// Number of values in pages, and their total size.
   std::uint64_t values = 0;
   std::uint64_t bytes = 0;
-  /// JPEGs that were decoded completely, and JSON documents that were parsed.
+  /// Numbers of JPEGs that were decoded completely, and of JSON documents that were parsed.
   std::uint64_t jpegs = 0;
   std::uint64_t json = 0;
   /// Sorted by sample, then by field.
@@ -31,8 +31,9 @@ struct VerifySummary {
 };
 
 /// Reads every value of a mapped file: compares it with its checksum (if the file has any), decodes
-/// JPEGs completely, treating libjpeg's warnings as errors, and parses JSON. Does not repeat the
-/// checks that opening a file makes. @throws DeviceError
+/// JPEGs completely, treating libjpeg's warnings as errors, parses JSON, and checks the shapes of
+/// arrays. Does not repeat the checks made when a file is opened. @throws DeviceError if a thread
+/// cannot be started.
 [[nodiscard]] PRECAST_API VerifySummary verify_dataset(const BetonReader& reader,
                                                        const EachSample& how);
 

@@ -28,7 +28,7 @@ struct Encoders {
   std::optional<CheckpointFinder> finder;
 };
 
-/// Runs that may be encoded and not yet laid out, for each worker.
+/// Maximum number of runs, per worker, that are encoded but not yet laid out.
 constexpr std::uint64_t kRunsPerWorker = 4;
 /// Runs are just long enough that the cost of passing one to the calling thread (some microseconds)
 /// is negligible. With longer runs, one worker would be busy with the last run while others are
@@ -41,7 +41,7 @@ constexpr std::size_t kRunBytes = std::size_t{1} << 20;
 /// The longest time until a cancel request is noticed.
 constexpr auto kCancelPoll = std::chrono::milliseconds(50);
 
-/// A sample between a worker and the calling thread.
+/// A sample that a worker passes to the calling thread.
 struct EncodedSample {
   std::uint64_t index = 0;
   std::vector<EncodedValue> values;
@@ -49,7 +49,7 @@ struct EncodedSample {
   std::vector<std::uint64_t> checkpoints;
   /// Set for a damaged sample that is left out.
   std::optional<SkippedSample> skipped;
-  /// Nothing follows such a sample.
+  /// Set if the sample failed. It is then the last sample of its run.
   std::exception_ptr failure;
 };
 
@@ -57,21 +57,22 @@ struct EncodedSample {
 struct Run {
   /// Whether the run belongs to the calling thread; otherwise it belongs to a worker.
   bool ready = false;
-  /// The first sample that is not encoded yet, and one past the last.
+  /// The first sample that is not encoded yet, and one past the last sample of the run.
   std::uint64_t next = 0;
   std::uint64_t end = 0;
-  /// The first `count` are encoded and not laid out.
+  /// The first `count` entries are encoded but not yet laid out. The others are kept for their
+  /// memory.
   std::vector<EncodedSample> samples;
   std::size_t count = 0;
   std::size_t bytes = 0;
 
   Run() { samples.reserve(kMaxRunSamples); }
-  /// Does not throw: there is room for the longest run.
+  /// Does not allocate: memory for the longest run is reserved.
   [[nodiscard]] EncodedSample& add() {
     if (count == samples.size()) samples.emplace_back();
     return samples[count++];
   }
-  /// Keeps memory for the samples to come, but not for many large ones.
+  /// Keeps the memory for later samples, unless there is too much of it.
   void clear() {
     std::size_t capacity = 0;
     for (const EncodedSample& sample : samples)
@@ -83,17 +84,18 @@ struct Run {
   }
 };
 
-/// The same error with a message that begins with the sample's index and name. @param name empty
-/// while it is not known.
+/// Returns the error with the sample's index and name at the start of its message. @param name
+/// empty if it is not known yet.
 Error naming(const Error& error, std::uint64_t index, const std::string& name) {
   const std::string message = error.what();
-  // A sample of a .beton file has the name `FILE:NUMBER`.
+  // The name is not repeated. A sample of a .beton file has the name `FILE:NUMBER`, and messages
+  // may begin with FILE.
   const bool is_named = name.empty() || message.starts_with(name.substr(0, name.rfind(':')) + ": ");
   const std::string place = is_named ? "" : fmt::format(" ({})", name);
   return Error(fmt::format("sample {}{}: {}", index, place, message), error.exit_code());
 }
 
-/// Workers fill runs in any order within a window; the owner empties them in file order.
+/// Workers fill runs in any order within a window; the calling thread empties them in file order.
 class EncodeQueue {
  public:
   EncodeQueue(const std::vector<FieldPlan>& fields, std::uint64_t num_samples,
@@ -115,9 +117,9 @@ class EncodeQueue {
   EncodeQueue& operator=(const EncodeQueue&) = delete;
   ~EncodeQueue() { stop(); }
 
-  /// Starts the workers. This is not done in the constructor because, if a thread cannot be
-  /// started, only the destructor of a complete object ends the threads that already run. @throws
-  /// DeviceError
+  /// Starts the workers. The constructor does not do this: if it threw because a thread cannot be
+  /// started, no destructor would end the threads that already run. @throws DeviceError if a
+  /// thread cannot be started.
   void start() {
     threads_.reserve(encoders_.size());
     try {
@@ -125,12 +127,12 @@ class EncodeQueue {
         threads_.emplace_back([this, &encoders] { work(encoders); });
       }
     } catch (const std::system_error& error) {
-      throw DeviceError(fmt::format("cannot start worker {} of {}: {}. Use fewer workers",
+      throw DeviceError(fmt::format("write: cannot start worker {} of {}: {}. Use fewer workers",
                                     threads_.size() + 1, encoders_.size(), error.code().message()));
     }
   }
 
-  /// Waits for the samples that follow those of the last call. They stay valid until release().
+  /// Waits for the next samples, in file order. They stay valid until release(). @throws Cancelled
   std::span<EncodedSample> wait(const std::atomic<bool>* cancel) {
     Run& run = front();
     std::unique_lock lock(mutex_);
@@ -155,7 +157,7 @@ class EncodeQueue {
     }
   }
 
-  /// Ends the workers. Then the tallies are complete.
+  /// Ends the workers. @return the sums of their tallies, which are then complete.
   Tally stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -185,7 +187,7 @@ class EncodeQueue {
       for (bool whole = false; !whole;) {
         const Clock::time_point start = Clock::now();
         fill(encoders, *run);
-        // Once a complete run is handed over, another worker may own it.
+        // This must precede hand_over(): after it, another worker may own a complete run.
         whole = run->next == run->end;
         hand_over(*run, std::chrono::duration<double>(Clock::now() - start).count());
         if (!whole && !take_back(*run)) return;
@@ -193,7 +195,8 @@ class EncodeQueue {
     }
   }
 
-  /// Claims the next samples once there is room for them. @return none if no samples are left.
+  /// Claims the next samples as soon as there is room for them. @return null if no samples are
+  /// left, or after stop().
   Run* take() {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [this] {
@@ -226,7 +229,7 @@ class EncodeQueue {
   void hand_over(Run& run, double seconds) {
     const auto samples = static_cast<double>(run.count);
     const auto bytes = static_cast<double>(run.bytes);
-    // Sizes vary, and most runs should stay below kRunBytes.
+    // Aims at a quarter of kRunBytes, because sizes vary and most runs should stay below the limit.
     const double suited =
         samples * std::min(kRunSeconds / std::max(seconds, 1e-9), kRunBytes / (4 * bytes + 1));
     {
@@ -238,7 +241,8 @@ class EncodeQueue {
     ready_.notify_one();
   }
 
-  /// Waits until a run that was handed over in part is laid out. @return false when stopped.
+  /// Waits until the calling thread has laid out the part of `run` that was handed over. @return
+  /// false after stop().
   bool take_back(const Run& run) {
     std::unique_lock lock(mutex_);
     emptied_.wait(lock, [&] { return stopped_ || !run.ready; });
@@ -276,9 +280,10 @@ class EncodeQueue {
   std::condition_variable room_;
   std::condition_variable emptied_;
   std::uint64_t next_ = 0;
-  /// Number of samples of the next run, derived from the size of the last one.
+  /// Number of samples of the next run, derived from the time and the bytes that the last run took.
   std::uint64_t run_samples_ = 1;
-  /// Runs; the calling thread alone changes released_.
+  /// Numbers of runs that workers have claimed and the calling thread has released. Only the
+  /// calling thread changes released_.
   std::uint64_t claimed_ = 0;
   std::uint64_t released_ = 0;
   std::atomic<bool> stopped_ = false;
@@ -294,7 +299,7 @@ std::vector<FieldColumn> columns_of(const std::vector<FieldPlan>& fields) {
   return columns;
 }
 
-/// @throws ConfigError if an index is requested but there is no field for it
+/// @throws ConfigError if an index is requested but there is no image field.
 std::size_t indexed_field(const std::vector<FieldColumn>& columns, const WriteOptions& options) {
   const auto image = std::ranges::find(columns, FieldType::image, &FieldColumn::type);
   if (options.index_interval > 0 && image == columns.end())
@@ -302,7 +307,7 @@ std::size_t indexed_field(const std::vector<FieldColumn>& columns, const WriteOp
   return static_cast<std::size_t>(image - columns.begin());
 }
 
-/// The dataset and its JPEG index.
+/// The files to write: the dataset and its JPEG index.
 struct Outputs {
   BetonWriter file;
   std::optional<JpegSidecarWriter> index;
@@ -311,7 +316,7 @@ struct Outputs {
     file.add(sample.values);
     if (index) index->add(sample.checkpoints);
   }
-  /// Everything that needs space is written before the older dataset is replaced.
+  /// Writes everything that needs disk space before it replaces an older dataset.
   void finish() {
     file.complete();
     if (index) index->complete(file.fingerprint());
@@ -320,7 +325,7 @@ struct Outputs {
   }
 };
 
-/// Lays out all samples in order, as the workers hand them over.
+/// Lays out all samples in file order.
 void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider& provider,
              const WriteOptions& options, Outputs& outputs, WriteSummary& summary) {
   for (std::uint64_t done = 0; done < num_samples;) {

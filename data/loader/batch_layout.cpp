@@ -40,7 +40,7 @@ class ShapeOf {
   Shape operator()(const ExtentsOutput& extents) const {
     return {static_cast<std::int64_t>(extents.dimensions)};
   }
-  /// All others are numbers.
+  /// All other outputs are numbers.
   Shape operator()(const auto& /*number*/) const { return {}; }
 
  private:
@@ -66,16 +66,17 @@ BatchLayout::BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_
     fits = fits && !__builtin_mul_overflow(field.sample_bytes, count, &all);
     if (!fits || all > kMaxBatchBytes - bytes_) {
       throw ConfigError(
-          fmt::format("{}: expected batches of at most {} bytes, got {} samples of [{}]. Lower "
-                      "pad_to or the batch size",
-                      output.name, kMaxBatchBytes, batch_size, fmt::join(field.shape, ", ")));
+          fmt::format("{}: expected batches of at most {} bytes, got {} samples of [{}] "
+                      "values of {} bytes. Lower pad_to or the batch size",
+                      output.name, kMaxBatchBytes, batch_size, fmt::join(field.shape, ", "),
+                      element_size(output.type)));
     }
     bytes_ += round_up(all, kFieldAlignment);
     fields_.push_back(std::move(field));
   }
 }
 
-/// @return the elements of the largest value.
+/// @return the number of elements of the largest value.
 std::int64_t BatchLayout::pack(std::size_t output, std::byte* memory, std::int64_t count) const {
   const OutputField& field = fields_[output];
   const OutputField& extents = fields_[output + 1];

@@ -13,19 +13,20 @@ namespace precast::data {
 
 /// The position and shape of one output in a batch.
 struct OutputField {
-  /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values of
-  /// different sizes: the number of elements for which there is room.
+  /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values that
+  /// are padded to the largest value of their batch: the number of elements for which there is
+  /// room.
   std::vector<std::int64_t> shape = {};
   /// Offset of the output in a batch's memory, and the size of one sample there, in bytes.
   std::size_t offset = 0;
   std::size_t sample_bytes = 0;
 };
 
-/// The layout of the memory of one pass's batches. Const, thread-safe.
+/// The memory layout of the batches of one pass. Const member functions are thread-safe.
 class PRECAST_API BatchLayout {
  public:
-  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of that size, and
-  /// for sizes that exceed any memory.
+  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of this size, or
+  /// if a batch would have more than 2^56 bytes.
   BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_size,
               std::int64_t image_size_px);
 
@@ -39,8 +40,8 @@ class PRECAST_API BatchLayout {
   /// Size of a batch's memory in bytes.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// Returns the first `count` samples in `memory` as tensors. Values that are padded to the
-  /// largest of their batch are moved so that they form [count, largest], and are filled up with
-  /// zeros.
+  /// largest value of their batch are first moved so that they form [count, largest], with zeros
+  /// after the shorter values.
   [[nodiscard]] std::vector<HostTensor> finish(std::byte* memory, std::int64_t count) const;
 
  private:

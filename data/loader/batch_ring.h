@@ -17,21 +17,22 @@
 
 namespace precast::data {
 
-/// One batch being filled. Its atomics are on separate cache lines.
+/// One batch that is being filled. Slots do not share cache lines.
 class BatchSlot {
  public:
-  /// Used by workers: the batch's memory, and the sample id of each row. Only the worker that fills
-  /// a row accesses it. @{
+  /// For workers: the batch's memory, and the sample id of each row. Only the worker that fills a
+  /// row accesses the row and its id. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
   /// @}
   /// Records the exception that is being handled. If several samples fail, the exception of the
-  /// lowest index is kept, so that the message does not depend on the threads. @param index of the
-  /// sample in the pass.
+  /// lowest index is kept, so that the message does not depend on the threads. @param index the
+  /// sample's index in the pass.
   void fail(std::int64_t index);
-  /// Reports that `count` more samples are done, or failed.
+  /// Reports that `count` more samples are filled or have failed.
   void finish(std::int64_t count);
-  /// Waits until no sample is missing, at most until `deadline`. @return whether none is missing.
+  /// Waits until all samples are filled or have failed, but not longer than until `deadline`.
+  /// @return false if the deadline passed first.
   bool wait_until_full(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -47,10 +48,10 @@ class BatchSlot {
   std::vector<std::uint64_t> sample_ids_;
 };
 
-/// The batches of one pass that are being filled or wait for the consumer. Batch b is filled in
-/// slot b % slots. take() removes the finished batch from its slot and opens the slot for batch b +
-/// slots with a different buffer. A consumer that keeps batches thus costs memory, but workers do
-/// not wait for it.
+/// The batches of one pass that are being filled or are waiting for the consumer. Batch b is filled
+/// in slot b % slots. take() removes a full batch from its slot, and opens the slot for batch b +
+/// slots with a different buffer. A consumer that keeps batches therefore uses more memory, but
+/// does not block the workers.
 class BatchRing {
  public:
   /// Keeps references to `pool` and the memory of `ids`. @param batch_bytes memory per batch.
@@ -62,23 +63,23 @@ class BatchRing {
   [[nodiscard]] std::int64_t start_of(std::int64_t batch) const { return batch * batch_size_; }
   [[nodiscard]] std::int64_t samples_of(std::int64_t batch) const;
 
-  /// Used by workers: a batch may be filled once it is open. After stop(), all batches count as
-  /// open. @{
+  /// For workers: a batch may be filled once it is open. After stop(), all batches count as open.
+  /// @{
   [[nodiscard]] bool is_open(std::int64_t batch) const { return opened_ > batch; }
   void wait_until_open(std::int64_t batch) const;
   [[nodiscard]] BatchSlot& slot(std::int64_t batch);
   /// @}
 
-  /// Used by the consumer's thread. @{
+  /// For the consumer's thread. @{
   struct Filled {
     std::shared_ptr<std::byte> memory;
     /// The sample of each row.
     std::vector<std::uint64_t> sample_ids;
   };
-  /// Whether take() would return at once.
+  /// Whether take() would return without waiting.
   [[nodiscard]] bool ready();
-  /// Waits until ready(), at most until `deadline`. @param seconds_waited grows by the time spent
-  /// waiting. @return ready().
+  /// Waits until ready(), but not longer than until `deadline`. @param seconds_waited grows by the
+  /// time spent waiting. @return ready().
   bool wait(std::chrono::steady_clock::time_point deadline, double& seconds_waited);
   /// Returns the next batch, once it is full; nothing at the end of the pass and after stop().
   /// @param seconds_waited grows by the time spent waiting. @throws the error of a sample in the
@@ -97,9 +98,9 @@ class BatchRing {
   std::int64_t batch_size_;
   std::int64_t batches_;
   std::vector<BatchSlot> slots_;
-  /// Number of batches that the consumer has taken. Only the consumer's thread uses it.
+  /// The batch that the consumer takes next. Only the consumer's thread uses this member.
   std::int64_t delivered_;
-  /// Batches below this number have a slot with memory.
+  /// Batches below this number have been opened.
   alignas(64) std::atomic<std::int64_t> opened_;
   alignas(64) std::atomic<bool> stopping_{false};
 };

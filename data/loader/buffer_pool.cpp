@@ -10,7 +10,7 @@ constexpr std::align_val_t kAlignment{64};
 
 }  // namespace
 
-/// Outlives the pool while buffers are out.
+/// Outlives the pool as long as buffers are in use.
 struct BufferPool::Shared {
   explicit Shared(BufferAllocator buffer_allocator) : allocator(std::move(buffer_allocator)) {}
   Shared(const Shared&) = delete;

@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// How the memory of batches is allocated: page-locked if a GPU copies from it.
+/// Allocates and releases the memory of batches, which is page-locked if a GPU copies from it.
 struct BufferAllocator {
   std::function<std::byte*(std::size_t bytes)> allocate;
   std::function<void(std::byte*)> release;
@@ -17,8 +17,8 @@ struct BufferAllocator {
 /// Ordinary memory, aligned to 64 bytes.
 [[nodiscard]] BufferAllocator heap_allocator();
 
-/// Recycles buffers of one size. A buffer returns when its last owner releases it, from any thread,
-/// even after the pool itself is destroyed. Thread-safe.
+/// Recycles buffers of one size. A buffer returns to the pool when its last owner releases it, in
+/// any thread. Buffers may outlive the pool. Thread-safe.
 class BufferPool {
  public:
   explicit BufferPool(BufferAllocator allocator);
@@ -26,7 +26,8 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  /// Buffers of a different size are freed when they are returned.
+  /// Sets the size of the buffers that take() returns. Buffers of a different size are freed: idle
+  /// ones now, the others when they are returned.
   void set_size(std::size_t bytes);
   [[nodiscard]] std::shared_ptr<std::byte> take();
 

@@ -11,8 +11,8 @@
 
 namespace precast::data {
 
-/// One field of a batch in host memory, C order: images [N, H, W, 3] uint8 RGB or float32
-/// normalised, integers [N], floats [N].
+/// One output of a batch, in host memory and in C order, such as images [N, H, W, 3] (uint8 RGB, or
+/// normalised float32), integers [N] or floats [N].
 struct HostTensor {
   std::string name;
   ElementType type = ElementType::u8;
@@ -30,12 +30,12 @@ struct HostTensor {
   }
 };
 
-/// The samples of one step, with fields in the order of the file. `memory` owns what the fields
-/// point to; it returns to the loader's pool when the last copy of the pointer is destroyed, and is
-/// never overwritten before that.
+/// One batch, with its outputs in the order of the pipeline. `memory` owns the data to which
+/// `fields` point. The memory returns to the loader's pool when the last copy of the pointer is
+/// destroyed, and is never overwritten before that.
 struct HostBatch {
   std::vector<HostTensor> fields;
-  /// Index in the dataset file, [N].
+  /// The index of each sample in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
   std::shared_ptr<const void> memory;
 };

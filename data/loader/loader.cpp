@@ -12,7 +12,8 @@ std::int64_t samples_of_pass(std::uint64_t samples, const LoaderOptions& options
                              int rank) {
   const auto all = static_cast<std::int64_t>(samples);
   if (options.drop_last) {
-    // Every rank runs the number of steps for which the rank with the fewest samples has batches.
+    // All ranks run the same number of steps: the number of complete batches of the rank with the
+    // fewest samples.
     return all / world / options.batch_size * options.batch_size;
   }
   return (all - rank + world - 1) / world;

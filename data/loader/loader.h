@@ -25,16 +25,16 @@ class BetonReader;
 enum class OnCorrupt {
   /// Its batch fails with an error.
   fail,
-  /// It is replaced by the next intact sample of the file (replacements.h), whose id is in the
-  /// batch.
+  /// It is replaced by the next intact sample of the file (replacements.h). The batch then contains
+  /// the id of the replacement.
   replace,
 };
 
-/// The number of threads for the loader of one of `local_ranks` processes that share `usable_cores`
-/// cores: its share of them, at least 1. On a host with GPUs, two cores of the share are left for
-/// the thread that launches kernels and the thread of the backward pass; on a CPU, whose training
-/// computes on the same cores, none. It does not use torch's thread count, because torchrun sets
-/// OMP_NUM_THREADS=1.
+/// Returns the number of workers for one of `local_ranks` processes that share `usable_cores`
+/// cores: an equal share of the cores, at least 1. On a host with GPUs, two cores of the share are
+/// left free: one for the thread that launches kernels and one for the thread of the backward pass.
+/// Without a GPU, none is left free, because training itself runs on these cores. Torch's thread
+/// count is not used, because torchrun sets OMP_NUM_THREADS=1.
 [[nodiscard]] constexpr int loader_threads(int usable_cores, int local_ranks, bool gpu_host) {
   return std::max(1, usable_cores / local_ranks - (gpu_host ? 2 : 0));
 }
@@ -42,9 +42,10 @@ enum class OnCorrupt {
 struct LoaderOptions {
   /// Samples per batch, on this rank.
   std::int64_t batch_size = 512;
-  /// Threads; loader_threads() returns a suitable number for the host.
+  /// Number of worker threads; loader_threads() returns a suitable number for the host.
   int workers = 1;
-  /// Batches being filled or waiting, in addition to those that the consumer holds.
+  /// Number of batches that are being filled or are waiting for the consumer, in addition to the
+  /// batches that the consumer holds.
   int batches_ahead = 3;
   /// The order of the samples; null: as in the file.
   std::shared_ptr<const SampleOrder> order;
@@ -52,22 +53,23 @@ struct LoaderOptions {
   /// number of steps.
   bool drop_last = false;
   std::uint64_t seed = 0;
-  /// Whether images are float32, normalised (for CPUs), or uint8 (for GPUs, which normalise
-  /// themselves).
+  /// true: images are normalised float32, for training on a CPU; false: images are uint8, and the
+  /// GPU normalises them. A pipeline that sets the type of its images overrides this.
   bool normalize = false;
   BufferAllocator allocator;
   JpegOptions jpeg;
-  /// Checkpoints of the JPEGs of the first image field, shared with other loaders of the file;
-  /// null: none are kept.
+  /// The JPEG index of the first image field, shared with other loaders of the file; null: no
+  /// index.
   std::shared_ptr<JpegIndex> jpeg_index;
   OnCorrupt on_corrupt = OnCorrupt::fail;
   /// Checks each value against its checksum before use, if the file has checksums.
   bool verify = false;
-  /// For a reader with on_disk access: memory for pages.
+  /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
 };
 
-/// Number of samples and batches of a whole pass of one rank. @param samples of the order. @{
+/// Number of samples, or of batches, of a complete pass of one rank. @param samples the size of the
+/// order, for all ranks together. @{
 [[nodiscard]] PRECAST_API std::int64_t samples_of_pass(std::uint64_t samples,
                                                        const LoaderOptions& options, int world,
                                                        int rank);
@@ -90,10 +92,10 @@ struct LoaderStatistics {
   /// One per worker.
   std::vector<WorkerStatistics> workers;
   std::int64_t samples = 0;
-  /// Bytes of the blobs from which samples were made.
+  /// Total size of the blobs from which samples were made.
   std::uint64_t stored_bytes = 0;
-  /// With on_disk access, or from a server: bytes read, number and total seconds of the waits of
-  /// workers for these reads, and peak memory of the pages.
+  /// With on_disk access, or for files on a server: the bytes that were read, the number of times
+  /// and the total seconds that workers waited for these reads, and the peak memory of the pages.
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
@@ -102,43 +104,44 @@ struct LoaderStatistics {
   std::vector<ReplacedSample> replaced;
 };
 
-/// Reads batches of a .beton file with worker threads. Threads take their samples from a shared
-/// counter, across the boundaries of batches, so none waits for a slower one. The content of the
-/// batches depends only on the seed, the epoch and the order, not on the threads. Use a loader from
-/// one thread only.
+/// Reads batches from a .beton file with worker threads. Workers take samples from a shared
+/// counter, across batch boundaries, so that no worker waits for a slower one. The content of the
+/// batches depends only on the file, the pipeline, the seed, the epoch and the order, not on the
+/// number or the timing of the workers. Use a loader from one thread only.
 class PRECAST_API Loader {
  public:
-  /// Borrows `reader`, which outlives the loader and the batches. @throws ConfigError if an option
-  /// is out of range or the pipeline does not fit the file.
+  /// Borrows `reader`, which must outlive the loader and its batches. @throws ConfigError if an
+  /// option is out of range or the pipeline does not fit the file.
   Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   /// Stops and joins the workers, even in the middle of a pass.
   ~Loader();
 
-  /// Starts a pass and cancels one that is still running. @throws DeviceError if a worker cannot be
-  /// started, ConfigError if cache_bytes is too small for one page; then there is no pass.
+  /// Starts a pass. Cancels the previous pass if it is still running. @throws DeviceError if a
+  /// worker cannot be started, ConfigError if cache_bytes is too small for one page; no pass is
+  /// running after either.
   void begin_epoch(const EpochRequest& request);
   /// Returns the next batch in order, or nothing at the end of the pass.
-  /// @throws DataError naming file and sample if a sample of that batch is damaged (if damaged
-  /// samples are replaced: only if all samples of the file are damaged); ConfigError for an intact
-  /// sample that does not fit its output (larger than pad_to), which is never replaced. Both end
-  /// the pass.
+  /// @throws DataError naming file and sample if a sample of the batch is damaged (with
+  /// OnCorrupt::replace, only if all samples of the file are damaged); ConfigError if an intact
+  /// sample does not fit its output, for example because it is larger than pad_to. Such a sample is
+  /// never replaced. Both errors end the pass.
   [[nodiscard]] std::optional<HostBatch> next();
-  /// Whether next() would return at once.
+  /// Whether next() would return without waiting.
   [[nodiscard]] bool ready() const;
-  /// Waits until next() would return at once, but not longer than `limit`: for consumers that have
-  /// to notice signals meanwhile. @return whether next() would return at once.
+  /// Waits until ready(), but not longer than `limit`: for consumers that must also react to
+  /// signals. @return ready().
   bool wait_for(std::chrono::milliseconds limit);
 
-  /// Number of batches and samples of a whole pass of one rank.
+  /// Number of batches, or of samples, of a complete pass of one rank.
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
-  /// The statistics in the form that a source of batches reports.
+  /// The times in the form in which every source of batches reports them.
   [[nodiscard]] SourceTimes times() const;
-  /// Seconds that next() has waited for workers so far.
+  /// Seconds that next() and wait_for() have waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
-  /// Statistics since construction. They lag behind by at most a few dozen samples per worker.
+  /// Statistics since construction. Times lag behind by a few dozen samples per worker at most.
   [[nodiscard]] LoaderStatistics statistics() const;
 
  private:

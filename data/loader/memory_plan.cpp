@@ -21,13 +21,14 @@ std::string size_text(std::uint64_t bytes) {
                         : fmt::format("{:.0f} MiB", mebibytes);
 }
 
-/// The most memory that one thread's decoder holds: the pixels of the largest image and, if pixels
-/// are normalised, those of the sample as bytes.
+/// Upper limit of the memory of one worker's decoders: the pixels of the largest stored image and,
+/// if images are normalised, the uint8 pixels of the resized image.
 std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
   std::uint64_t largest = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const FieldInfo& info = reader.fields()[field];
-    // Pixels that are not 8-bit RGB are also copied. The size of an image is 8 of its bytes.
+    // Pixels that are not 8-bit RGB are also copied. The 8 bytes before them, which state height
+    // and width, are counted as pixels.
     const bool copied = info.tag.kind == FieldTag::Kind::pixels && holds_pixels(info) &&
                         (info.tag.channels != 3 || info.tag.dtype != "|u1");
     if (info.type != FieldType::image && !copied) continue;
@@ -53,13 +54,13 @@ std::string MemoryPlan::text() const {
   line += fmt::format(" batches {}{}, decoders {}, metadata {}, order {}", size_text(batches),
                       batches_locked ? " (page-locked)" : "", size_text(decoders),
                       size_text(metadata), size_text(order));
+  if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
   if (unbounded > 0) {
     line += fmt::format(
         "; {} of the batches is for values of varying size, because each row has room for the "
         "largest value in the file: pad_to limits it",
         size_text(unbounded));
   }
-  if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
   return line;
 }
 
@@ -84,15 +85,16 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *
                   decoder_bytes(reader, image_size_px, options.normalize);
-  // The memory of the order itself, the ids of a pass, those of the next pass, and a copy while
-  // they are made.
+  // The ids of a pass, the ids of the next pass, and a copy while these are made; then the order
+  // itself.
   const std::uint64_t samples = options.order ? options.order->size() : reader.size();
   plan.order = 3 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
   if (options.jpeg_index) plan.index = options.jpeg_index->bytes_at_most();
   if (reader.disk() != nullptr) {
     plan.cache = options.cache_bytes;
-    // For each sample of a pass: the position of its bytes while reads are planned, and its read.
+    // For each sample of a pass: the position of its bytes, while reads are planned, and its
+    // planned read.
     plan.order += samples / static_cast<std::uint64_t>(world) * 28;
   } else {
     plan.mapped = reader.file_bytes();

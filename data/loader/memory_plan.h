@@ -19,20 +19,20 @@ struct PRECAST_API MemoryPlan {
   std::uint64_t mapped = 0;
   /// Sizes of blobs and, with on_disk access, metadata.
   std::uint64_t metadata = 0;
-  /// Upper limit for the pages of the process cache.
+  /// Upper limit of the memory for pages, with on_disk access.
   std::uint64_t cache = 0;
-  /// Batches in the ring, and one held by the consumer.
+  /// The batches that are loaded ahead, and one that the consumer holds.
   std::uint64_t batches = 0;
-  /// Part of `batches` for values of unlimited size (without pad_to): each has room for the largest
-  /// value in the file.
+  /// The part of `batches` for values without pad_to: each row has room for the largest value in
+  /// the file.
   std::uint64_t unbounded = 0;
   /// Whether the batches are page-locked.
   bool batches_locked = false;
-  /// Decoders' scratch memory, over all workers, estimated from the largest image.
+  /// Scratch memory of the decoders of all workers, estimated from the largest image.
   std::uint64_t decoders = 0;
   /// The order of the samples and, with on_disk access, the plan of the reads.
   std::uint64_t order = 0;
-  /// Checkpoints inside JPEGs, if they are kept.
+  /// The JPEG index, if there is one.
   std::uint64_t index = 0;
 
   /// All memory that belongs to this process alone: everything except `mapped`.
@@ -44,7 +44,7 @@ struct PRECAST_API MemoryPlan {
   [[nodiscard]] nlohmann::ordered_json json() const;
 };
 
-/// Computes the memory of a loader with these options for passes with images of that size.
+/// Computes the memory that a loader with these options needs for passes with images of this size.
 [[nodiscard]] PRECAST_API MemoryPlan plan_memory(const BetonReader& reader,
                                                  const Pipeline& pipeline,
                                                  const LoaderOptions& options,

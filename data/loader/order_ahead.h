@@ -35,7 +35,7 @@ class PRECAST_API OrderAhead {
   std::int64_t epoch_ = -1;
   std::vector<std::uint64_t> ids_;
   std::exception_ptr error_;
-  /// The last member, so that the thread is joined before the others are destroyed.
+  /// The last member, so that the thread is joined before the other members are destroyed.
   std::jthread maker_;
 };
 

@@ -29,7 +29,7 @@ constexpr std::array kNumpyTypes = {
     NumpyType{"<f8", ElementType::f64}, NumpyType{"|b1", ElementType::boolean},
 };
 
-/// `int`, `ndarray <f4`, `bytes ragged <f4`.
+/// The field's type for messages, such as `int`, `ndarray <f4` or `bytes ragged <f4`.
 std::string type_name(const FieldInfo& field) {
   std::string name(field_type_name(field.type));
   for (const std::string_view more :
@@ -39,7 +39,7 @@ std::string type_name(const FieldInfo& field) {
   return name;
 }
 
-/// Whether its values differ in size.
+/// Whether the field's values can differ in size.
 bool varies(const FieldInfo& field) {
   return field.type == FieldType::bytes || field.type == FieldType::json;
 }
@@ -65,7 +65,7 @@ std::vector<std::uint64_t> first_extents(const BetonReader& reader, std::size_t 
   return extents;
 }
 
-/// Finds the field of one output, and sets the output's properties that follow from it.
+/// Finds the fields of outputs, and sets the properties of each output that depend on its field.
 class Resolver {
  public:
   Resolver(const BetonReader& reader, bool normalize) : reader_(reader), normalize_(normalize) {}
@@ -105,7 +105,8 @@ class Resolver {
     return outputs;
   }
 
-  /// Puts the extents of values of different sizes after the values.
+  /// Adds, after each output whose values can differ in size, an output with their lengths or
+  /// extents.
   static std::vector<Output> with_extents(const BetonReader& reader,
                                           const std::vector<Output>& outputs) {
     std::vector<Output> all;
@@ -152,7 +153,7 @@ class Resolver {
     const FieldInfo& info = reader_.fields()[output.field];
     if (!spec.pad_to.empty() && !varies(info)) {
       return fail(spec, fmt::format("pad_to: expected a field of bytes, JSON, pixels or ragged "
-                                    "arrays, '{}' is of type {}",
+                                    "arrays, got '{}' of type {}",
                                     info.name, type_name(info)));
     }
     if (!spec.pad_to.empty() && spec.content == OutputSpec::Content::image)
@@ -170,7 +171,7 @@ class Resolver {
     if (fill_in(spec, output)) return true;
     if (!failed_) {
       fail(spec, fmt::format("field '{}' cannot be in a batch: its type is {}{}", info.name,
-                             type_name(info), spec.type ? ", which is not converted" : ""));
+                             type_name(info), spec.type ? ", which cannot be converted" : ""));
     }
     return false;
   }
@@ -264,7 +265,8 @@ class Resolver {
   bool fill_in_image(const OutputSpec& spec, Output& output) {
     ImageOutput image{.pipeline = spec.image};
     ImagePipeline& pipeline = image.pipeline;
-    // `convert` alone does not say that the field is an image.
+    // A `convert` without other image transforms does not show that the field is an image; its type
+    // is then in `spec`.
     if (spec.type) pipeline.type = spec.type;
     const bool chosen = pipeline.type.has_value();
     output.type = pipeline.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
@@ -307,8 +309,8 @@ class Resolver {
     const auto* const image =
         found == outputs.end() ? nullptr : std::get_if<ImageOutput>(&found->kind);
     if (image == nullptr) {
-      fail(spec,
-           fmt::format("geometry_of: expected an image, but '{}' is not one", spec.geometry_of));
+      fail(spec, fmt::format("geometry_of: expected an image, but '{}' is not an image",
+                             spec.geometry_of));
       return;
     }
     mask.pipeline = image->pipeline;
@@ -318,7 +320,7 @@ class Resolver {
   const BetonReader& reader_;
   bool normalize_;
   Diagnostics diagnostics_;
-  /// Whether a problem of the current output has been reported.
+  /// Whether a problem with the current output has been reported.
   bool failed_ = false;
 };
 

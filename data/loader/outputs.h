@@ -17,26 +17,28 @@ namespace precast::data {
 /// An image, RGB or luma, from an image field or from a field for which holds_pixels() is true.
 struct ImageOutput {
   ImagePipeline pipeline;
-  /// Part of the key of its random numbers; empty: they depend on the seed alone.
+  /// Part of the key of this output's random numbers; empty: the key is the seed alone.
   std::string view = {};
-  /// [C, H, W]. Images that the consumer normalises itself stay [H, W, C].
+  /// Whether the layout is [C, H, W]. Images that the consumer normalises stay [H, W, C].
   bool channels_first = false;
-  /// Applied to floats if set.
+  /// Set if the loader normalises the image.
   std::shared_ptr<const Normalize> normalize = {};
 };
 
-/// A mask: the same crop, flip and moves are applied to it as to its image.
+/// A mask. The crop, the flip and the geometric transforms of its image are also applied to the
+/// mask.
 struct MaskOutput {
   /// The pipeline and view of the image that the mask belongs to.
   ImagePipeline pipeline = {};
   std::string view = {};
-  /// The field of that image.
+  /// The index of the image's field in the file.
   std::size_t image_field = 0;
   /// The value for areas without source pixels.
   std::uint8_t fill = 0;
-  /// 3 if it is stored as an image, else 1.
+  /// 3 if the mask is stored as an image, otherwise 1.
   int channels = 1;
-  /// For an ndarray or tensor: its height and width. Empty if each value has its own.
+  /// Height and width of a mask in an ndarray or tensor field. Empty if each value has its own
+  /// size.
   std::vector<std::uint64_t> sides = {};
 };
 
@@ -56,12 +58,12 @@ struct ArrayOutput {
   std::size_t bytes = 0;
 };
 
-/// The bytes of a bytes field, or of a JSON text without its last zero.
+/// The bytes of a bytes field, or of a JSON document without the zero byte at its end.
 struct BytesOutput {
-  /// The size in bytes to which values are padded. If `packed`: the size of the largest value in
+  /// The size in bytes to which values are padded; with `packed`, the size of the largest value in
   /// the file.
   std::int64_t room = 0;
-  /// Without pad_to, values are padded to the largest of each batch.
+  /// Set if there is no pad_to: values are then padded to the largest value of their batch.
   bool packed = false;
 };
 
@@ -72,8 +74,9 @@ struct ShapedOutput {
     padded,
     /// All values must have this shape. Used for pixels without pad_to.
     exact,
-    /// Values are flattened, [N, elements], and padded to the largest of each batch; `shape` is the
-    /// number of elements of the largest value in the file. Used for ragged arrays without pad_to.
+    /// Values are flattened to [N, elements] and padded to the largest value of their batch;
+    /// `shape` is the number of elements of the largest value in the file. Used for ragged arrays
+    /// without pad_to.
     packed,
   };
   std::vector<std::int64_t> shape;
@@ -97,7 +100,7 @@ struct Output {
                             BytesOutput, ShapedOutput, LengthOutput, ExtentsOutput, SampleIdOutput>;
 
   std::string name;
-  /// Index of its field in the file (0 for a sample's index).
+  /// Index of the field in the file; 0 for a SampleIdOutput.
   std::size_t field = 0;
   /// The type of the tensor's elements.
   ElementType type = ElementType::i64;
@@ -109,22 +112,23 @@ template <typename Kind>
   return std::holds_alternative<Kind>(output.kind);
 }
 
-/// Whether its values are padded to the largest of each batch.
+/// Whether the output's values are padded to the largest value of their batch.
 [[nodiscard]] bool is_packed(const Output& output);
 
-/// Finds the fields of `pipeline` in the file. Outputs of bytes and shaped values are followed by
-/// an output of their extents: NAME.lengths, NAME.extents. Without a list of outputs there is one
-/// for each field that batches can hold; in a file with image fields, fields of bytes, JSON and
-/// with a tag are left out; in a file without image fields, pixels of u8 go through the pipeline
-/// for images.
-/// @param normalize for images whose pipeline sets no type: float32 normalised if true, otherwise
-/// u8.
+/// Finds the fields of `pipeline` in the file. A BytesOutput is followed by an output NAME.lengths,
+/// and a ShapedOutput by an output NAME.extents. If the pipeline lists no outputs, there is one for
+/// each field that batches can hold, with two exceptions. In a file with image fields, fields of
+/// bytes and JSON, with or without a tag, are left out. In a file without image fields, pixels of
+/// u8 go through the pipeline for images.
+/// @param normalize the type of images whose pipeline sets none: normalised float32 if true,
+/// otherwise u8.
 /// @throws ConfigError listing everything that does not fit the file.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,
                                                               bool normalize);
 
-/// The element type for numpy's type string; nothing if batches cannot hold it.
+/// The element type for a NumPy type string such as `<f4`; nothing if batches cannot hold this
+/// type.
 [[nodiscard]] PRECAST_API std::optional<ElementType> element_type_of(const std::string& dtype);
 
 }  // namespace precast::data

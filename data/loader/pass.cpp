@@ -17,8 +17,9 @@
 namespace precast::data {
 namespace {
 
-/// The maximum number of samples that a worker takes at once, if batches are large. Samples that
-/// are decoded quickly (40 us) are thus not slowed down by the counter that all threads share.
+/// The maximum number of samples per ticket, which is reached if batches are large. With several
+/// samples per ticket, the counter that all workers share does not slow down samples that decode
+/// quickly (40 us).
 constexpr std::int64_t kLongestRun = 8;
 
 std::int64_t run_length(const LoaderOptions& options) {
@@ -26,8 +27,9 @@ std::int64_t run_length(const LoaderOptions& options) {
                                   kLongestRun);
 }
 
-/// Whether the batches that are in use at once are larger than the largest cache. Cache lines that
-/// are written would then be read from memory first, and evicted before the consumer reads them.
+/// Whether the batches in use at the same time are larger than the last-level cache. With ordinary
+/// stores, each cache line would then be read from memory before it is written, and evicted before
+/// the consumer reads it.
 bool exceeds_cache(const BatchLayout& layout, const LoaderOptions& options) {
   static const std::uint64_t kCache = last_level_cache_bytes();
   return kCache > 0 &&
@@ -57,7 +59,7 @@ Loader::Shared::Shared(const BetonReader& beton, const Pipeline& pipeline,
   if (options.on_corrupt == OnCorrupt::replace)
     replacements.emplace(reader, outputs, options.jpeg, options.verify);
   require(!options.jpeg_index || options.jpeg_index->samples() == reader.size(),
-          "the index is that of the file");
+          "the index belongs to the file");
   if (reader.disk() != nullptr)
     cache.emplace(*reader.disk(), PageCacheOptions{.budget_bytes = options.cache_bytes});
 }
@@ -176,7 +178,7 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
       slot.fail(index);
     }
   }
-  // Non-temporal stores are not ordered with the stores to the counter.
+  // Without this, non-temporal stores may become visible after the counter of finished samples.
   if (layout_.streamed()) hwy::FlushStream();
   slot.finish(end - first);
 }

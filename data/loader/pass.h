@@ -25,7 +25,7 @@ namespace precast::data {
 
 /// State shared by all passes of a loader.
 struct Loader::Shared {
-  /// @throws ConfigError as Loader
+  /// @throws ConfigError as Loader's constructor.
   Shared(const BetonReader& beton, const Pipeline& pipeline, LoaderOptions loader_options);
 
   const BetonReader& reader;
@@ -45,21 +45,21 @@ struct Loader::Shared {
   double seconds_waited = 0;
 };
 
-/// One pass. start() starts the workers, the destructor stops and joins them.
+/// One pass. start() starts the workers; the destructor stops and joins them.
 ///
 /// Workers draw tickets from one counter and wait while their batch is not yet open in the ring. A
-/// ticket is a run of the pass's samples, in order, within one batch.
+/// ticket stands for a run of consecutive samples of the pass, all in one batch.
 class Loader::Pass {
  public:
-  /// @param samples of this rank.
+  /// @param samples, batches the numbers of samples and batches of this rank's complete pass.
   Pass(Shared& shared, const EpochRequest& request, std::int64_t samples, std::int64_t batches);
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
   ~Pass();
 
-  /// Starts the workers. This is not done in the constructor because, if a thread cannot be
-  /// started, only the destructor of a complete object ends the threads that already run. @throws
-  /// DeviceError
+  /// Starts the workers. The constructor does not do this: if it threw because a thread cannot be
+  /// started, no destructor would end the threads that already run. @throws DeviceError if a
+  /// thread cannot be started.
   void start();
   [[nodiscard]] bool ready() { return ring_.ready(); }
   bool wait_for(std::chrono::milliseconds limit) {
@@ -68,7 +68,7 @@ class Loader::Pass {
   std::optional<HostBatch> next();
 
  private:
-  /// The position in the global order of this rank's sample number `index`.
+  /// The position of this rank's sample `index` in the global order.
   [[nodiscard]] std::uint64_t position(std::int64_t index) const {
     return static_cast<std::uint64_t>(index * request_.world + request_.rank);
   }
@@ -78,13 +78,13 @@ class Loader::Pass {
   [[nodiscard]] std::int64_t first_sample() const;
   [[nodiscard]] std::vector<std::uint64_t> ids_of_rank() const;
 
-  /// Plans the rest of the pass and starts to read it.
+  /// Plans the reads of the rest of the pass, and starts them.
   void start_reading();
   void work(SampleReader& reader, WorkerClock& clock);
   /// Fills one run: the batch's samples from `first` on.
   void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
   void read_sample(SampleReader& reader, std::int64_t index, std::size_t row, BatchSlot& slot);
-  /// Reads a sample's bytes from the mapping, or from the page that is held for it.
+  /// Reads a sample from the mapping, or from the page that the cache holds for it.
   void read_planned(SampleReader& reader, const SamplePlace& place, std::int64_t index,
                     std::size_t row, const BatchSlot& slot);
 

@@ -18,16 +18,16 @@ namespace precast::data {
 /// Keeps scratch memory: use one per thread.
 class PRECAST_API PixelSteps {
  public:
-  /// Borrows `pipeline`. @param view part of the key of the output's random numbers; empty: they
-  /// depend on the seed alone.
+  /// Borrows `pipeline`. @param view part of the key of the output's random numbers; empty: the key
+  /// is the seed alone.
   PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view);
 
   [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
   [[nodiscard]] bool flipped(const SamplePlace& place) const;
-  /// The largest number of values of the pixels before, between or after the steps.
+  /// The largest number of values that the pixels have before, between or after the steps.
   [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
-  /// @param image memory for room() values. @param mask_fill set for a mask; only steps that move
-  /// pixels then run. @return the resulting pixels, at the start of `image`.
+  /// @param image has memory for room() values. @param mask_fill set for a mask; only steps that
+  /// move pixels then run. @return the resulting pixels, at the start of `image`.
   Pixels run(Pixels image, const SamplePlace& place, std::optional<std::uint8_t> mask_fill);
 
  private:

@@ -18,7 +18,8 @@
 namespace precast::data {
 namespace {
 
-/// Since Linux 5.14; Debian 12's headers know it, older ones do not.
+/// MADV_POPULATE_READ, which exists since Linux 5.14. Headers older than those of Debian 12 do not
+/// define it.
 constexpr int kPopulateRead = 22;
 constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
@@ -31,11 +32,12 @@ void touch(const std::byte* from, std::size_t bytes) {
   }
 }
 
-/// A whole mapped file.
+/// Loads a complete mapped file.
 void load_all(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     const std::size_t count = std::min(kChunkBytes, bytes.size() - at);
-    // The mapping begins at the start of a page, and so does every chunk.
+    // madvise() needs an address at the start of a memory page: the mapping and every chunk begin
+    // there.
     auto* chunk = const_cast<std::byte*>(bytes.data() + at);
     if (::madvise(chunk, count, kPopulateRead) == 0) continue;
     if (errno != EINVAL && errno != EINTR && errno != EAGAIN)

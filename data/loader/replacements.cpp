@@ -13,10 +13,11 @@
 namespace precast::data {
 namespace {
 
-/// Size of the image to which a sample is resized as a trial; only whether it decodes matters.
+/// Size to which an image is resized to find out whether its sample can be decoded. The size is
+/// small because the resized image is not used.
 constexpr std::int64_t kTrialSizePx = 16;
 
-/// Removes the crop and the transforms.
+/// Replaces the crop by the complete image, and removes the transforms.
 void simplify(ImagePipeline& pipeline) {
   pipeline.crop = std::make_shared<WholeImage>();
   pipeline.flip_probability = 0;
@@ -68,8 +69,9 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
     next = (next + 1) % reader_.size();
   }
   if (next == sample) {
-    // False if the search ended here because an earlier one had found `sample` intact: it cannot be
-    // used now, but may still replace other samples.
+    // All samples are damaged only if this search has tested all of them. Otherwise, it ended
+    // because an earlier search found `sample` intact. `sample` cannot be used now, but may still
+    // replace other samples.
     none_is_sound_ = passed.size() == reader_.size();
     return sample;
   }

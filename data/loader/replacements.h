@@ -13,10 +13,11 @@
 
 namespace precast::data {
 
-/// Finds intact samples to replace damaged ones, and records the replacements. A sample is replaced
-/// by the next one in the file (wrapping around at the end) from whose values all outputs can be
-/// made, with images decoded completely. The choice depends only on the file, the outputs and the
-/// sample, not on the crop or the thread that found the damage. Thread-safe.
+/// Finds intact samples to replace damaged ones, and records the replacements. A damaged sample is
+/// replaced by the next intact sample in the file, wrapping around at the end. A sample is intact
+/// if all outputs can be made from its values, with images decoded completely. The choice depends
+/// only on the file, the outputs and the sample, not on the crop or the thread that found the
+/// damage. Thread-safe.
 class PRECAST_API Replacements {
  public:
   /// Borrows the reader. @param outputs the outputs to be made from a sample. @param verify whether
@@ -47,7 +48,7 @@ class PRECAST_API Replacements {
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, ReplacedSample> replaced_;
-  /// For each sample that a search has skipped, the next intact one.
+  /// For each sample that a search has skipped, the next intact sample.
   std::map<std::uint64_t, std::uint64_t> next_sound_;
   bool none_is_sound_ = false;
 };

@@ -51,7 +51,8 @@ std::uint64_t stored_bytes(const BetonReader& reader, const std::vector<std::siz
 FileWindow DirectWindow::read(const BetonReader& reader, const FileRange& range) {
   const DiskFiles* disk = reader.disk();
   if (disk == nullptr || range.begin == range.end) return {};
-  // Without the page cache, offset, length and memory must be multiples of the alignment.
+  // Reads that bypass the page cache need an offset, a length and an address that are multiples of
+  // the alignment.
   const std::uint64_t alignment = disk->alignment();
   const std::uint64_t begin = range.begin / alignment * alignment;
   const std::uint64_t bytes = round_up(range.end - begin, alignment);

@@ -12,24 +12,26 @@ namespace precast::data {
 
 class BetonReader;
 
-/// The fields whose blobs the outputs are made from.
+/// The fields whose blobs are needed to make the outputs.
 [[nodiscard]] std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs);
 
-/// Ranges of the file with the bytes of these fields of a sample; without empty ones.
+/// The ranges of the file with the sample's blobs of these fields, without empty ranges.
 [[nodiscard]] std::vector<FileRange> ranges_of(const BetonReader& reader,
                                                const std::vector<std::size_t>& fields,
                                                std::uint64_t sample);
 
-/// The range of the file with all the bytes of these fields of a sample; empty if there are none.
+/// The smallest range of the file that contains the sample's blobs of these fields; empty if they
+/// have no bytes.
 [[nodiscard]] FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
                                  std::uint64_t sample);
 
-/// Total bytes of the blobs of these fields.
+/// Total size, in bytes, of the sample's blobs of these fields.
 [[nodiscard]] std::uint64_t stored_bytes(const BetonReader& reader,
                                          const std::vector<std::size_t>& fields,
                                          std::uint64_t sample);
 
-/// Bytes of a file that is not mapped, read when they are requested and not ahead. Owns the bytes.
+/// Reads bytes of a file that is not mapped when they are requested, not ahead, and owns these
+/// bytes.
 class DirectWindow {
  public:
   /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty

@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// The stored pixels of `region`: a view of the file, or of what `jpeg` decodes.
+/// The pixels of `region`: a view of the file or, for a JPEG, of the pixels that `jpeg` decodes.
 ImageView crop_of(const ImageRecord& image, std::uint64_t sample, const Rect& region,
                   IndexedDecoder& jpeg) {
   if (image.mode == ImageMode::jpg) {

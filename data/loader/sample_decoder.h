@@ -21,13 +21,14 @@ struct ImageRecord;
 /// its decompressor and scratch memory between calls: use one per thread and output.
 class PRECAST_API SampleDecoder {
  public:
-  /// Borrows the pipeline and the index, which outlive the decoder. @param view see PixelSteps.
+  /// Borrows the pipeline and the index, which must outlive the decoder. @param view see
+  /// PixelSteps.
   SampleDecoder(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view = {},
                 const JpegDecoding& jpeg = {})
       : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(make_decoder(pipeline, jpeg)) {}
 
-  /// @param out [image_size_px, image_size_px, channels] uint8, with as many channels as the
-  /// pipeline has, or the shape that the transforms turn this one into.
+  /// @param out uint8 [image_size_px, image_size_px, channels of the pipeline], or the shape to
+  /// which the transforms change this shape.
   /// @throws DataError if the image is damaged.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);
@@ -50,23 +51,24 @@ class PRECAST_API SampleDecoder {
   IndexedDecoder jpeg_;
   Resizer resizer_;
   std::vector<std::uint8_t> pixels_;
-  /// RGB of a crop that is stored in another form.
+  /// The RGB pixels of a crop that is stored in another format.
   std::vector<std::uint8_t> stored_;
 };
 
-/// Makes a mask follow its image: the same crop, flip and moves, with nearest neighbours
-/// throughout. Use one per thread and output.
+/// Decodes a mask, and applies the crop, the flip and the geometric transforms of its image. Every
+/// step uses nearest-neighbour sampling. Use one per thread and output.
 class PRECAST_API MaskDecoder {
  public:
-  /// Borrows `image`, the pipeline of the image. @param view that of the image.
+  /// Borrows `image`, the pipeline of the image. @param view the view of the image.
   MaskDecoder(const ImagePipeline& image, std::uint64_t seed, std::string_view view,
               std::uint8_t fill, const JpegDecoding& jpeg = {})
       : steps_(image, seed, view), fill_(fill), jpeg_(jpeg) {}
 
-  /// A mask stored as an image. @param out [H, W, 3] uint8. @throws DataError if it is damaged.
+  /// Decodes a mask that is stored as an image. @param out [H, W, 3] uint8. @throws DataError if
+  /// the mask is damaged.
   void decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);
-  /// A mask stored as [height, width] values. @param out [H, W] uint8.
+  /// Decodes a mask that is stored as [height, width] values. @param out [H, W] uint8.
   void decode(const std::uint8_t* mask, int height, int width, const SamplePlace& place,
               int image_size_px, std::uint8_t* out);
 

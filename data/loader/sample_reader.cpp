@@ -17,7 +17,8 @@
 namespace precast::data {
 namespace {
 
-/// @throws DataError if a To cannot represent it: integers do not wrap, and NaN is not an integer.
+/// Converts a number to an integer. @throws DataError if To cannot represent the number: integers
+/// do not wrap around, and NaN is an error.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;
@@ -52,8 +53,8 @@ void store_as(std::byte* out, ElementType type, T value) {
   }
 }
 
-/// Copies an array of `extents` into one of `sides`, which is not smaller, and sets the remaining
-/// elements to zero. Both in C order.
+/// Copies an array of shape `extents` into an array of shape `sides`, which is at least as large,
+/// and sets the remaining elements to zero. Both arrays are in C order.
 void pad(std::span<const std::byte> elements, std::span<const std::uint64_t> extents,
          std::span<const std::int64_t> sides, std::size_t element_bytes, std::byte* out) {
   std::size_t to = element_bytes;
@@ -100,7 +101,7 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
     const auto with_place = [&](const Error& error) {
       const std::string sample = reader_.sample_text(place.sample);
       std::string message = error.what();
-      // That of a wrong checksum names the value already.
+      // The message for a wrong checksum already names the value.
       if (message.starts_with(sample)) return message;
       return fmt::format("{}, field '{}': {}", sample, reader_.fields()[outputs_[i].field].name,
                          message);

@@ -17,23 +17,24 @@ namespace precast::data {
 /// per thread.
 class SampleReader {
  public:
-  /// Keeps references to `reader` and `outputs`; they outlive this object.
-  /// @param jpeg its index belongs to the file's first image field. Borrowed.
+  /// Keeps references to `reader` and `outputs`, which must outlive this object.
+  /// @param jpeg borrowed. Its index belongs to the file's first image field.
   /// @param verify checks each value against its checksum, if the file has checksums.
   SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed,
                const JpegDecoding& jpeg, bool verify = false);
 
   /// Sets the bytes of the next sample, for a file that is not mapped.
   void set_window(const FileWindow& window) { window_ = window; }
-  /// @param layout of the outputs. @param memory a batch's memory, of layout.bytes().
+  /// @param layout the layout of the outputs. @param memory the batch's memory, layout.bytes()
+  /// bytes.
   /// @throws DataError naming file, sample and field if something is damaged; ConfigError if a
-  /// value is intact but does not fit the outputs: it is larger than pad_to, differs in
-  /// size from the first one, or is a mask whose size differs from its image's.
+  /// value is intact but does not fit the outputs: it is larger than pad_to, differs in size from
+  /// the first one, or is a mask whose size differs from its image's.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
             std::byte* memory);
 
  private:
-  /// The decoders of one output; null if it needs none.
+  /// The decoders of one output; null if the output does not need them.
   struct Decoders {
     std::unique_ptr<SampleDecoder> image;
     std::unique_ptr<MaskDecoder> mask;
@@ -68,11 +69,12 @@ class SampleReader {
   [[nodiscard]] const FieldTag& tag_of(const Item& item) const;
   /// The value's bytes in the file.
   [[nodiscard]] std::span<const std::byte> unchecked_value(const Item& item) const;
-  /// The value's bytes, verified with their checksum if requested. @{
+  /// The value's bytes, checked against their checksum if requested. @{
   [[nodiscard]] std::span<const std::byte> stored_value(const Item& item) const;
   [[nodiscard]] ImageRecord stored_image(const Item& item) const;
   /// @}
-  /// Returns `bytes` of a bytes or JSON field, without the zero after a text.
+  /// Returns `bytes`, a value of a bytes or JSON field, without the zero byte at the end of a JSON
+  /// document.
   [[nodiscard]] std::span<const std::byte> text_of(const Item& item,
                                                    std::span<const std::byte> bytes) const;
 

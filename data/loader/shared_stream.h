@@ -17,16 +17,16 @@
 
 namespace precast::data {
 
-/// One stream of batches for several models in one process: each batch is decoded once and
-/// delivered to all of them in the same order. `T` is HostBatch over a Loader, or Batch over a
-/// BatchSource; copying it must be cheap and share its memory, which consumers therefore must not
-/// modify.
+/// Shares one stream of batches between several models in one process: each batch is decoded once
+/// and delivered to all models in the same order. `T` is HostBatch for a Loader, or Batch for a
+/// BatchSource. Copying a T must be cheap, and copies share their memory, so consumers must not
+/// modify it.
 ///
-/// The first consumer that needs the next batch requests it from the source, in its own thread. A
-/// batch is kept until the slowest consumer has taken it, and the fastest is at most `capacity`
-/// batches ahead of the slowest. A consumer that leaves, or asks for the next epoch early, does not
-/// block the others. An exception from the source reaches every consumer at the same batch, once;
-/// the epoch is then over.
+/// The first consumer that needs the next batch requests it from the source, in the consumer's
+/// thread. A batch is kept until the slowest consumer has taken it; the fastest consumer is at most
+/// `capacity` batches ahead of the slowest. A consumer that leaves, or starts the next epoch early,
+/// does not block the others. If the source throws, every consumer gets the exception once, at the
+/// same batch, and the epoch is over.
 template <typename T>
 class SharedStream {
   struct State;
@@ -47,8 +47,8 @@ class SharedStream {
     ~Consumer() {
       if (state_) state_->leave(number_);
     }
-    /// Waits until all remaining consumers ask for this, then starts the epoch. @throws ConfigError
-    /// if they ask for different epochs.
+    /// Waits until all remaining consumers have called this function, then starts the epoch.
+    /// @throws ConfigError if their requests differ.
     void begin_epoch(const EpochRequest& request) { state_->begin_epoch(number_, request); }
     /// Returns the next batch, or nothing at the end of the epoch and before the first one.
     [[nodiscard]] std::optional<T> next() { return state_->next(number_); }
@@ -61,13 +61,14 @@ class SharedStream {
     std::size_t number_;
   };
 
-  /// @param capacity batches by which the fastest consumer may be ahead, at least 1.
+  /// @param capacity the number of batches by which the fastest consumer may be ahead, at least 1.
   SharedStream(Source source, std::size_t consumers, std::size_t capacity)
       : state_(std::make_shared<State>(std::move(source), consumers, capacity)) {
     require(consumers > 0 && capacity > 0, "a stream has consumers and room");
   }
 
-  /// Call once for each number; a consumer that is never created blocks the others.
+  /// Call once for each number from 0 to `consumers` - 1. A consumer that is never created blocks
+  /// the others.
   [[nodiscard]] Consumer consumer(std::size_t number) { return {state_, number}; }
 
  private:
@@ -76,7 +77,7 @@ class SharedStream {
     /// Whether the consumer waits for the next epoch.
     bool starting = false;
     bool told_error = false;
-    /// Number of the batch that it takes next.
+    /// Number of the batch that the consumer takes next.
     std::int64_t next = 0;
   };
 
@@ -89,7 +90,8 @@ class SharedStream {
       if (!anyone_starting()) request = wanted;
       if (request != wanted) {
         throw ConfigError(
-            "shared stream: expected all consumers to ask for the same epoch and image size");
+            "shared stream: expected the same epoch and image size from all consumers, got "
+            "different requests");
       }
       places[number].starting = true;
       drop_taken();
@@ -190,7 +192,7 @@ class SharedStream {
     std::vector<Place> places;
     EpochRequest request;
     std::int64_t epochs = 0;
-    /// Batches that not all consumers have taken, from number `first` on.
+    /// Batches that some consumer has not taken yet; the first of them has the number `first`.
     std::deque<T> ready;
     std::int64_t first = 0;
     /// Whether a consumer is waiting for the source.

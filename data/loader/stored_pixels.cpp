@@ -58,7 +58,7 @@ ImageView rgb_of(const StoredPixels& pixels, const Rect& region,
   if (step == 3) return {from, region.height, region.width, stride};
   const auto width = static_cast<std::size_t>(region.width);
   memory.resize(3 * width * static_cast<std::size_t>(region.height));
-  // Little-endian: the upper byte is the last one.
+  // Values are little-endian, so the upper byte is the last one.
   const std::ptrdiff_t green = pixels.channels < 3 ? 0 : size;
   std::uint8_t* to = memory.data();
   for (int y = 0; y < region.height; ++y, from += stride) {

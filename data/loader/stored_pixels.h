@@ -12,7 +12,7 @@
 namespace precast::data {
 
 /// An image that is stored as an array: a value of a pixels field, or of an ndarray or tensor field
-/// [H, W] or [H, W, C]. Borrowed.
+/// [H, W] or [H, W, C]. Borrows the value.
 struct StoredPixels {
   /// [height, width, channels], little-endian.
   const std::byte* values = nullptr;
@@ -29,16 +29,17 @@ struct StoredPixels {
 [[nodiscard]] PRECAST_API bool holds_pixels(const FieldInfo& field);
 
 /// The image in one value of a field for which holds_pixels() is true.
-/// @param extents scratch memory. @throws DataError if the value is damaged or a side exceeds 2^31.
+/// @param extents scratch memory. @throws DataError if the value is damaged or a side is longer
+/// than 2^31 - 1 px.
 [[nodiscard]] PRECAST_API StoredPixels stored_pixels(const FieldInfo& field,
                                                      std::span<const std::byte> value,
                                                      std::vector<std::uint64_t>& extents);
 
-/// A region as RGB, converted as `precast write` converts such an image for an image field: grey
-/// repeated, alpha dropped, the upper 8 of 16 bits.
-/// @param region inside the image. @param memory overwritten, unless the pixels are RGB of u8 and
-/// the result is a view of them.
-/// @return the pixels, valid as long as the value and the memory.
+/// Converts a region to RGB, as `precast write` converts such an image for an image field: grey is
+/// repeated, alpha is dropped, and the upper 8 of 16 bits are used.
+/// @param region inside the image. @param memory overwritten with the result; unused if the pixels
+/// are RGB of u8, because the result is then a view of them.
+/// @return the pixels, valid as long as both the value and `memory`.
 [[nodiscard]] PRECAST_API ImageView rgb_of(const StoredPixels& pixels, const Rect& region,
                                            std::vector<std::uint8_t>& memory);
 

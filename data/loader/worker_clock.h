@@ -8,9 +8,9 @@
 
 namespace precast::data {
 
-/// Records how one thread spends its time. Only that thread writes, any thread may read. Each
-/// object has its own cache line. The system's clocks are read when the thread waits anyway and
-/// once every few dozen samples, not for every sample.
+/// Records how one thread spends its time. Only that thread writes; any thread may read. Each
+/// object has its own cache line. The system's clocks are not read for every sample, but only
+/// around waits and once every few dozen samples.
 class alignas(64) WorkerClock {
  public:
   /// Call at the start of the thread.
@@ -18,10 +18,11 @@ class alignas(64) WorkerClock {
     last_ = std::chrono::steady_clock::now();
     last_cpu_ns_ = thread_cpu_ns();
   }
-  /// Counts the time since the last call as busy.
+  /// Adds the time since the last call of start() or of one of these functions. @{
   void end_busy() { add_elapsed(busy_ns_); }
   void end_waiting() { add_elapsed(waiting_ns_); }
-  /// Call for every sample. @param stored_bytes size of its blobs.
+  /// @}
+  /// Call for every sample. @param stored_bytes total size of its blobs.
   void count(std::uint64_t stored_bytes) {
     add<std::int64_t>(samples_, 1);
     add(stored_bytes_, stored_bytes);
@@ -42,7 +43,7 @@ class alignas(64) WorkerClock {
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   }
-  /// One writer, so no read-modify-write is needed.
+  /// There is only one writer, so no atomic read-modify-write is needed.
   template <typename T>
   static void add(std::atomic<T>& counter, T value) {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);

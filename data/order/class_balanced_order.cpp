@@ -52,8 +52,8 @@ class ClassBalancedOrder final : public SampleOrder {
   }
 
  private:
-  /// Ids sorted by class, and where those of each class begin: one entry more than there are
-  /// classes.
+  /// The ids sorted by class, and the index at which each class begins, followed by the number of
+  /// ids.
   std::vector<std::uint64_t> ids_;
   std::vector<std::uint64_t> begins_;
 };

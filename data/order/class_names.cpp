@@ -14,7 +14,7 @@
 namespace precast::data {
 namespace {
 
-/// More names than this are not all listed in a message.
+/// If there are more names than this, a message does not list them.
 constexpr std::size_t kMostSuggested = 30;
 
 /// The likely cause of a difference between the classes.

@@ -14,10 +14,10 @@ namespace precast::data {
 class BetonReader;
 class Members;
 
-/// The labels of the classes of that name; several classes may have the same name.
-/// @param component the beginning of the message. @param names of all classes, as class_names_of()
-/// gives them. @param place the file, for the message. @throws ConfigError if no class has the name
-/// (the message suggests the nearest one) or if there are no names.
+/// Returns the labels of the classes with this name; several classes may have the same name.
+/// @param component the beginning of the error message. @param names the names of all classes, from
+/// class_names_of(). @param place the file, for the error message. @throws ConfigError if no class
+/// has the name (the message suggests the nearest name) or if there are no names.
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> labels_of_class(
     std::string_view component, std::string_view name, const std::vector<std::string>& names,
     std::string_view place);
@@ -31,7 +31,7 @@ class Members;
                                                       const std::vector<std::string>& names,
                                                       std::size_t most = 10);
 
-/// The labels that the samples have.
+/// The distinct labels of the samples.
 [[nodiscard]] PRECAST_API std::set<std::int64_t> labels_of(const BetonReader& reader,
                                                            std::size_t field,
                                                            const Members& samples);
@@ -39,10 +39,10 @@ class Members;
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> absent_labels(
     const std::set<std::int64_t>& all, const std::set<std::int64_t>& present);
 
-/// The first difference between the class names of a training set and those of a dataset to
-/// evaluate on, and its likely cause; empty if labels mean the same in both. Each label of `val`
-/// must have the name that it has in `train`; `val` may have fewer classes, not more. A file
-/// without names fits any other.
+/// Describes the first difference between the class names of a training set and of a dataset for
+/// evaluation, and its likely cause. Returns an empty string if labels mean the same in both: each
+/// label of `val` has the same name in `train`, which may have more classes. A file without class
+/// names fits every other file.
 [[nodiscard]] PRECAST_API std::string class_conflict(const std::vector<std::string>& train,
                                                      const std::vector<std::string>& val);
 

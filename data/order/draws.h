@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// The streams of random numbers of one order and epoch; stream 0 is that of the order `random`.
+/// The streams of random numbers of one order and epoch; the order `random` uses stream 0.
 enum class OrderDraw : std::uint64_t {
   groups = 1,
   within_groups = 2,

@@ -17,18 +17,18 @@
 
 namespace precast::data {
 
-/// One part of an expression.
+/// A node of an expression's syntax tree.
 struct SampleFilter::Node {
   enum class Kind { both, either, negated, in, less, at_most, greater, at_least, equal, unequal };
   Kind kind = Kind::both;
   std::vector<std::unique_ptr<const Node>> parts;
-  /// A name that SampleProperty knows.
+  /// The name of a SampleProperty.
   std::string name;
-  /// Wide enough for every int64.
+  /// long double represents every int64.
   std::vector<long double> numbers;
   /// Class names that the value is compared with, in addition to the numbers.
   std::vector<std::string> classes;
-  /// Whether one of the numbers was written as an image's mode.
+  /// Whether one of the numbers was written as an image mode: jpg or raw.
   bool modes = false;
 };
 
@@ -218,7 +218,7 @@ class Parser {
   Token token_;
 };
 
-/// The same expression with the names resolved in one file.
+/// An expression whose names are resolved for one file.
 class Bound {
  public:
   Bound(const Node& node, const BetonReader& reader) : node_(node) {
@@ -247,7 +247,7 @@ class Bound {
   }
 
  private:
-  /// The numbers of the classes that the expression names.
+  /// Adds the labels of the classes that the expression names.
   void add_classes(const BetonReader& reader) {
     if (node_.classes.empty()) return;
     const auto field = property_->integer_field();
@@ -263,7 +263,7 @@ class Bound {
     }
   }
 
-  /// NaN cannot be ordered, and is equal to nothing.
+  /// NaN is not equal to anything, and a binary search needs ordered values.
   [[nodiscard]] bool is_listed(long double value) const {
     return !std::isnan(value) && std::ranges::binary_search(numbers_, value);
   }

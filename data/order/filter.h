@@ -19,14 +19,14 @@ class BetonReader;
 ///     "class id" == 1
 ///     label == "dogs" or label in ["cats", "green apples"]
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS]. Names
-/// are those of SampleProperty, in quotes if they contain characters other than letters, digits, _
-/// and .; (NUMBERS) means [NUMBERS]; an image's mode is compared with jpg and raw. A class name in
-/// quotes (double or single) stands for the number of that class; it is allowed with ==, != and in,
-/// for int fields whose class names are in the file. `not` binds tighter than `and`, `and` tighter
-/// than `or`. Reads only metadata. Const and thread-safe.
+/// are those of SampleProperty; a name with characters other than letters, digits, _ and . must be
+/// in quotes. (NUMBERS) is the same as [NUMBERS]. An image's mode is compared with jpg or raw. A
+/// class name in single or double quotes stands for the label of this class. It is allowed with ==,
+/// != and in, for int fields whose class names are in the file. `not` binds tighter than `and`,
+/// `and` tighter than `or`. Reads only metadata. Const and thread-safe.
 class PRECAST_API SampleFilter {
  public:
-  /// @throws ConfigError stating what was expected at which column.
+  /// @throws ConfigError stating what was expected, and at which column.
   explicit SampleFilter(std::string_view expression);
   SampleFilter(const SampleFilter&) = delete;
   SampleFilter& operator=(const SampleFilter&) = delete;
@@ -34,7 +34,7 @@ class PRECAST_API SampleFilter {
 
   /// Returns the samples from `first` to `end` - 1 that match, in ascending order. @throws
   /// ConfigError if the expression names something that does not exist or is not a number, or a
-  /// class that the file does not name; the message suggests the nearest name.
+  /// class name that is not in the file; the message suggests the nearest name.
   [[nodiscard]] std::vector<std::uint64_t> select(const BetonReader& reader, std::uint64_t first,
                                                   std::uint64_t end) const;
 

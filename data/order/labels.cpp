@@ -13,7 +13,7 @@ bool is(const BetonReader& reader, std::size_t field, FieldType type) {
   return field < reader.fields().size() && reader.fields()[field].type == type;
 }
 
-/// @return fields().size() if there is none.
+/// @return fields().size() if there is no such field.
 std::size_t find(const BetonReader& reader, const std::string& name) {
   std::size_t field = 0;
   while (field < reader.fields().size() && reader.fields()[field].name != name) ++field;

@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// log of n over k.
+/// The logarithm of the binomial coefficient: n choose k.
 double log_binomial(double n, double k) {
   return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
 }
@@ -17,7 +17,7 @@ double log_binomial(double n, double k) {
 }  // namespace
 
 ClassMixing class_mixing(std::span<const std::int64_t> labels, std::uint64_t batch_size) {
-  require(batch_size >= 1 && batch_size <= labels.size(), "there is a whole batch");
+  require(batch_size >= 1 && batch_size <= labels.size(), "there is a complete batch");
   std::unordered_map<std::int64_t, std::uint64_t> counts;
   for (const std::int64_t label : labels) ++counts[label];
 
@@ -30,8 +30,8 @@ ClassMixing class_mixing(std::span<const std::int64_t> labels, std::uint64_t bat
   }
   mixing.classes_per_batch /= static_cast<double>(batches);
 
-  // The probability that a class is missing in a batch is the probability that all samples are
-  // drawn from the other classes.
+  // The probability that a class is missing from a batch is the probability that all samples of the
+  // batch are drawn from the other classes.
   const auto all = static_cast<double>(labels.size());
   const auto drawn = static_cast<double>(batch_size);
   for (const auto& [label, count] : counts) {

@@ -17,7 +17,8 @@ struct ClassMixing {
   [[nodiscard]] double ratio() const { return classes_per_batch / of_random; }
 };
 
-/// @param labels of the positions of one epoch in order. @param batch_size from 1 to their number.
+/// @param labels the label at each position of one epoch. @param batch_size from 1 to
+/// labels.size().
 [[nodiscard]] PRECAST_API ClassMixing class_mixing(std::span<const std::int64_t> labels,
                                                    std::uint64_t batch_size);
 

@@ -47,7 +47,7 @@ Members choose_members(const BetonReader& reader, const OrderOptions& options) {
   if (options.filter.empty()) return chosen;
   const std::vector<std::uint64_t> fit =
       SampleFilter(options.filter).select(reader, chosen[0], chosen[chosen.size() - 1] + 1);
-  // Both lists ascend.
+  // Both lists are in ascending order.
   std::vector<std::uint64_t> kept;
   std::uint64_t at = 0;
   for (const std::uint64_t id : fit) {

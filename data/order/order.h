@@ -19,7 +19,7 @@ class BetonReader;
 class PRECAST_API SampleOrder {
  public:
   virtual ~SampleOrder();
-  /// Positions in every epoch.
+  /// Number of positions in every epoch.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   /// The sample at each position, [size()].
   [[nodiscard]] virtual std::vector<std::uint64_t> ids(std::uint64_t seed,
@@ -34,26 +34,27 @@ struct OrderOptions {
   std::string name = "sequential";
   /// Which samples of the file are used: see subset.h. "": all.
   std::string subset = {};
-  /// A condition on the values of these samples that selects those to use (filter.h); "": all.
+  /// A condition that selects some of these samples by their values (filter.h); "": all.
   std::string filter = {};
-  /// Above 1: each sample appears this many times in an epoch, at neighbouring positions, so that
-  /// its copies go to different ranks or, on one rank, into one batch, and each is augmented
-  /// independently (Hoffer et al., "Augment your batch", 2019; DeiT's repeated augmentation).
+  /// The number of times that each sample appears in an epoch, at neighbouring positions. The
+  /// copies of a sample go to different ranks or, with one rank, into one batch, and each is
+  /// augmented independently (Hoffer et al., "Augment your batch", 2019; DeiT's repeated
+  /// augmentation).
   std::int64_t repeats = 1;
   /// weighted, class_balanced: name of the integer field; "": the first one.
   std::string label_field = {};
-  /// quasi_random: number of pages that are open at once.
+  /// quasi_random: number of pages that are open at the same time.
   std::uint64_t window_pages = 1024;
-  /// Options of this order alone, a map; null: the defaults.
+  /// A map with the options that only this order has; null: the defaults.
   ConfigNode part = {};
 };
 
 /// The samples that `options.subset` and `options.filter` select. @throws ConfigError if there are
-/// none, or for a wrong subset or filter; messages begin with the option's name.
+/// none, or for an invalid subset or filter; messages begin with the option's name.
 [[nodiscard]] PRECAST_API Members choose_members(const BetonReader& reader,
                                                  const OrderOptions& options);
 
-/// The inputs from which an order is made. `reader` must exist only during the construction.
+/// The inputs from which an order is made. `reader` is needed only during construction.
 struct OrderInputs {
   const BetonReader& reader;
   const OrderOptions& options;
@@ -62,25 +63,25 @@ struct OrderInputs {
 
 using OrderRegistry = PartRegistry<SampleOrder, const OrderInputs&>;
 
-/// Registers the orders that come with precast. To add one, write a pair of files and add a line
-/// here.
+/// Registers the orders that come with precast. To add an order, write a pair of files and add a
+/// line to this function.
 PRECAST_API void register_orders(OrderRegistry& registry);
 
-/// @throws ConfigError for an unknown name, a wrong subset, filter or weight, and if no sample is
-/// left; messages begin with the option's name.
+/// @throws ConfigError for an unknown name, an invalid subset, filter or weight, and if no sample
+/// is selected; messages begin with the option's name.
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const OrderRegistry& registry, const BetonReader& reader, const OrderOptions& options);
 /// make_order() with the orders that come with precast.
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const BetonReader& reader, const OrderOptions& options);
 
-/// One option that is wrong: its name, and what was expected.
+/// An invalid option: its name, and what was expected.
 struct OrderProblem {
   std::string option;
   std::string message;
 };
 
-/// Problems with subset, filter and repeats that can be found without a file.
+/// Returns the problems with subset, filter and repeats that can be found without a file.
 [[nodiscard]] PRECAST_API std::vector<OrderProblem> find_problems(const OrderOptions& options);
 
 }  // namespace precast::data

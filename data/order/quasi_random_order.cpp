@@ -70,7 +70,8 @@ class QuasiRandomOrder final : public SampleOrder {
   };
 
   std::uint64_t window_pages_;
-  /// Ids sorted by page, and where those of each page begin: one entry more than there are pages.
+  /// The ids sorted by page, and the index at which each page begins, followed by the number of
+  /// ids.
   std::vector<std::uint64_t> ids_;
   std::vector<std::uint64_t> begins_;
 };

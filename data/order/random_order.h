@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// A uniformly random permutation, a different one each epoch.
+/// A uniformly random permutation, which differs from epoch to epoch.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_random_order(const OrderInputs& inputs);
 
 }  // namespace precast::data

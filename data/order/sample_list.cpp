@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// From `first` to `end` - 1.
+/// The samples from `first` to `end` - 1, and the line that lists them.
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t end = 0;

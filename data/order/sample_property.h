@@ -9,11 +9,11 @@ namespace precast::data {
 
 class BetonReader;
 
-/// A number from a sample's metadata, by its name in an expression: the value of an int or float
-/// field (`label`); `width`, `height`, `mode` or `bytes` of an image field (`image.width`), `bytes`
-/// of any other field that is not a number (`text.bytes`). Without a field's name those four refer
-/// to the first image field, unless a number field has that name. Const and thread-safe; refers to
-/// the reader.
+/// A number from a sample's metadata, selected by its name in an expression: the value of an int or
+/// float field (`label`); `width`, `height`, `mode` or `bytes` of an image field (`image.width`);
+/// `bytes` of any other field that is not a number (`text.bytes`). Without a field's name, these
+/// four names refer to the first image field, unless a number field has the same name. Const and
+/// thread-safe; keeps a reference to the reader.
 class SampleProperty {
  public:
   /// @throws ConfigError listing the existing names.
@@ -22,7 +22,7 @@ class SampleProperty {
   /// The value for a sample; long double represents every int64. `mode` is a data::ImageMode.
   [[nodiscard]] long double of(std::uint64_t sample) const;
   [[nodiscard]] bool is_mode() const { return kind_ == Kind::mode; }
-  /// The int field whose value it is; nothing for any other number.
+  /// The index of the int field, if the number is the value of an int field; otherwise nothing.
   [[nodiscard]] std::optional<std::size_t> integer_field() const {
     return kind_ == Kind::integer ? std::optional(field_) : std::nullopt;
   }

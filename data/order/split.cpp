@@ -14,7 +14,7 @@ std::vector<std::vector<std::uint64_t>> split_stratified(std::span<const std::in
                                                          std::uint64_t seed) {
   const std::uint64_t total = classes.size();
   require(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) == total,
-          "the parts hold all things");
+          "the sizes of the parts add up to the number of items");
   std::vector<std::uint64_t> line = random_permutation(total, seed, 0, RandomUse::split);
   std::ranges::stable_sort(line, {}, [&](std::uint64_t i) { return classes[i]; });
 

@@ -17,9 +17,9 @@ constexpr char kList = '@';
 
 struct Subset {
   std::uint64_t first = 0;
-  /// UINT64_MAX: to the dataset's end.
+  /// UINT64_MAX: to the end of the dataset.
   std::uint64_t end = UINT64_MAX;
-  /// Above 0: the number of samples to draw, and the seed of the draw.
+  /// The number of samples to draw, or 0; and the seed of the draw.
   std::uint64_t drawn = 0;
   std::uint64_t seed = 0;
 };

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// The samples that are used, in ascending order of their numbers in the file.
+/// The samples that are used, in ascending order of their ids.
 class PRECAST_API Members {
  public:
   /// All from `first` to `end` - 1.
@@ -31,8 +31,8 @@ class PRECAST_API Members {
 
 /// The syntax of a subset, for help and messages.
 inline constexpr const char* kSubsetForms =
-    "N, the first N; A:B; random:N, drawn at random; random:N:SEED, another draw; @FILE, those "
-    "that a file lists";
+    "N, the first N; A:B, from A to B - 1; random:N, N drawn at random; random:N:SEED, another "
+    "draw; @FILE, the samples that a file lists";
 
 /// Whether choose_subset() accepts the text for a large enough dataset.
 [[nodiscard]] PRECAST_API bool is_subset(std::string_view text);
@@ -42,7 +42,7 @@ inline constexpr const char* kSubsetForms =
 /// replacement, "random:N:SEED" another draw (SEED is 0 if left out). A draw depends only on
 /// `size`, N and SEED, not on training.seed. It is therefore the same on all ranks, in resumed runs
 /// and in runs with different seeds. A smaller N selects a subset of the samples of a larger N.
-/// "@FILE" takes the samples that a file lists (read_sample_list() in sample_list.h).
+/// "@FILE" selects the samples that a file lists (read_sample_list() in sample_list.h).
 /// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);

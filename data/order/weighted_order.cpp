@@ -40,7 +40,7 @@ class WeightedOrder final : public SampleOrder {
         small.push_back(high);
       }
     }
-    // These are left over because of rounding.
+    // The remaining weights differ from 1 only by rounding.
     for (const auto& rest : {small, large}) {
       for (const std::uint64_t i : rest) {
         threshold_[i] = 1;
@@ -95,8 +95,8 @@ std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
   const BetonReader& reader = inputs.reader;
   if (options.weights.empty() == options.weight_field.empty()) {
     throw ConfigError(
-        "weights: expected a list with one number per class or the name of a float field, for the "
-        "order weighted");
+        "weights: expected either weights (one number per class) or weight_field (the name of a "
+        "float field) for the order weighted, got neither or both");
   }
   std::vector<double> weights(inputs.members.size());
   const bool by_class = !options.weights.empty();

@@ -17,10 +17,10 @@ struct WeightedOptions {
   void options(Schema& schema);
 };
 
-/// An order in which samples are drawn with replacement, as many draws as there are samples; the
-/// probability of each sample is proportional to its weight: options.weights[label], or its value
-/// in options.weight_field. Alias method (Vose, 1991): holds 12 bytes per sample. @throws
-/// ConfigError if weights are missing, negative, not finite or all 0.
+/// An order in which samples are drawn with replacement, with as many draws as there are samples.
+/// The probability of each sample is proportional to its weight: options.weights[label], or the
+/// sample's value in options.weight_field. Uses the alias method (Vose, 1991), which needs 12 bytes
+/// per sample. @throws ConfigError if weights are missing, negative, not finite or all 0.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
                                                                const WeightedOptions& options);
 

@@ -13,7 +13,7 @@
 namespace precast::data {
 namespace {
 
-/// `|u1 or <f4 [64, 128, 128, 3]`; -1 is `*`.
+/// Types and a shape for messages: `|u1 or <f4 [64, 128, 128, 3]`; `*` for -1.
 std::string form_text(std::span<const ElementType> types, std::span<const std::int64_t> shape) {
   std::vector<std::string_view> names;
   for (const ElementType type : types) names.push_back(ring_dtype_name(type));

@@ -13,17 +13,18 @@
 
 namespace precast::data {
 
-/// The form that one output of a batch from outside must have.
+/// The form that one output of a producer's batch must have.
 struct FieldForm {
   std::string name;
   /// The accepted element types.
   std::vector<ElementType> types;
-  /// The shape of one sample's value. -1: any size.
+  /// The shape of one sample's value; -1 means any size.
   std::vector<std::int64_t> shape;
 };
 
 /// Finds the output of a batch that has the name, type and shape of `form`, with `samples` samples.
-/// @param batch for messages: `zmq://localhost:5555: message 3`. @throws ProducerError
+/// @param batch the batch's name for messages, such as `zmq://localhost:5555: message 3`. @throws
+/// ProducerError
 [[nodiscard]] PRECAST_API const HostTensor& find_output(std::span<const HostTensor> outputs,
                                                         const FieldForm& form, std::int64_t samples,
                                                         std::string_view batch);
@@ -36,8 +37,9 @@ struct ClassRange {
   std::optional<std::int64_t> ignored = {};
 };
 
-/// Checks that each value of an output, labels or masks of an integer type, is a class. The data
-/// must be aligned, and must not change meanwhile. @throws ProducerError naming the sample.
+/// Checks that each value of an output is a class; the output contains labels or masks of an
+/// integer type. Its data must be aligned, and must not change during the check. @throws
+/// ProducerError naming the sample.
 PRECAST_API void check_classes(const HostTensor& output, const ClassRange& classes,
                                std::string_view batch);
 

@@ -8,7 +8,7 @@
 namespace precast::data {
 namespace {
 
-/// The version of the interface, as Debian's package libzmq5 names its file.
+/// The library file of Debian's package libzmq5; the 5 is the version of the binary interface.
 constexpr const char* kFile = "libzmq.so.5";
 
 template <typename Function>

@@ -4,8 +4,8 @@
 
 namespace precast::data {
 
-/// The functions of libzmq that are used. It is loaded when it is first needed, so that programs
-/// run without it.
+/// The functions of libzmq that precast uses. The library is loaded when it is first needed, so
+/// that programs also run without it.
 struct LibZmq {
   decltype(&zmq_errno) error_number;
   decltype(&zmq_strerror) error_text;

@@ -33,15 +33,15 @@ void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid) refuse(what, fmt::to_string(got));
 }
 
-/// Replaces the characters that a terminal would interpret, and shortens the text.
+/// Replaces control characters, which a terminal would interpret, and shortens the text.
 std::string printable(std::string text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   std::ranges::replace_if(text, is_control, '?');
   return text.substr(0, kLongestReason);
 }
 
-/// The text of a value; only the type for an array or object, whose text could take any depth of
-/// calls.
+/// Returns the text of a value. For an array or an object, returns only its type, because the
+/// recursion that writes nested values could exhaust the stack.
 std::string dump(const ordered_json& value) {
   constexpr std::size_t kLongest = 80;
   if (!value.is_primitive()) return value.type_name();
@@ -49,7 +49,8 @@ std::string dump(const ordered_json& value) {
       .substr(0, kLongest);
 }
 
-/// Accepts only these keys: a version with other keys has a different number.
+/// Accepts only the known keys, because a format with other keys will have a different version
+/// number.
 void check_keys(const ordered_json& object, std::span<const std::string_view> known) {
   for (const auto& [key, value] : object.items())
     if (std::ranges::find(known, key) == known.end()) refuse("key", dump(ordered_json(key)));
@@ -90,7 +91,7 @@ std::vector<std::int64_t> shape_of(const ordered_json& output) {
   return shape;
 }
 
-/// @param rest of the message; the output's data is taken from its start.
+/// @param rest the rest of the message; the output's data is taken from its start.
 HostTensor take_output(const ordered_json& output, std::span<const std::byte>& rest) {
   constexpr std::string_view kKeys[] = {"name", "dtype", "shape"};
   if (!output.is_object()) refuse("output", dump(output));
@@ -102,7 +103,7 @@ HostTensor take_output(const ordered_json& output, std::span<const std::byte>& r
   std::uint64_t bytes = element_size(tensor.type);
   for (const std::int64_t side : tensor.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(side), &bytes))
-      refuse("shape", "one of more than 2^64 bytes");
+      refuse("shape", "a shape of more than 2^64 bytes");
   }
   if (bytes > rest.size())
     refuse(fmt::format("size of '{}': {} bytes", tensor.name, bytes),
@@ -124,15 +125,16 @@ std::vector<HostTensor> read_outputs(const ordered_json& outputs, std::span<cons
       refuse("number of samples", fmt::format("{} and {}", fields[0].shape[0], field.shape[0]));
     fields.push_back(std::move(field));
   }
-  expect(data.empty(), "size: bytes after the data", data.size());
+  expect(data.empty(), "number of bytes after the data", data.size());
   return fields;
 }
 
-/// @return the header; `message` becomes the data.
+/// @return the header. @param message is shortened to the data after the header.
 ordered_json take_header(std::span<const std::byte>& message) {
   expect(message.size() >= kPrefixBytes, "size", message.size());
   std::uint32_t numbers[2];  // version, bytes of the header
-  if (std::memcmp(message.data(), kMagic.data(), kMagic.size()) != 0) refuse("magic", "another");
+  if (std::memcmp(message.data(), kMagic.data(), kMagic.size()) != 0)
+    refuse("magic number", "other bytes");
   std::memcpy(numbers, message.data() + kMagic.size(), sizeof numbers);
   expect(numbers[0] == kVersion, "version", numbers[0]);
   message = message.subspan(kPrefixBytes);
@@ -140,7 +142,7 @@ ordered_json take_header(std::span<const std::byte>& message) {
          numbers[1]);
   const auto* const text = reinterpret_cast<const char*>(message.data());
   auto header = ordered_json::parse(text, text + numbers[1], nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) refuse("header: a JSON object", "another");
+  if (!header.is_object()) refuse("header", "text that is not a JSON object");
   message = message.subspan(numbers[1]);
   return header;
 }
@@ -156,7 +158,7 @@ OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   if (header.contains("end")) {
     check_keys(header, kEndKeys);
     if (!header.at("end").is_string()) refuse("end", dump(header.at("end")));
-    expect(message.empty(), "size: bytes after an end message", message.size());
+    expect(message.empty(), "number of bytes after the header of an end message", message.size());
     parsed.end = printable(header.at("end").get<std::string>());
     return parsed;
   }

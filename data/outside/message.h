@@ -13,18 +13,18 @@
 
 namespace precast::data {
 
-/// A message of MESSAGE.md: a batch, or the end.
+/// A message in the format of MESSAGE.md: a batch, or the end.
 struct OutsideMessage {
-  /// Set for an end message: the reason, printable.
+  /// Set for an end message: the reason, without control characters.
   std::optional<std::string> end;
-  /// Nothing: the producer does not number its batches.
+  /// The position of the batch; nothing if the producer does not number its batches.
   std::optional<RingPosition> position;
-  /// Their data points into the message, at any alignment.
+  /// The outputs of the batch. Their data pointers point into the message and may be unaligned.
   std::vector<HostTensor> fields;
 };
 
-/// Reads a message of unknown origin. @throws ProducerError if a value is invalid, or the data does
-/// not fill the message exactly.
+/// Parses an untrusted message. @throws ProducerError if a value is invalid, or the data does not
+/// fill the message exactly.
 [[nodiscard]] PRECAST_API OutsideMessage parse_outside_message(std::span<const std::byte> message);
 
 /// Writes a message; the counterpart of parse_outside_message().

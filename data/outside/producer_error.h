@@ -6,7 +6,7 @@
 
 namespace precast::data {
 
-/// A program that makes batches sent something invalid, or ended before the last batch.
+/// A producer sent something invalid, or ended before the last batch that the run needs.
 class PRECAST_API ProducerError : public Error {
  public:
   explicit ProducerError(const std::string& message, ExitCode code = ExitCode::loader)

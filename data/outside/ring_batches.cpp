@@ -14,11 +14,12 @@
 namespace precast::data {
 namespace {
 
-/// A producer that was started at the same time needs this long to open its ring.
+/// How long a producer that was started at the same time may take to open its ring.
 constexpr std::chrono::seconds kMostStart{10};
 constexpr std::chrono::milliseconds kTryAgain{100};
 
-/// The codes of a ring are also those of ranks and recipes; here the cause is always the producer.
+/// Replaces the exit codes that would blame another rank or the recipe: here, the cause is always
+/// the producer.
 ExitCode code_of(const RingError& error) {
   const ExitCode code = error.exit_code();
   return code == ExitCode::peer_failed || code == ExitCode::usage ? ExitCode::loader : code;
@@ -51,7 +52,7 @@ class RingBatches final : public OutsideBatches {
   }
 
   std::optional<OutsideBatch> next() override {
-    // The wait for the producer was ended.
+    // begin() was stopped while it waited for the producer.
     if (!consumer_) return std::nullopt;
     if (!std::exchange(skipped_, false)) limit_.restart();
     try {
@@ -67,7 +68,7 @@ class RingBatches final : public OutsideBatches {
   }
 
  private:
-  /// The next batch of this pass, or the first one of a later pass.
+  /// Returns the next batch of this pass, or the first batch of a later pass.
   std::optional<OutsideBatch> take() {
     while (true) {
       if (!in_pass_) {
@@ -92,7 +93,7 @@ class RingBatches final : public OutsideBatches {
     if (limit_.stopped()) return std::nullopt;
     limit_.throw_if_reached("a batch");
     throw ProducerError(
-        fmt::format("ring '{}': expected another batch, got the end of the ring after epoch {} "
+        fmt::format("ring '{}': expected another batch, got the end of the ring before epoch {} "
                     "batch {}. The producer makes fewer epochs or batches than the run needs",
                     name_, position_.epoch, position_.batch));
   }
@@ -100,10 +101,10 @@ class RingBatches final : public OutsideBatches {
   std::string name_;
   WaitLimit limit_;
   std::optional<RingConsumer> consumer_;
-  /// Whether the last batch was not needed.
+  /// Whether the last batch was skipped, so that the wait continues.
   bool skipped_ = false;
   bool in_pass_ = false;
-  /// The next batch in the pass.
+  /// The position of the next batch in the pass.
   RingPosition position_;
 };
 

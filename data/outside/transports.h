@@ -8,10 +8,10 @@
 
 namespace precast::data {
 
-/// The two ways in which batches arrive. @{
+/// Create the receivers for the two ways in which batches arrive. @{
 [[nodiscard]] std::unique_ptr<OutsideBatches> make_ring_batches(std::string name,
                                                                 OutsideOptions options);
-/// Without libzmq's header, another source file throws DeviceError.
+/// Throws DeviceError in a build without libzmq's header (no_zmq_batches.cpp).
 [[nodiscard]] std::unique_ptr<OutsideBatches> make_zmq_batches(ZmqAddress address,
                                                                OutsideOptions options);
 /// @}

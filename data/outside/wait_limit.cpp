@@ -10,7 +10,7 @@
 namespace precast::data {
 namespace {
 
-/// `epoch 1 batch 20`
+/// Such as `epoch 1 batch 20`.
 std::string text_of(const RingPosition& at) {
   return fmt::format("epoch {} batch {}", at.epoch, at.batch);
 }
@@ -43,8 +43,8 @@ void WaitLimit::throw_if_reached(const std::string& what) const {
                             source_, what, limit_s),
                 ExitCode::stalled);
   throw Error(
-      fmt::format("{}: expected {} within {} s, got {} before it, from {} to {}. Check that "
-                  "the producer starts at this batch or soon before it, and continues its "
+      fmt::format("{}: expected {} within {} s, got {} earlier batches, from {} to {}. Check "
+                  "that the producer starts at this batch or soon before it, and continues its "
                   "numbers after a restart (data.producer_timeout_s)",
                   source_, text_of(*first_), limit_s, skipped_.count, text_of(skipped_.first),
                   text_of(skipped_.last)),

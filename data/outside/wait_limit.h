@@ -9,23 +9,25 @@
 
 namespace precast::data {
 
-/// How long a wait for a batch may last, and which batches are skipped before the first one that is
-/// needed. Use it from one thread.
+/// Limits the wait for a batch, and records the batches that are skipped before the first one that
+/// is needed. Use an object from one thread only.
 class WaitLimit {
  public:
-  /// @param source for messages: `zmq://host:1`
+  /// @param source the producer's name for messages, such as `zmq://host:1`.
   WaitLimit(std::string source, OutsideOptions options);
 
-  /// Batches before this one are skipped.
+  /// Sets the first batch that is needed; earlier batches are skipped.
   void begin(std::optional<RingPosition> first) { first_ = first; }
   /// Starts a new wait.
   void restart();
-  /// A batch before the first one has arrived, which does not end the wait. Logs the first one.
+  /// Records that a batch before the first needed one has arrived, which does not end the wait.
+  /// Logs the first skipped batch of a wait.
   void skip(const RingPosition& at);
   [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
   /// Whether the wait must end.
   [[nodiscard]] bool reached() const { return stopped() || is_late(); }
-  /// @param what `message 3`. @throws Error with ExitCode::stalled, which names what was skipped
+  /// @param what the batch that is awaited, such as `message 3`. @throws Error with
+  /// ExitCode::stalled if the time limit is reached; the message names the skipped batches.
   void throw_if_reached(const std::string& what) const;
 
  private:
@@ -40,7 +42,7 @@ class WaitLimit {
   OutsideOptions options_;
   std::optional<RingPosition> first_;
   Clock::time_point since_ = Clock::now();
-  /// During this wait.
+  /// The batches that were skipped during this wait.
   Skipped skipped_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLargestPort = 65535;
 constexpr int kMostMessages = 1000;
-/// sun_path without its last zero.
+/// The size of sun_path without the zero at its end.
 constexpr std::size_t kLongestPath = 107;
 
 [[noreturn]] void refuse_address(const std::string& text, std::string_view expected) {
@@ -22,7 +22,7 @@ constexpr std::size_t kLongestPath = 107;
                   expected, text));
 }
 
-/// A number in [1, most]; 0 if the text is not such a number in digits.
+/// Parses a number in [1, most]. Returns 0 for any other text.
 int number_in(std::string_view digits, int most) {
   int number = 0;
   const char* const end = digits.data() + digits.size();
@@ -38,7 +38,7 @@ void read_option(std::string_view option, ZmqAddress& address) {
     address.high_water_mark = number_in(option.substr(kMark.size()), kMostMessages);
     if (address.high_water_mark == 0) refuse_address(address.text, "hwm of 1 to 1000");
   } else {
-    refuse_address(address.text, "the options bind and hwm");
+    refuse_address(address.text, "only the options bind and hwm");
   }
 }
 
@@ -48,7 +48,7 @@ bool is_host_letter(char c) {
   return letter || kOthers.find(c) != std::string_view::npos;
 }
 
-/// Sets endpoint and is_ipv6. @param place all before the options
+/// Sets endpoint and is_ipv6. @param place the text between the scheme and the options.
 void read_place(std::string_view place, ZmqAddress& address) {
   if (place.starts_with('/')) {
     if (place.size() > kLongestPath) refuse_address(address.text, "a path of at most 107 bytes");

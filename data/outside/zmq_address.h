@@ -9,8 +9,8 @@ namespace precast::data {
 
 inline constexpr std::string_view kZmqScheme = "zmq://";
 
-/// The address that ZMQ messages come from: zmq://HOST:PORT or zmq:///PATH, then `?` and options
-/// joined with `&`: bind, hwm=N.
+/// The address from which ZMQ messages come: zmq://HOST:PORT or zmq:///PATH, optionally followed by
+/// `?` and options, joined with `&`: bind, hwm=N.
 struct ZmqAddress {
   /// The address as it was given, for messages.
   std::string text;
@@ -18,13 +18,15 @@ struct ZmqAddress {
   std::string endpoint;
   /// Whether HOST is an IPv6 address, such as [::1].
   bool is_ipv6 = false;
-  /// Whether this process binds the endpoint and producers connect to it; else the other way round.
+  /// true: this process binds the endpoint, and producers connect to it; false: a producer binds
+  /// the endpoint, and this process connects to it.
   bool bind = false;
-  /// ZMQ_RCVHWM: messages of one producer that wait on this side, 1 to 1000.
+  /// ZMQ_RCVHWM: the maximum number of messages from each producer that wait in this process, 1 to
+  /// 1000.
   int high_water_mark = 4;
 };
 
-/// @throws ConfigError naming what is wrong.
+/// @throws ConfigError stating what was expected.
 [[nodiscard]] PRECAST_API ZmqAddress parse_zmq_address(const std::string& text);
 
 }  // namespace precast::data

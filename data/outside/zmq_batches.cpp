@@ -32,7 +32,7 @@ class PullSocket {
     set(ZMQ_RCVHWM, address.high_water_mark);
     set(ZMQ_MAXMSGSIZE, limit);
     set(ZMQ_LINGER, 0);
-    // Not for names: localhost would then mean ::1 only.
+    // Not set for names: localhost would then mean only ::1.
     if (address.is_ipv6) set(ZMQ_IPV6, 1);
     const int code = address.bind ? zmq_.bind(socket_, address.endpoint.c_str())
                                   : zmq_.connect(socket_, address.endpoint.c_str());
@@ -42,7 +42,8 @@ class PullSocket {
   PullSocket& operator=(const PullSocket&) = delete;
   ~PullSocket() { close(); }
 
-  /// @return whether there is a message; false after a while, and after a signal.
+  /// Waits for at most kLookIntervalMs. @return whether there is a message; also false after a
+  /// signal.
   [[nodiscard]] bool wait() {
     zmq_pollitem_t item{.socket = socket_, .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
     return zmq_.poll(&item, 1, kLookIntervalMs) > 0;
@@ -112,7 +113,7 @@ class ZmqBatches final : public OutsideBatches {
     } while (!socket_.wait() || !socket_.receive(message->get()));
     ++number_;
     if (message->has_more_parts())
-      throw ProducerError(fmt::format("{}: expected one part, got several", name));
+      throw ProducerError(fmt::format("{}: expected one part, got several parts", name));
     OutsideMessage parsed = parse(message->bytes(), name);
     if (parsed.end)
       throw ProducerError(fmt::format("{}: expected another batch, got the end: {}", name,
@@ -140,7 +141,7 @@ class ZmqBatches final : public OutsideBatches {
   ZmqAddress address_;
   PullSocket socket_;
   WaitLimit limit_;
-  /// Whether the last batch was not needed.
+  /// Whether the last batch was skipped, so that the wait continues.
   bool skipped_ = false;
   std::uint64_t number_ = 0;
 };

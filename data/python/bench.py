@@ -3,8 +3,8 @@
 
     bench.py FILE.beton [--precast build/bin/precast] [--rounds 7] [--seconds 1] [--workers 1] [--json OUT.json]
 
-Both read random crops of 176 px as uint8, in batches of 256, in random order, after a first epoch. CPU time is that of
-the whole process. Prints the medians and the median of the rounds' ratios.
+Both read random crops of 176 px as uint8, in batches of 256, in random order, after a first epoch. The CPU time
+is that of the entire process. Prints the medians and the median of the rounds' ratios.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ SIDE, BATCH = 176, 256
 
 
 def measure(options):
-    """The work of one round's process: prints the numbers of images and CPU seconds."""
+    """Runs in a separate process in each round. Prints the number of images, and images per CPU-second, as JSON."""
     import precast
 
     loader = precast.Loader(options.file, BATCH, order="random", workers=options.workers, image_size=SIDE,

@@ -10,14 +10,14 @@ namespace {
 /// OpenCV ignores parts of a source pixel that are smaller than this.
 constexpr double kNegligible = 1e-3;
 
-/// Source pixels per output. Two divisions, as OpenCV computes it: source / outputs differs in the
-/// last bit.
+/// Source pixels per output. Computed with two divisions, as in OpenCV, because source / outputs
+/// can differ in the last bit.
 double scale_of(int source, int outputs) {
   const double inverse = static_cast<double>(outputs) / source;
   return 1.0 / inverse;
 }
 
-// Used because the standard functions are not inlined here, and calling them would take as long as
+// Replace std::floor and std::ceil, which are not inlined here: calling them would take as long as
 // the rest of a plan.
 int floor_of(double value) {
   const auto cut = static_cast<int>(value);
@@ -26,7 +26,7 @@ int floor_of(double value) {
 int ceil_of(double value) {
   return -floor_of(-value);
 }
-/// Rounds to nearest even; for values below 2^22.
+/// Rounds to nearest even. The magnitude must be less than 2^22.
 int round_of(float value) {
   constexpr float kShift = 0x1.8p23F;
   return static_cast<int>(std::bit_cast<std::uint32_t>(value + kShift) -

@@ -8,12 +8,12 @@
 
 namespace precast::data {
 
-/// The source pixels and weights that each output of a resize adds up, along one axis. Call one of
-/// the plan functions before reading the members.
+/// For each output of a resize along one axis: the source pixels that are added up, and their
+/// weights.
 
 /// Output d is the sum over t < taps of weight[d * taps + t] * source[start[d] + t]. The number of
 /// taps is the same for all outputs (padded with zero weights), because the branches of loops with
-/// a fixed length are predicted well.
+/// a fixed length are predicted well. Call a plan function before reading the members.
 struct WeightedAxis {
   int taps = 0;
   std::vector<int> start;
@@ -27,8 +27,9 @@ struct WeightedAxis {
   /// Reverses the order of the outputs.
   void mirror();
 
-  /// Rounds weight * one to whole numbers that have the same sum as the output's weights.
-  /// @return the number of weights that are not zero.
+  /// Converts the weights of `output` to integers: weight * `one`, rounded so that the sum of the
+  /// weights does not change.
+  /// @return the number of integers that are not zero.
   int quantize(int output, int one, std::uint16_t* out) const;
 
  private:
@@ -42,9 +43,10 @@ struct Blend {
 };
 inline constexpr int kBlendOne = 2048;
 
-/// OpenCV's two-tap plans, with its fixed-point weights: INTER_AREA's if an axis grows
-/// (ResizeFilter::area, corner-aligned) and INTER_LINEAR's (half-pixel centres). start and start +
-/// 1 may be one outside the source, where the edge pixel is used instead.
+/// Plans two taps per output, with OpenCV's fixed-point weights: for ResizeFilter::area, as
+/// INTER_AREA does if an axis grows (corner-aligned); for all other filters, as INTER_LINEAR does
+/// (half-pixel centres). start and start + 1 may be one pixel outside the source; the edge pixel is
+/// then used instead.
 void plan_blends(ResizeFilter filter, int source, int outputs, std::vector<Blend>& out);
 
 }  // namespace precast::data

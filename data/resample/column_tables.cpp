@@ -10,11 +10,12 @@ namespace {
 
 constexpr int kChannels = 3;
 
-/// Whether outputs that are up to `distance` apart always fit one window.
+/// Whether the taps of outputs that are up to `distance` apart always fit into one window.
 bool fits_window(const std::vector<Blend>& outputs, int source, std::size_t distance) {
-  // Source pixels between two taps' starts that a window still holds.
+  // The largest distance between the first taps of two outputs, in source pixels, that fits into a
+  // window.
   constexpr int kReach = (ColumnBlend::kWindow - 2 * kChannels) / kChannels;
-  // Taps outside refer to the edge pixel.
+  // Taps outside the source refer to the edge pixel.
   const auto start = [&](std::size_t i) { return std::clamp(outputs[i].start, 0, source - 1); };
   distance = std::min(distance, outputs.size() - 1);
   for (std::size_t i = distance; i < outputs.size(); ++i) {
@@ -30,7 +31,7 @@ struct Pair {
   std::uint32_t weights;
 };
 
-/// Moves the pair inside the source, where the edge pixel gets the weight of both.
+/// Moves the pair inside the source if necessary; the edge pixel then gets both weights.
 Pair inside(const Blend& blend, int source) {
   if (blend.start < 0) return {0, kBlendOne};
   if (blend.start < source - 1) {
@@ -40,7 +41,7 @@ Pair inside(const Blend& blend, int source) {
   return {std::max(source - 2, 0) * kChannels, std::uint32_t{kBlendOne} << 16};
 }
 
-/// @return false if the weights do not add up to one.
+/// @return false if the weights of an output do not add up to kBlendOne.
 bool plan_lerps(const std::vector<Blend>& outputs, int source,
                 std::vector<ColumnBlend::Lerp>& lerps) {
   lerps.clear();
@@ -59,7 +60,7 @@ bool plan_lerps(const std::vector<Blend>& outputs, int source,
   return true;
 }
 
-/// @return false if there can be none.
+/// @return false if lines cannot be used.
 bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
   using Line = ColumnBlend::Line;
   columns.lines.clear();
@@ -103,7 +104,7 @@ bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& colu
 
 bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
   if (plan_lines(outputs, source, columns)) return false;
-  // Eight values belong to at most four pixels, four values to two.
+  // Four values belong to at most two output pixels, and eight values to at most four.
   const bool paired = source * kChannels < ColumnBlend::kWindow || !fits_window(outputs, source, 1);
   columns.wide_windows = !paired && fits_window(outputs, source, 3);
   const std::size_t values = outputs.size() * kChannels;

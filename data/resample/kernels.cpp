@@ -2,7 +2,7 @@
 
 // AVX3_DL has the byte permutations that gather the two taps of a column.
 #define HWY_WANT_AVX3_DL
-// Structs of vectors need vectors of known size.
+// Vectors in structs need a size that is known at compile time.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/resample/kernels.cpp"
@@ -91,8 +91,8 @@ void weigh_columns_simd(const std::int16_t* sums, const ColumnWeights& columns, 
 
 #else
 
-// Vectors of 256 bits (two blocks of 128) where the target has them; wider ones gain nothing, since
-// each block is loaded from its own address. One block elsewhere.
+// Vectors of 256 bits (two blocks of 128) where the target has them, otherwise of one block. Wider
+// vectors would gain nothing, because each block is loaded from a different address.
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
 constexpr std::size_t kBlocks = 2;
 #else
@@ -102,7 +102,7 @@ using Bytes = hn::FixedTag<std::uint8_t, 16 * kBlocks>;
 using Words = hn::Repartition<std::int16_t, Bytes>;
 using Sums = hn::Repartition<std::int32_t, Bytes>;
 
-/// One block from each address.
+/// Loads one block from each address, or only `first` if a vector has one block.
 HWY_INLINE hn::Vec<Bytes> load_blocks(const void* first, [[maybe_unused]] const void* second) {
   const hn::FixedTag<std::uint8_t, 16> d_block;
   const auto lower = hn::LoadU(d_block, static_cast<const std::uint8_t*>(first));
@@ -117,8 +117,8 @@ HWY_INLINE hn::Vec<Bytes> load_table(const std::uint32_t* entries) {
   return hn::BitCast(Bytes(), hn::LoadU(hn::Repartition<std::uint32_t, Bytes>(), entries));
 }
 
-/// Adds the products of 16-bit words and weights, in pairs. The sums are RearrangeToOddPlusEven of
-/// the returned vector and `odd`.
+/// Adds the products of 16-bit words and weights, in pairs. RearrangeToOddPlusEven of the returned
+/// vector and `odd` gives the sums.
 HWY_INLINE hn::Vec<Sums> add_products(hn::Vec<Bytes> words, const std::uint32_t* weights,
                                       hn::Vec<Sums> even, hn::Vec<Sums>& odd) {
   return hn::ReorderWidenMulAccumulate(Sums(), hn::BitCast(Words(), words),
@@ -200,7 +200,8 @@ HWY_INLINE void store_in_order(V lower, V upper, std::int16_t* out) {
   hn::StoreU(hn::BitCast(Words(), second), Words(), out + hn::Lanes(Words()));
 }
 
-/// kVectors vectors of bytes at `at`: several, so that a weight is loaded once for all.
+/// Computes kVectors vectors of values at `at`, so that each weight is loaded only once for all of
+/// them.
 template <std::size_t kVectors>
 HWY_INLINE void weigh_rows_at(const std::uint8_t* const* rows, const std::uint16_t* weights,
                               int taps, int start, std::size_t at, std::int16_t* out) {
@@ -240,10 +241,10 @@ void weigh_rows_simd(const std::uint8_t* const* HWY_RESTRICT rows,
 void weigh_columns_simd(const std::int16_t* HWY_RESTRICT sums, const ColumnWeights& columns,
                         std::uint8_t* HWY_RESTRICT out) {
   constexpr std::uint8_t kNone = 0x80;
-  // The three channels of a pixel next to those of the following pixel.
+  // Puts each of a pixel's three channels next to the same channel of the following pixel.
   alignas(16) static constexpr std::uint8_t kPairs[16] = {0, 1, 6,  7,  2,     3,     8,     9,
                                                           4, 5, 10, 11, kNone, kNone, kNone, kNone};
-  // The low bytes of two pixels of four words.
+  // Selects the low bytes of the three channels of two pixels, which have four words each.
   alignas(16) static constexpr std::uint8_t kFirst[16] = {
       0, 2, 4, 8, 10, 12, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone};
   alignas(16) static constexpr std::uint8_t kSecond[16] = {
@@ -273,7 +274,7 @@ void weigh_columns_simd(const std::int16_t* HWY_RESTRICT sums, const ColumnWeigh
       const auto words23 = hn::ReorderDemote2To(Words(), pixel[2], pixel[3]);
       const auto bytes = hn::Or(hn::TableLookupBytesOr0(hn::BitCast(Bytes(), words01), first),
                                 hn::TableLookupBytesOr0(hn::BitCast(Bytes(), words23), second));
-      // 12 bytes of each block; the others are overwritten by what follows.
+      // 12 bytes of each block are results; the stores that follow overwrite the others.
       const hn::FixedTag<std::uint8_t, 16> d_block;
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
       hn::StoreU(hn::LowerHalf(d_block, bytes), d_block, out);

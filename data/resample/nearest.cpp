@@ -5,7 +5,7 @@
 namespace precast::data {
 namespace {
 
-/// floor((place + 0.5) * size / outputs), in whole numbers.
+/// floor((place + 0.5) * size / outputs), computed with integers.
 int nearest_place(int place, int size, int outputs) {
   const std::int64_t doubled = (std::int64_t{2} * place + 1) * size;
   return static_cast<int>(std::min<std::int64_t>(size - 1, doubled / (2 * std::int64_t{outputs})));

@@ -2,7 +2,7 @@
 
 #include "data/resample/kernels.h"
 
-// Structs of vectors need vectors of known size.
+// Vectors in structs need a size that is known at compile time.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/resample/plane_kernels.cpp"
@@ -53,7 +53,7 @@ void weigh_plane_columns_simd(const std::int16_t* const* sums, const PlaneWeight
 using Sums = hn::FixedTag<std::int32_t, 16>;
 constexpr PlaneLayout kLayout = {.outputs = 16, .values = 64, .windows = 1};
 #elif HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-// A window is a block of 128 bits; two of them are in a vector.
+// A window is a block of 128 bits; a vector has two windows.
 using Sums = hn::FixedTag<std::int32_t, 8>;
 constexpr PlaneLayout kLayout = {.outputs = 4, .values = 8, .windows = 2};
 #else
@@ -67,8 +67,8 @@ PlaneLayout layout_simd() {
   return kLayout;
 }
 
-/// The pairs at `places` in the window at `from`; with two windows per vector, the second one is at
-/// `other`.
+/// Selects the pairs at `places` in the window at `from`. With two windows per vector, the second
+/// window is at `other`.
 template <bool kNarrow>
 HWY_INLINE hn::Vec<Words> pick(const std::int16_t* from, [[maybe_unused]] const std::int16_t* other,
                                hn::Vec<Words> places) {
@@ -92,7 +92,7 @@ HWY_INLINE hn::Vec<Words> pick(const std::int16_t* from, [[maybe_unused]] const 
 #endif
 }
 
-/// kPairs is 0 if it is known only at run time.
+/// kPairs is the number of pairs, or 0 if this number is known only at run time.
 template <bool kNarrow, std::size_t kPairs>
 void weigh(const std::int16_t* const* sums, const PlaneWeights& columns, std::uint8_t* const* out) {
   const hn::Rebind<std::uint8_t, Sums> d_u8;
@@ -195,7 +195,7 @@ void interleave_planes(const std::uint8_t* const* planes, std::size_t count, std
 
 namespace {
 
-/// The values between the first and the last of a pair of taps of outputs [begin, end).
+/// The range of values that contains one pair of taps of each of the outputs [begin, end).
 struct Span {
   int first, size;
 };

@@ -9,40 +9,44 @@
 namespace precast::data {
 
 /// The inner loops of Resizer for pixels in three planes, compiled for each SIMD level and chosen
-/// at run time (Highway). Per value they compute what weigh_columns (kernels.h) computes.
+/// at run time (Highway). They compute the same values as weigh_columns (kernels.h).
 
 /// How the instruction set in use gathers values from a row of sums.
 struct PlaneLayout {
-  /// Outputs of a window.
+  /// Outputs per window.
   std::size_t outputs;
-  /// Values of a window: 8, selected by the indices of their bytes, or more.
+  /// Values per window: 8, which are then selected by byte indices, or more.
   std::size_t values;
-  /// Windows of a vector.
+  /// Windows per vector.
   std::size_t windows;
 };
 [[nodiscard]] PlaneLayout plane_layout();
 
-/// Tables that add up the taps along the columns of a plane. A window is a piece of the row of sums
-/// that holds a pair of taps of each of its outputs; it advances by one pair of taps at a time.
+/// Tables for adding up the taps along the columns of a plane. A window is a piece of the row of
+/// sums that contains one pair of taps of each of its outputs. It advances by one pair of taps at a
+/// time.
 struct PlaneWeights {
   PlaneLayout layout{};
-  /// Number of a window's outputs in use: all, or as many as the window reaches.
+  /// Number of outputs per window that are in use: layout.outputs, or fewer if their taps do not
+  /// fit into one window.
   std::size_t used = 0;
-  /// Even.
+  /// Number of windows, which is even.
   std::size_t windows = 0;
   std::size_t pairs = 0;
   /// Whether every window needs only the first half of its values.
   bool narrow = false;
-  /// [windows]: the first value of the first pair.
+  /// [windows]: the index of the window's first value, for the first pair of taps.
   std::vector<std::int32_t> start;
-  /// [windows][layout.outputs]: a pair's indices in the window, as two 16-bit numbers; in windows
-  /// of 16 bytes, as the indices of four bytes.
+  /// [windows][layout.outputs]: the indices of the output's pair of taps in the window, as two
+  /// 16-bit numbers; if a window has 8 values, as the indices of their four bytes.
   std::vector<std::uint32_t> places;
-  /// [windows / layout.windows][pairs][layout.windows][layout.outputs]: two weights.
+  /// [windows / layout.windows][pairs][layout.windows][layout.outputs]: the two weights of a pair
+  /// of taps.
   std::vector<std::uint32_t> weights;
 
   void plan(const WeightedAxis& axis);
-  /// Values that a row of sums needs for `source` pixels, and bytes that a row of outputs does. @{
+  /// The number of values that a row of sums must have for `source` pixels, and the number of bytes
+  /// that a row of outputs must have. @{
   [[nodiscard]] std::size_t sums_read(int source) const;
   [[nodiscard]] std::size_t bytes_written() const { return windows * used + layout.outputs; }
   /// @}
@@ -51,12 +55,12 @@ struct PlaneWeights {
   void set_output(std::size_t output, int first, const std::vector<std::uint16_t>& fixed);
 };
 
-/// out[c][i] of three rows of sums, as weigh_rows makes them.
-/// @param sums rows of sums_read() values. @param out rows of bytes_written().
+/// Computes out[c][i] from three rows of sums, which weigh_rows makes.
+/// @param sums rows of sums_read() values. @param out rows of bytes_written() bytes.
 void weigh_plane_columns(const std::int16_t* const* sums, const PlaneWeights& columns,
                          std::uint8_t* const* out);
 
-/// Three rows of `count` bytes to pixels: [count, 3].
+/// Interleaves three rows of `count` bytes into pixels [count, 3].
 void interleave_planes(const std::uint8_t* const* planes, std::size_t count, std::uint8_t* out);
 
 }  // namespace precast::data

@@ -18,8 +18,8 @@
 namespace precast::data {
 namespace {
 
-/// For larger numbers of taps, floating point is used, because the errors of truncated products
-/// would add up to one level.
+/// With more taps, floating point is used, because the errors of truncated products would add up to
+/// one level.
 constexpr int kMostFixedTaps = 32;
 
 std::size_t rounded_up(std::size_t value, std::size_t multiple) {
@@ -30,8 +30,8 @@ std::size_t pieces_of(std::size_t values) {
   return rounded_up(values, std::size(Words32().value)) / std::size(Words32().value);
 }
 
-/// Number of rows that are prefetched ahead: a crop's rows are far apart, which the CPU's own
-/// prefetching does not detect.
+/// Number of rows to prefetch ahead. The CPU's hardware prefetcher does not do this, because the
+/// rows of a crop are far apart.
 constexpr int kRowsAhead = 8;
 
 void prefetch_row(const ImageView& in, int y) {
@@ -41,7 +41,7 @@ void prefetch_row(const ImageView& in, int y) {
   const std::ptrdiff_t last = std::ptrdiff_t{in.width} * 3 - 1;
   for (std::ptrdiff_t at = 0; at < last; at += kLine) hwy::Prefetch(row + at);
   hwy::Prefetch(row + last);
-  // GCC 12 treats a function that only prefetches as one without effects, and removes its calls.
+  // GCC 12 assumes that a function that only prefetches has no effect, and removes calls to it.
   asm volatile("");
 }
 
@@ -54,8 +54,8 @@ enum class Method {
   weigh_in_float
 };
 
-/// Whether both axes have two taps. If no axis shrinks, a triangle is the two pixels next to the
-/// centre.
+/// Whether both axes have two taps. If no axis shrinks, a triangle filter covers just the two
+/// pixels next to the centre.
 bool has_two_taps(int height, int width, int out_height, int out_width, ResizeFilter filter) {
   const bool any_grows = out_height > height || out_width > width;
   const bool all_grow = out_height >= height && out_width >= width;
@@ -80,7 +80,8 @@ struct Resizer::Scratch {
 
   RowSink::Memory finished;
 
-  /// For pixels in planes: three rows of sums, and three of outputs.
+  /// For pixels in planes: the weights, three rows of outputs, and the source as interleaved
+  /// pixels.
   PlaneWeights plane_weights;
   std::vector<std::uint8_t> plane_rows;
   std::vector<std::uint8_t> interleaved;
@@ -100,8 +101,8 @@ void Resizer::Scratch::blend(const ImageView& in, int out_height, RowSink& sink)
   if (paired) pairs.resize(x_blends.size() * 6 + ColumnBlend::kWindow);
   for (auto& row : blended) row.resize(pieces_of(values));
 
-  // One of two neighbouring rows is even and one is odd: each has a fixed slot, and the following
-  // outputs use it again.
+  // Of two neighbouring rows, one is even and one is odd. Each has its own slot, so that the
+  // following outputs can use the row again.
   std::array<int, 2> held = {-1, -1};
   const auto columns_of = [&](int y) {
     y = std::clamp(y, 0, in.height - 1);
@@ -131,7 +132,7 @@ void Resizer::Scratch::weigh(const ImageView& in, int out_height, RowSink& sink)
   plan_column_weights(x_axis, column_weights);
   const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
   const std::size_t out_values = column_weights.groups * ColumnWeights::kGroup * 3;
-  // Includes the values that weigh_columns reads and writes past the end.
+  // Includes the values that weigh_columns reads past the end.
   sums.resize(pieces_of(in_values + 16));
   rows.resize(static_cast<std::size_t>(y_axis.taps));
   row_weights.resize(static_cast<std::size_t>(y_axis.taps));
@@ -145,7 +146,7 @@ void Resizer::Scratch::weigh(const ImageView& in, int out_height, RowSink& sink)
     for (; asked_for <= first_row + y_axis.taps + kRowsAhead; ++asked_for) {
       prefetch_row(in, asked_for);
     }
-    // Each product loses half a unit on average.
+    // Truncation makes each product half a unit too small on average; `used / 2` corrects this.
     weigh_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_values,
                sums.data()->value);
     weigh_columns(sums.data()->value, column_weights, sink.row(d, out_values + 4));
@@ -267,11 +268,11 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
 
 bool Resizer::prefers_planes(int height, int width, int out_height, int out_width,
                              ResizeFilter filter) {
-  // So that taps are within kMostFixedTaps.
+  // Keeps the number of taps below kMostFixedTaps.
   constexpr int kMostShrinking = 4;
   if (height > kMostShrinking * out_height || width > kMostShrinking * out_width) return false;
   if (height == out_height && width == out_width) return false;
-  // With two taps, interleaving the outputs takes longer than is saved by not interleaving the
+  // With two taps, interleaving the outputs takes more time than is saved by not interleaving the
   // source.
   if (has_two_taps(height, width, out_height, out_width, filter)) return false;
   return plane_layout().outputs > 4 || width <= out_width * 3 / 2;

@@ -15,21 +15,21 @@ namespace precast::data {
 enum class ResizeFilter {
   /// OpenCV's INTER_AREA, which FFCV uses when it writes and when it reads: the true area average
   /// if no axis grows, otherwise two taps on both axes (corner-aligned; an axis that shrinks is
-  /// then only sampled). Equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp) with two taps, else
-  /// within 1 level of it.
+  /// then only sampled). With two taps, equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp);
+  /// otherwise, within 1 level of it.
   area,
   /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
   /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.
   bilinear,
-  /// Like `bilinear` along an axis that grows. Along an axis that shrinks, a triangle of twice the
-  /// scale's width, as in Pillow's BILINEAR and with antialias=True in torch and torchvision.
-  /// Within 1 level of them.
+  /// Like `bilinear` along an axis that grows. Along an axis that shrinks, a triangle filter that
+  /// is twice as wide as the scale, as in Pillow's BILINEAR and with antialias=True in torch and
+  /// torchvision. Within 1 level of these.
   antialias,
 };
 
-/// Crops (as a view), resizes, flips and converts in one pass over the source. Uses fixed point, so
-/// that results are the same on every CPU. Keeps its scratch memory between calls: use one resizer
-/// per thread.
+/// Crops (as a view), resizes, flips and converts in one pass over the source. Uses fixed-point
+/// arithmetic for up to 32 taps per output, so that results are the same on every CPU. Keeps its
+/// scratch memory between calls: use one resizer per thread.
 class PRECAST_API Resizer {
  public:
   Resizer();
@@ -45,8 +45,8 @@ class PRECAST_API Resizer {
   void resize(const ImageView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
 
-  /// Resizes planes, with the same result byte for byte. @param in must not overlap `out`; nothing
-  /// outside its rows is read.
+  /// Resizes planes. The result is byte-identical to that of the interleaved pixels. @param in must
+  /// not overlap `out`; nothing outside its rows is read.
   void resize(const PlanarView& in, int out_height, int out_width, bool flip, ResizeFilter filter,
               const PixelFormat& format, std::byte* out);
   void resize(const DecodedPixels& in, int out_height, int out_width, bool flip,
@@ -60,7 +60,7 @@ class PRECAST_API Resizer {
   [[nodiscard]] static bool prefers_planes(int height, int width, int out_height, int out_width,
                                            ResizeFilter filter);
 
-  /// Resizes to uint8 pixels without gaps, unflipped.
+  /// Resizes to contiguous uint8 pixels, without flipping.
   void resize(const ImageView& in, int out_height, int out_width, ResizeFilter filter,
               std::uint8_t* out) {
     resize(in, out_height, out_width, false, filter, {}, reinterpret_cast<std::byte*>(out));

@@ -11,7 +11,8 @@
 
 namespace precast::data {
 
-/// Receives the rows of a resize, in order: in the output itself if they need no conversion.
+/// Receives the rows of a resize in order. Rows that need no conversion are made in the output
+/// itself if possible.
 class RowSink {
  public:
   struct Memory {
@@ -31,8 +32,8 @@ class RowSink {
         memory_(memory),
         out_(out) {}
 
-  /// Room for `bytes` bytes, which may be more than a row: bytes past the row are overwritten later
-  /// or dropped.
+  /// Returns memory for row y, with room for `bytes` bytes. This may be more than a row: bytes past
+  /// the row are overwritten later or dropped.
   [[nodiscard]] std::uint8_t* row(int y, std::size_t bytes) {
     if (plain_ && streamed_) return reinterpret_cast<std::uint8_t*>(pending_room(bytes));
     const std::size_t at = static_cast<std::size_t>(y) * row_bytes_;
@@ -43,7 +44,7 @@ class RowSink {
     return memory_.row.data();
   }
 
-  /// Row y, which was made last.
+  /// Outputs row y, which is the row that was made last.
   void finish(int y) {
     if (in_place_) return;
     const ImageView view{memory_.row.data(), 1, width_, static_cast<std::ptrdiff_t>(row_bytes_)};
@@ -55,7 +56,7 @@ class RowSink {
   }
 
  private:
-  /// Well inside the first-level cache.
+  /// Fits easily into the first-level cache.
   static constexpr std::size_t kPendingBytes = 4096;
 
   std::byte* pending_room(std::size_t bytes) {

@@ -19,7 +19,7 @@
 namespace precast::data {
 namespace {
 
-/// A producer's thread responds in milliseconds.
+/// The longest wait for a reply. Normally, the producer's thread replies within milliseconds.
 constexpr timeval kAnswerTimeout{.tv_sec = 30, .tv_usec = 0};
 /// Pause between two calls of RingConsumerOptions::stopped.
 constexpr std::chrono::milliseconds kStopInterval{100};
@@ -30,24 +30,24 @@ struct Welcome {
 };
 
 [[noreturn]] void fail_with(const RingReply& end) {
-  // A foreign producer may say `done` where it must not.
+  // A producer in another language may wrongly send `done`: an error must not have exit code 0.
   throw RingError(fmt::format("ring: the producer ended: {}", end.text),
                   end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 
-/// @param process the producer's.
+/// @param process receives the producer's process id.
 Welcome join_ring(int connection, const RingJoin& join, int& process) {
   if (!is_same_user(connection, process))
     throw RingError("ring: expected a producer of this user, got a producer of another user");
   ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout);
   OwnedDescriptor memfd;
-  // A producer that has just closed the connection may have sent its reason before.
+  // If this fails because the producer has closed the connection, its reason may still be readable.
   send_message(connection, ring_message(join));
   const std::vector<std::byte> answer = receive_message(connection, memfd);
   if (answer.empty())
     throw RingError(
         fmt::format("ring: expected a response from the producer within {} s, got none. "
-                    "It has exited or hangs",
+                    "The producer has exited or hangs",
                     kAnswerTimeout.tv_sec),
         ExitCode::peer_failed);
   Welcome welcome{.reply = parse_ring_reply(answer), .segment = nullptr};
@@ -60,7 +60,7 @@ Welcome join_ring(int connection, const RingJoin& join, int& process) {
 
 }  // namespace
 
-/// The connection, the mapping and the thread. Batches share it.
+/// The connection, the mapping and the thread. The consumer and its batches share this object.
 class RingConsumer::Attachment {
  public:
   Attachment(OwnedDescriptor connection, const RingJoin& join, RingConsumerOptions options)
@@ -81,12 +81,13 @@ class RingConsumer::Attachment {
 
   [[nodiscard]] RingReader& reader() { return *reader_; }
   [[nodiscard]] const std::string& description() const { return description_; }
-  /// Waits for an item, or the end of waiting.
+  /// Waits for an item or the end of the ring. Interrupts the reader if `stopped_` returns true.
   void wait() {
     while (stopped_ && !reader_->wait_for(kStopInterval))
       if (stopped_()) reader_->interrupt();
   }
-  /// An item is not needed. A producer that is always ahead must not prevent the end of waiting.
+  /// Reports an item that is skipped. Calls `stopped_` as well, because wait() does not call it
+  /// while items are ready.
   void skip(const RingItem& item) {
     if (on_skipped_ && item.kind == RingKind::batch) on_skipped_(item.position);
     if (stopped_ && stopped_()) reader_->interrupt();
@@ -135,7 +136,7 @@ class RingConsumer::Attachment {
   std::jthread thread_;
 };
 
-/// An item that releases itself.
+/// An item that is released on destruction.
 struct RingConsumer::Pending {
   Pending(std::shared_ptr<Attachment> from, RingReader::Taken taken)
       : attachment(std::move(from)), sequence(taken.sequence), item(std::move(taken.item)) {}
@@ -194,8 +195,8 @@ std::optional<RingPosition> RingConsumer::begin_pass() {
     }
     if ((by_position && at != join_.position) || (!joining_ && at.epoch <= next_.epoch))
       throw RingError(fmt::format(
-          "ring: expected {}epoch {} batch {}, got epoch {} batch {}", joining_ ? "" : "more than ",
-          by_position ? join_.position.epoch : next_.epoch,
+          "ring: expected {}epoch {} batch {}, got epoch {} batch {}",
+          joining_ ? "" : "a pass after ", by_position ? join_.position.epoch : next_.epoch,
           by_position ? join_.position.batch : next_.batch, at.epoch, at.batch));
     joining_ = false;
     in_pass_ = true;

@@ -19,8 +19,8 @@ namespace {
 constexpr std::array<std::string_view, 13> kRingDtypes = {
     "|u1", "<f4", "<i8", "<f8", "<f2", "bfloat16", "|i1", "<i2", "<i4", "<u2", "<u4", "<u8", "|b1"};
 
-/// Copies what another process may change meanwhile. Volatile: the compiler must not read the
-/// source a second time after the copy was checked.
+/// Copies memory that another process may change at any time. The reads are volatile, so the
+/// compiler cannot read the source again after the copy was checked.
 template <typename Record>
 Record copy_once(const std::byte* from) {
   std::array<std::uint64_t, sizeof(Record) / sizeof(std::uint64_t)> words;
@@ -29,12 +29,12 @@ Record copy_once(const std::byte* from) {
   return std::bit_cast<Record>(words);
 }
 
-/// @param what the value's name in RING.md.
+/// @param what the name of the value in RING.md.
 void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid)
     throw RingError(
         fmt::format("ring: expected a valid {} (data/ring/RING.md), got {}. The "
-                    "producer has a different version, or memory is damaged",
+                    "producer has a different version, or the memory is damaged",
                     what, got));
 }
 
@@ -61,7 +61,8 @@ ElementType read_dtype(const RingOutput& output) {
   return type.value_or(ElementType::u8);
 }
 
-/// The strides of C order; also checks that the size can be computed.
+/// The strides in C order. @param bytes receives the size of the tensor. @throws RingError if the
+/// size overflows.
 std::vector<std::uint64_t> strides_of(const std::vector<std::int64_t>& shape,
                                       std::uint64_t element_bytes, std::uint64_t& bytes) {
   std::vector<std::uint64_t> strides(shape.size());
@@ -92,7 +93,8 @@ HostTensor read_output(std::span<const std::byte> memory, const RingHeader& head
          "strides", output.strides[0]);
   expect(is_inside(output.offset, bytes, header.data_offset, data_end(header)), "offset",
          output.offset);
-  // Consumers map the segment read-only.
+  // HostTensor has no pointer to const data. Writing is still impossible: consumers map the segment
+  // read-only.
   tensor.data = const_cast<std::byte*>(memory.data() + output.offset);
   return tensor;
 }
@@ -223,7 +225,7 @@ void write_ring_item(std::span<std::byte> memory, const RingHeader& header, std:
     std::memcpy(at, &output, sizeof output);
     at += sizeof output;
   }
-  // It must be valid for its readers.
+  // Consumers make the same checks: report an invalid item here, not in their processes.
   static_cast<void>(read_ring_item(memory, header, sequence));
 }
 

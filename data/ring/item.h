@@ -32,7 +32,7 @@ struct RingItem {
   std::vector<std::uint64_t> sample_ids = {};
 };
 
-/// Reads a header that others may write to. It is copied once; the copy is checked.
+/// Reads a header that other processes may change at any time: copies it once and checks the copy.
 /// @param memory the mapped segment, at a multiple of 8. @throws RingError if a value is invalid or
 /// describes a range outside `memory`.
 [[nodiscard]] PRECAST_API RingHeader read_ring_header(std::span<const std::byte> memory);
@@ -41,9 +41,9 @@ struct RingItem {
 [[nodiscard]] PRECAST_API std::string read_ring_description(std::span<const std::byte> memory,
                                                             const RingHeader& header);
 
-/// Reads a slot in the same way. The result points into the data area of `memory`.
-/// @param header as read_ring_header() returned it. @throws RingError if the slot is not that of
-/// `sequence`, a value is invalid, or a range is outside the data area.
+/// Reads a slot in the same way. The returned fields point into the data area of `memory`.
+/// @param header as read_ring_header() returned it. @throws RingError if the slot describes an item
+/// other than `sequence`, a value is invalid, or a range is outside the data area.
 [[nodiscard]] PRECAST_API RingItem read_ring_item(std::span<const std::byte> memory,
                                                   const RingHeader& header, std::uint64_t sequence);
 

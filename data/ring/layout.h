@@ -9,7 +9,7 @@ namespace precast::data {
 
 /// The structures of RING.md, version 1. @{
 static_assert(std::endian::native == std::endian::little, "the ring is little-endian");
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared by processes");
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share these atomics");
 
 /// The bytes "PCSTRING".
 inline constexpr std::uint64_t kRingMagic = 0x474E495254534350;
@@ -18,14 +18,14 @@ inline constexpr std::uint32_t kMaxRingSlots = 1024;
 inline constexpr std::uint32_t kMaxRingConsumers = 64;
 inline constexpr std::uint32_t kMaxRingOutputs = 64;
 inline constexpr std::uint32_t kMaxRingDimensions = 8;
-/// Limit of each dimension, and of the number of samples in a batch.
+/// The largest size of a dimension, and the largest number of samples in a batch.
 inline constexpr std::uint64_t kMaxRingSide = std::uint64_t{1} << 40;
 /// Alignment of every offset, in bytes.
 inline constexpr std::uint64_t kRingAlignment = 64;
 /// Maximum size of the description, in bytes.
 inline constexpr std::uint64_t kMaxRingDescription = 65536;
-/// The largest page size. The area that consumers may write shares no page of this size with other
-/// data.
+/// The largest page size, in bytes. The control area, to which consumers write, shares no page of
+/// this size with other data.
 inline constexpr std::uint64_t kRingPage = 65536;
 
 /// The header without `published`; constant once consumers can see it.
@@ -96,7 +96,7 @@ struct RingJoinMessage {
   std::uint64_t batch = 0;
 };
 
-/// The producer's messages; the text of an end follows.
+/// A message of the producer. In an end message, the text follows.
 struct RingReplyMessage {
   std::uint64_t magic = kRingMagic;
   std::uint32_t version = kRingVersion;

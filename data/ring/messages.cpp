@@ -14,15 +14,17 @@ namespace {
 constexpr std::size_t kVersionEnd = 12;
 constexpr std::uint32_t kMaxExitCode = 255;
 
-/// The beginning of a message, after its magic and version are checked.
+/// Reads the fixed part of a message, and checks magic, version and size.
 template <typename Message>
 Message head_of(std::span<const std::byte> bytes) {
   Message message;
   // memcpy() must not get the null pointer of an empty span.
   if (!bytes.empty()) std::memcpy(&message, bytes.data(), std::min(bytes.size(), sizeof message));
   if (bytes.size() < kVersionEnd || message.magic != kRingMagic)
-    throw RingError(fmt::format("ring: expected a message of data/ring/RING.md, got {} other bytes",
-                                bytes.size()));
+    throw RingError(
+        fmt::format("ring: expected a message in the format of data/ring/RING.md, got {} bytes in "
+                    "another format",
+                    bytes.size()));
   if (message.version != kRingVersion)
     throw RingError(
         fmt::format("ring: expected version {}, got {}. Use the same version of "
@@ -64,9 +66,10 @@ RingJoin parse_ring_join(std::span<const std::byte> message) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (join.mode < 1 || join.mode > 3 || join.epoch > kMost || join.batch > kMost ||
       (join.mode != 1 && join.batch != 0))
-    throw RingError(fmt::format("ring: expected a mode and a position, got {}, {}, {}", join.mode,
-                                join.epoch, join.batch),
-                    ExitCode::usage);
+    throw RingError(
+        fmt::format("ring: expected a valid mode and position, got mode {}, epoch {}, batch {}",
+                    join.mode, join.epoch, join.batch),
+        ExitCode::usage);
   return {.mode = static_cast<RingJoin::Mode>(join.mode),
           .position = {.epoch = static_cast<std::int64_t>(join.epoch),
                        .batch = static_cast<std::int64_t>(join.batch)}};

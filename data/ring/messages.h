@@ -19,14 +19,15 @@ struct RingReply {
   std::uint32_t cell = 0;
   std::uint64_t sequence = 0;
   /// @}
-  /// Only in an end; the exit code is `done` after the last item. @{
+  /// Only in an end. After the last item, the exit code is `done`. @{
   ExitCode exit_code = ExitCode::done;
   std::string text = {};
   /// @}
 };
 
-/// The messages of RING.md as bytes, and back. Longer texts are truncated. @throws RingError if the
-/// bytes are not such a message, naming both versions if that is the reason. @{
+/// Converts the messages of RING.md to bytes and back. Texts that are too long are truncated.
+/// @throws RingError if the bytes are not such a message; if they have a different version, the
+/// error names both versions. @{
 [[nodiscard]] std::vector<std::byte> ring_message(const RingJoin& join);
 [[nodiscard]] std::vector<std::byte> ring_message(const RingReply& reply);
 [[nodiscard]] PRECAST_API RingJoin parse_ring_join(std::span<const std::byte> message);

@@ -29,9 +29,13 @@ RingHeader plan_of(const RingOptions& options) {
   const auto slots = static_cast<std::uint32_t>(options.slots);
   const auto samples = static_cast<std::uint64_t>(options.batch_size);
   const auto buffers = static_cast<std::uint64_t>(options.buffers);
-  if (samples > kMaxRingSide || options.batch_bytes > kMaxRingBytes / buffers)
-    throw ConfigError(fmt::format("ring: expected at most {} bytes, got {} x {}", kMaxRingBytes,
-                                  buffers, options.batch_bytes));
+  if (samples > kMaxRingSide)
+    throw ConfigError(
+        fmt::format("ring: expected a batch_size of at most {}, got {}", kMaxRingSide, samples));
+  if (options.batch_bytes > kMaxRingBytes / buffers)
+    throw ConfigError(
+        fmt::format("ring: expected buffers of at most {} bytes in total, got {} x {}",
+                    kMaxRingBytes, buffers, options.batch_bytes));
   const std::uint64_t description_bytes = options.description.size();
   if (description_bytes > kMaxRingDescription)
     throw ConfigError(fmt::format("ring: expected a description of at most {} bytes, got {}",
@@ -51,7 +55,7 @@ RingHeader plan_of(const RingOptions& options) {
 
 }  // namespace
 
-/// Lives as long as the producer and its allocator.
+/// The producer and its allocators share this object.
 struct RingProducer::Memory {
   explicit Memory(const RingOptions& options)
       : segment(plan_of(options).segment_bytes, options.name),
@@ -89,7 +93,7 @@ struct RingProducer::Memory {
 };
 
 RingProducer::RingProducer(const RingOptions& options) {
-  // A name that is taken is an error before the memory is allocated.
+  // Listen first: if the name is in use, this fails before memory is allocated.
   OwnedDescriptor listening =
       options.name.empty() ? OwnedDescriptor() : listen_for_consumers(options.name);
   memory_ = std::make_shared<Memory>(options);

@@ -17,20 +17,21 @@ struct RingOptions {
   /// The name under which consumers join. Empty: they can join only through
   /// RingProducer::connect().
   std::string name;
-  /// Batches by which the fastest consumer can be ahead of the slowest.
+  /// The number of batches by which the fastest consumer can be ahead of the slowest.
   int slots = 4;
   /// Maximum number of samples in a batch.
   std::int64_t batch_size = 0;
-  /// Memory of a batch (BatchLayout::bytes()), and how many batches there is memory for: `slots`,
-  /// the one that is passed to publish(), and those that the loader fills (batches_ahead).
+  /// Size of a batch in bytes (BatchLayout::bytes()), and the number of batches that the ring has
+  /// memory for: `slots`, plus 1 for the batch that is passed to publish(), plus those that the
+  /// loader fills (batches_ahead).
   std::size_t batch_bytes = 0;
   int buffers = 0;
   /// The description of RING.md: a JSON object, or empty.
   std::string description = {};
 };
 
-/// Makes a ring and gives its batches to consumers in other processes (RING.md). A thread admits
-/// consumers and notices when one has ended. Only one thread may publish; all other members are
+/// Creates a ring and publishes batches to consumers in other processes (RING.md). A thread admits
+/// consumers and notices when they leave. Only one thread may publish; all other members are
 /// thread-safe.
 class PRECAST_API RingProducer {
  public:
@@ -39,8 +40,8 @@ class PRECAST_API RingProducer {
   explicit RingProducer(const RingOptions& options);
   RingProducer(const RingProducer&) = delete;
   RingProducer& operator=(const RingProducer&) = delete;
-  /// Without finish() or fail(), consumers end with an error. Destroy the loader first: afterwards,
-  /// the memory of batches that consumers still read could be reused.
+  /// Without finish() or fail(), consumers end with an error. Destroy the loader before the
+  /// producer: otherwise, the loader could reuse the memory of batches that consumers still read.
   ~RingProducer();
 
   /// Memory inside the ring, for LoaderOptions::allocator: batches are decoded where consumers
@@ -48,34 +49,38 @@ class PRECAST_API RingProducer {
   /// in use, or for a batch that is larger than `batch_bytes`.
   [[nodiscard]] BufferAllocator allocator() const;
 
-  /// Publishes batch `batch` of `epoch`, once all consumers have released the batch `slots` before
-  /// it. Keeps `batch.memory` until all consumers have released it. @return false after
-  /// interrupt(). @throws RingError if the batch is not in allocator()'s memory, or a consumer
-  /// could not describe it (limits: RING.md).
+  /// Publishes batch `number` of `epoch`. Waits first until all consumers have released the item
+  /// that is `slots` items earlier. Keeps `batch.memory` until all consumers have released it.
+  /// @return false after interrupt(). @throws RingError if the batch is not in allocator()'s
+  /// memory, or a slot cannot describe it (limits: RING.md).
   bool publish(std::int64_t epoch, std::int64_t number, const HostBatch& batch);
-  /// The pass ends after `batches` batches, counted from the start of the epoch.
+  /// Publishes the end of a pass. @param batches the number of batches from the start of the epoch.
+  /// @return false after interrupt().
   bool end_pass(std::int64_t epoch, std::int64_t batches);
   /// Waits until there are `count` consumers. @return false after interrupt().
   bool wait_for_consumers(int count);
-  /// Before the first item: the earliest position at which a consumer waits, {0, 0} if there is
-  /// none. Consumers that join later must not join before it.
+  /// Call before the first item is published. @return the earliest position at which a consumer has
+  /// joined; {0, 0} if there is no consumer. From then on, consumers cannot join at an earlier
+  /// position.
   RingPosition start();
-  /// There will be no more items: consumers end when they have read all. @{
+  /// Call after the last item: consumers end when they have read all items. @{
   void finish();
   /// Like finish(), but consumers end with this error.
   void fail(const Error& error);
   /// @}
-  /// Ends the waits of the publishing thread, now and from then on.
+  /// Ends the current wait of the publishing thread and all its later ones.
   void interrupt();
 
   [[nodiscard]] int consumers() const;
   /// Whether all consumers have released all items.
   [[nodiscard]] bool all_released();
-  /// Samples of the batches that consumers have released so far, without those before the position
-  /// that each asked for: a batch that two consumers have read counts twice.
+  /// The number of samples in all batches that consumers have released so far; a batch that two
+  /// consumers have read counts twice. Batches before the position at which a consumer joined do
+  /// not count.
   [[nodiscard]] std::uint64_t samples_delivered();
-  /// A connection for a consumer: this process passes it to a child, or to RingConsumer in another
-  /// thread, and closes it. @throws IoError
+  /// Returns a connected socket for a consumer, which the caller owns. Either pass it to a child
+  /// process and close it here, or pass it to a RingConsumer, which takes ownership.
+  /// @throws IoError
   [[nodiscard]] int connect();
 
  private:

@@ -16,7 +16,8 @@ namespace {
 
 /// Consumers, and connections that have not joined yet.
 constexpr std::size_t kMaxConnections = std::size_t{2} * kMaxRingConsumers;
-/// If there are no descriptors left for another connection.
+/// Pause before the next accept() if the process has no descriptors or memory for another
+/// connection.
 constexpr int kAcceptAgainMs = 100;
 
 OwnedDescriptor make_wake() {
@@ -108,7 +109,8 @@ void RingProducer::Service::accept_one() {
   }
 }
 
-/// A consumer sends one message, the join; later, only the end of the connection can be heard.
+/// Handles a connection that is readable. A consumer sends only one message, the join; afterwards,
+/// readable means that the consumer has left.
 void RingProducer::Service::hear(Connection& connection) {
   if (!connection.cell) {
     try {

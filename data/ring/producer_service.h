@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// The producer's thread: accepts connections, admits consumers, and notices when one has gone.
+/// The producer's thread: accepts connections, admits consumers, and notices when they leave.
 class RingProducer::Service {
  public:
   /// Borrows the writer. @param memfd is sent to consumers. @param listening may be empty.
@@ -22,7 +22,7 @@ class RingProducer::Service {
   /// Ends all consumers, with an error if end() was not called.
   ~Service();
 
-  /// A connection from elsewhere.
+  /// Adds a connection that does not come from the listening socket.
   void add(OwnedDescriptor connection);
   /// Sends `reply` to all consumers, including those that join later. Only the first call has an
   /// effect.
@@ -44,7 +44,7 @@ class RingProducer::Service {
   const int memfd_;
   const OwnedDescriptor listening_;
   const OwnedDescriptor wake_;
-  /// Used by the thread alone. @{
+  /// Used only by the thread. @{
   std::vector<Connection> connections_;
   bool told_end_ = false;
   bool accepts_ = true;

@@ -6,8 +6,8 @@
 
 namespace precast::data {
 
-/// A ring that is invalid, cannot be joined, or whose producer failed or died; with the exit code
-/// that the producer sent, 13 if it died without a message.
+/// A ring is invalid or cannot be joined, or its producer failed or died. If the producer failed,
+/// the exit code is the one that it sent; if it died without a message, the exit code is 13.
 class PRECAST_API RingError : public Error {
  public:
   explicit RingError(const std::string& message, ExitCode code = ExitCode::loader)

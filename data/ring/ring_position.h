@@ -5,7 +5,8 @@
 
 namespace precast::data {
 
-/// A batch of a ring's passes. The end of a pass has the number that the next batch would have.
+/// The position of a batch in the passes of a ring. The end of a pass has the number that the next
+/// batch would have.
 struct RingPosition {
   std::int64_t epoch = 0;
   std::int64_t batch = 0;
@@ -18,9 +19,10 @@ struct RingJoin {
   enum class Mode : std::uint32_t {
     /// At `position`.
     position = 1,
-    /// At the start of the first epoch that is complete and not before `position.epoch`.
+    /// At the start of the first epoch that is still complete in the ring and has at least the
+    /// number `position.epoch`.
     epoch_start = 2,
-    /// Nowhere: the description is read, and the producer does not count this consumer.
+    /// Nowhere: only the description is read, and the producer never waits for this consumer.
     look = 3,
   };
   Mode mode = Mode::epoch_start;

@@ -9,18 +9,18 @@
 namespace precast::data {
 namespace {
 
-/// @return how many items from `next` on are published. @throws RingError for an impossible
-/// number.
+/// @return the number of published items from `next` on. @throws RingError if `published` is
+/// impossible.
 std::uint64_t items_ahead(std::span<const std::byte> memory, const RingHeader& header,
                           std::uint64_t next) {
   const auto* const shared =
       reinterpret_cast<const std::atomic<std::uint64_t>*>(memory.data() + kRingPublishedAt);
   const std::uint64_t published = shared->load(std::memory_order_acquire);
-  // A number below `next` wraps around.
+  // If `published` is below `next`, the difference wraps around and is too large as well.
   if (published - next > header.slots)
     throw RingError(
-        fmt::format("ring: expected published to be {} to {}, got {}. The producer is "
-                    "of a different version, or memory is damaged",
+        fmt::format("ring: expected published to be {} to {}, got {}. The producer "
+                    "has a different version, or the memory is damaged",
                     next, next + header.slots, published));
   return published - next;
 }
@@ -44,7 +44,7 @@ RingReader::RingReader(std::span<const std::byte> memory, const RingHeader& head
 std::optional<RingReader::Taken> RingReader::take() {
   for (;;) {
     const std::uint32_t seen = to_consumers_.value();
-    // Before the number of items: all that were published before the end are taken.
+    // Load this before counting the items: all items published before the end are still taken.
     const bool ended = ended_.load(std::memory_order_acquire);
     if (interrupted_.load(std::memory_order_acquire)) return std::nullopt;
     if (items_ahead(memory_, header_, next_) > 0) break;

@@ -19,7 +19,7 @@ namespace precast::data {
 class PRECAST_API RingReader {
  public:
   /// Borrows the memory. @param control the control area, which is written to; it may be a second
-  /// mapping. @param cell, sequence as the producer gave them. @throws RingError if they are
+  /// mapping. @param cell, sequence from the producer's welcome. @throws RingError if they are
   /// invalid.
   RingReader(std::span<const std::byte> memory, const RingHeader& header, std::byte* control,
              std::uint32_t cell, std::uint64_t sequence);
@@ -32,14 +32,14 @@ class PRECAST_API RingReader {
   /// ended and all published items were taken, or after interrupt(). @throws RingError if the slot
   /// is invalid.
   std::optional<Taken> take();
-  /// Waits until take() would return at once, not longer than `limit`. @return whether it would.
-  /// @throws RingError as take()
+  /// Waits until take() would return immediately, but not longer than `limit`. @return whether
+  /// take() would return immediately. @throws RingError as take()
   bool wait_for(std::chrono::nanoseconds limit);
   /// Allows the item to be overwritten from now on. Call once for each item, in any order.
   void release(std::uint64_t sequence);
   /// Call when no more items will be published.
   void end();
-  /// Makes take() return at once.
+  /// Makes the current and all later calls of take() return immediately.
   void interrupt();
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 

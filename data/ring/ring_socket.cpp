@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxRingName = 64;
 constexpr int kWaitingConsumers = 128;
-/// For a producer that hangs and whose queue of connections is full.
+/// The longest wait in connect() for a producer that hangs while its queue of connections is full.
 constexpr timeval kConnectTimeout{.tv_sec = 30, .tv_usec = 0};
 
 struct Address {
@@ -62,7 +62,7 @@ OwnedDescriptor listen_for_consumers(const std::string& name) {
   if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     if (errno == EADDRINUSE)
       throw IoError(
-          fmt::format("ring: expected a name that no producer of this user has, got "
+          fmt::format("ring: expected a name that no other producer of this user has, got "
                       "'{}'. Choose another name, or end that producer",
                       name));
     throw IoError("ring: bind", name, errno);
@@ -78,7 +78,7 @@ OwnedDescriptor connect_to_producer(const std::string& name) {
   if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     if (errno == ECONNREFUSED)
       throw IoError(
-          fmt::format("ring: expected a producer with the name '{}' of this user on this "
+          fmt::format("ring: expected a producer of this user with the name '{}' on this "
                       "host, got none. Start it first",
                       name));
     throw IoError("ring: connect", name, errno);
@@ -120,7 +120,8 @@ bool send_message(int connection, std::span<const std::byte> message, int passed
 }
 
 std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed, int flags) {
-  // One byte more than a message has: a longer one is not taken for a valid one.
+  // One byte more than the longest valid message: a longer one must not look valid after it was
+  // truncated.
   std::vector<std::byte> message(kMaxRingMessage + 1);
   iovec part{.iov_base = message.data(), .iov_len = message.size()};
   // Room for one descriptor: the kernel closes all others.

@@ -33,19 +33,20 @@ class OwnedDescriptor {
 [[nodiscard]] OwnedDescriptor connect_to_producer(const std::string& name);
 /// @}
 
-/// A pair of connected sockets, as the two above make it. @throws IoError
+/// A pair of sockets that are connected to each other in the same way. @throws IoError
 [[nodiscard]] std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair();
 
-/// Whether the other end belongs to the user of this process. @param process the other end's
-/// process id, 0 if it is not visible here.
+/// Whether the other end belongs to the user of this process. @param process receives the process
+/// id of the other end; 0 if it is not visible in this PID namespace.
 [[nodiscard]] bool is_same_user(int connection, int& process);
 
-/// Sends one message without waiting. @param passed a descriptor that goes with it, or -1.
-/// @return false if that was not possible.
+/// Sends one message without waiting. @param passed a descriptor that is sent with the message, or
+/// -1. @return false on failure.
 bool send_message(int connection, std::span<const std::byte> message, int passed = -1);
 
-/// Receives one message, and the descriptor that came with it. @param flags of recvmsg().
-/// @return empty if the other end has closed the connection, or in an error (errno).
+/// Receives one message, and the descriptor that was sent with it. @param flags for recvmsg().
+/// @return an empty vector if the other end has closed the connection, or on failure (errno is
+/// set).
 [[nodiscard]] std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed,
                                                      int flags = 0);
 

@@ -45,7 +45,7 @@ std::byte* RingWriter::control(std::uint64_t offset) const {
   return memory_.data() + header_.control_offset + offset;
 }
 
-/// Consumers write to their cells: impossible values are replaced by the nearest possible ones.
+/// Consumers can write anything to their cells, so impossible values are clamped.
 void RingWriter::free_released() {
   std::uint64_t lowest = published_;
   bool any = false;
@@ -79,8 +79,8 @@ bool RingWriter::publish(const RingItem& item, std::shared_ptr<const void> owner
   }
   // Only this thread changes `published_` and `next_`, and no consumer reads this slot now.
   if (item.position < next_)
-    throw RingError(fmt::format("ring: expected {} or a later one to be published, got {}",
-                                text_of(next_), text_of(item.position)));
+    throw RingError(fmt::format("ring: expected to publish {} or later, got {}", text_of(next_),
+                                text_of(item.position)));
   if (item.sample_ids.size() > batch_size_)
     throw RingError(fmt::format("ring: expected batches of at most {} samples, got {}", batch_size_,
                                 item.sample_ids.size()));
@@ -141,7 +141,8 @@ std::uint64_t RingWriter::samples_delivered() {
   return delivered_;
 }
 
-/// The first item that is kept and can be at or after the position; otherwise the next item.
+/// The first item in a slot that is at or after the position of `join`; if there is none, the next
+/// item to be published.
 std::uint64_t RingWriter::first_item(const RingJoin& join) const {
   const bool start = join.mode == RingJoin::Mode::epoch_start;
   const auto fits = [&](const RingPosition& position) {

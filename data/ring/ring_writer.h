@@ -14,23 +14,25 @@
 namespace precast::data {
 
 /// The producer's side of the protocol (RING.md), on memory that is already mapped: which slots are
-/// free, which consumers count. Only one thread may publish; all other members are thread-safe.
+/// free, and which consumers it waits for. Only one thread may publish; all other members are
+/// thread-safe.
 class PRECAST_API RingWriter {
  public:
-  /// Makes the header of an empty ring. Borrows `memory`, which is zero and as large as the header
-  /// says. The data begins with the sample ids: room for `batch_size` of them in each slot.
+  /// Writes the header of an empty ring. Borrows `memory`, which must be zeroed and have the size
+  /// that the header gives. The data area begins with the sample ids, with room for `batch_size`
+  /// ids per slot.
   /// @throws RingError if the header is invalid.
   RingWriter(std::span<std::byte> memory, const RingHeader& header, std::uint64_t batch_size);
-  /// Bytes of the ids at the beginning of the data.
+  /// Size in bytes of the ids at the beginning of the data area.
   [[nodiscard]] static std::uint64_t ids_bytes(std::uint64_t slots, std::uint64_t batch_size);
 
   /// Waits until the slot of the next item is free, then publishes it. @param owner keeps the
-  /// item's data from being reused; released when all consumers have released the item.
-  /// @return false after stop(). @throws RingError for an item that a slot cannot describe, or
-  /// whose position is not after that of the item before.
+  /// item's data from being reused. It is released when all consumers have released the item.
+  /// @return false after stop(). @throws RingError if a slot cannot describe the item, or the
+  /// item's position is not after the previous item's.
   bool publish(const RingItem& item, std::shared_ptr<const void> owner);
-  /// Waits until as many consumers have been admitted, or stop() is called. @return whether there
-  /// are as many.
+  /// Waits until there are `count` consumers, or until stop() is called. @return whether there are
+  /// `count` consumers.
   bool wait_for_consumers(std::size_t count);
 
   /// See RingProducer. @{
@@ -44,14 +46,15 @@ class PRECAST_API RingWriter {
     /// The consumer's first item.
     std::uint64_t sequence = 0;
   };
-  /// Counts a consumer from now on. @throws RingError if its position has passed, or all cells are
-  /// taken.
+  /// Admits a consumer: from now on, a slot is reused only after this consumer has released it.
+  /// @throws RingError if its position has passed, or all cells are taken.
   Admission admit(const RingJoin& join);
-  /// Frees the slots of a consumer that has gone.
+  /// Call when a consumer has left: publish() no longer waits for it.
   void leave(std::uint32_t cell);
-  /// Makes publish() return, now and from then on.
+  /// Ends the current and all later waits of publish(), which then returns false, and of
+  /// wait_for_consumers().
   void stop();
-  /// Releases the owners of all items, after the last publish().
+  /// Releases the owners of all items. Call after the last publish().
   void drop_owners();
   [[nodiscard]] std::size_t consumers() const;
 
@@ -75,12 +78,13 @@ class PRECAST_API RingWriter {
   mutable std::mutex mutex_;
   bool stopped_ = false;
   std::vector<Cell> cells_;
-  /// Items from `oldest_` on, below `published_`, are in slots that are not reused yet.
+  /// The slots of the items from `oldest_` up to, but not including, `published_` must not be
+  /// reused yet.
   std::uint64_t oldest_ = 0;
   std::uint64_t published_ = 0;
   /// The earliest position that the next item can have.
   RingPosition next_;
-  /// The item in each slot: its position and its number of samples.
+  /// Position and number of samples of the item in each slot.
   std::vector<RingPosition> positions_;
   std::vector<std::uint64_t> samples_;
   std::uint64_t delivered_ = 0;

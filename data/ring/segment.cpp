@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kSegmentName = "precast-ring";
 
-/// @return empty if that is not possible (errno).
+/// @return an empty span on failure; errno is set.
 std::span<std::byte> map_shared(int fd, std::uint64_t offset, std::uint64_t bytes, int protection) {
   void* const at = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return {};
@@ -51,7 +51,9 @@ RingSegment::RingSegment(OwnedDescriptor memfd) : memfd_(std::move(memfd)) {
   const int fd = memfd_.get();
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-    throw RingError("ring: expected a memfd with F_SEAL_SHRINK, got a different descriptor");
+    throw RingError(
+        "ring: expected a memfd with F_SEAL_SHRINK, got a descriptor without it. The "
+        "producer must add this seal (data/ring/RING.md)");
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw IoError("ring: fstat", kSegmentName, errno);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);

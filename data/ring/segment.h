@@ -13,8 +13,8 @@ namespace precast::data {
 /// The mapped memory of a ring: a memfd that cannot shrink, so that reading it never fails.
 class RingSegment {
  public:
-  /// Makes a segment of zeros, all of whose memory is allocated. @param name shown in
-  /// /proc/PID/maps. @throws IoError if there is not enough memory.
+  /// Creates a segment of zeros and allocates all its memory. @param name shown in /proc/PID/maps.
+  /// @throws IoError if there is not enough memory.
   RingSegment(std::uint64_t bytes, const std::string& name);
   /// Maps another process's segment: read-only, and its control area for writing.
   /// @throws RingError if it is not sealed or its header is invalid.
@@ -23,7 +23,7 @@ class RingSegment {
   RingSegment& operator=(const RingSegment&) = delete;
   ~RingSegment();
 
-  /// Writable for its maker only.
+  /// All bytes of the segment; read-only if another process created it.
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   /// The checked header and the control area of another process's segment. @{
   [[nodiscard]] const RingHeader& header() const { return header_; }
@@ -35,7 +35,7 @@ class RingSegment {
   OwnedDescriptor memfd_;
   std::span<std::byte> memory_;
   RingHeader header_;
-  /// Whole pages.
+  /// A second, writable mapping of the pages that contain the control area.
   std::span<std::byte> control_pages_;
   std::uint64_t control_at_ = 0;
 };

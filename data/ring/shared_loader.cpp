@@ -15,7 +15,8 @@ namespace {
 
 /// Pause between two attempts to join a ring that has passed the position, or has ended.
 constexpr std::chrono::milliseconds kTryAgain{100};
-/// A failed attempt that took longer is the last one of a pass: the producer does not respond.
+/// If an attempt fails after more than this time, the producer does not respond: no further attempt
+/// is made in the pass.
 constexpr std::chrono::seconds kSlowFailure{5};
 
 void add(SourceTimes& sum, const SourceTimes& times) {
@@ -122,7 +123,7 @@ bool SharedLoader::ready() {
   try {
     return consumer_->ready();
   } catch (const Error&) {
-    return true;  // next() finds the same error
+    return true;  // next() handles the same error
   }
 }
 
@@ -142,7 +143,7 @@ std::optional<HostBatch> SharedLoader::next() {
   return batch;
 }
 
-/// @return nothing at the end of the pass, and after it has left the ring.
+/// @return nothing at the end of the pass, and if the loader has left the ring.
 std::optional<HostBatch> SharedLoader::next_of_ring() {
   const auto start = waiting_since_ = Clock::now();
   std::optional<HostBatch> batch;
@@ -174,7 +175,7 @@ bool SharedLoader::join() {
   const auto start = waiting_since_ = Clock::now();
   next_try_ = start + kTryAgain;
   try {
-    // The next pass of the same consumer, if there is one.
+    // Continue with the next pass of the current consumer, if there is one.
     if (consumer_ && position_ > of_consumer_) on_ring_ = consumer_->begin_pass() == position_;
     if (!on_ring_) {
       consumer_.reset();
@@ -184,8 +185,8 @@ bool SharedLoader::join() {
     if (error.exit_code() == ExitCode::usage) {
       consumer_.reset();
       if (!std::exchange(told_passed_, true))
-        log_info("=> this run loads its batches itself until it reaches ring '{}' ({})", ring_.name,
-                 error.what());
+        log_info("=> this run loads its batches itself until it catches up with ring '{}' ({})",
+                 ring_.name, error.what());
     } else {
       leave(error.what());
     }
@@ -219,7 +220,7 @@ bool SharedLoader::attach() {
     return false;
   }
   told_passed_ = false;
-  log_info("=> batches from epoch {}, batch {} on are those of ring '{}'", position_.epoch,
+  log_info("=> from epoch {}, batch {} on, batches come from ring '{}'", position_.epoch,
            position_.batch, ring_.name);
   if (!consumer->begin_pass()) {
     lost_patience();
@@ -240,7 +241,7 @@ bool SharedLoader::lost_patience() {
   return true;
 }
 
-/// @param reason null: none to report.
+/// @param reason null if there is nothing to report.
 void SharedLoader::leave(const char* reason) {
   on_ring_ = false;
   consumer_.reset();

@@ -18,47 +18,48 @@ namespace precast::data {
 
 /// The ring from which a SharedLoader takes batches.
 struct SharedRing {
-  /// Empty: none, all batches are loaded privately.
+  /// Empty: there is no ring, and all batches are loaded privately.
   std::string name;
-  /// The ring is used only while its description is this text.
+  /// The ring is used only if its description is this text.
   std::string description = {};
-  /// Also called while the loader waits for the ring; true: it loads privately from then on.
+  /// For the RingConsumer. If `stopped` returns true while the loader waits for the ring, the
+  /// loader loads its batches privately.
   RingConsumerOptions options = {};
   /// The longest wait for a batch; the loader then loads the rest of the pass privately. Must be
-  /// shorter than a watchdog's limit.
+  /// shorter than the time limit of a watchdog.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
 };
 
-/// A loader that takes its batches from a ring while the ring is at or before the position it
-/// needs, and loads them itself while the ring is past it, does not exist, fails or ends. Both have
-/// the same content, so the batches do not depend on the ring. The private loader, with its threads
-/// and memory, exists only while it is needed. Use it from one thread.
+/// A loader that takes its batches from a ring. If the ring has passed the position that the loader
+/// needs, does not exist, fails or ends, the loader loads its batches itself, with a private
+/// Loader. The content of the batches is the same in both cases. The private loader, with its
+/// threads and memory, exists only while it is needed. Use it from one thread.
 class PRECAST_API SharedLoader {
  public:
   /// Borrows `reader`, which outlives the loader and the batches. @throws as Loader; with a ring,
-  /// an option that is out of range is an error when the private loader is needed.
+  /// an option that is out of range is reported only when the private loader is created.
   SharedLoader(const BetonReader& reader, Pipeline pipeline, LoaderOptions options,
                SharedRing ring = {});
   SharedLoader(const SharedLoader&) = delete;
   SharedLoader& operator=(const SharedLoader&) = delete;
   ~SharedLoader();
 
-  /// Like those of Loader. With a ring, begin_epoch() and next() wait for a ring that is behind.
-  /// The data of a batch from a ring is read-only. @{
+  /// Like the functions of Loader. With a ring, begin_epoch() and next() wait for a ring that is
+  /// behind. The data of a batch from a ring is read-only. @{
   void begin_epoch(const EpochRequest& request);
   [[nodiscard]] std::optional<HostBatch> next();
   [[nodiscard]] bool ready();
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
   /// @}
-  /// Statistics since construction, over all private loaders. @{
+  /// Statistics since construction, of all private loaders together. @{
   [[nodiscard]] SourceTimes times() const;
   [[nodiscard]] std::vector<ReplacedSample> replaced() const;
   /// @}
   /// Seconds that next() and begin_epoch() have waited for workers and for the ring.
   [[nodiscard]] double seconds_waited() const;
-  /// Whether batches come from the ring now: each batch that is kept then occupies one of its
-  /// slots.
+  /// Whether batches currently come from the ring. If so, each batch that is kept occupies a slot
+  /// of the ring.
   [[nodiscard]] bool on_ring() const { return on_ring_; }
   /// Samples of batches from the ring.
   [[nodiscard]] std::int64_t samples_shared() const { return samples_shared_; }
@@ -72,7 +73,8 @@ class PRECAST_API SharedLoader {
   bool join();
   bool attach();
   void leave(const char* reason);
-  /// Whether it has waited too long; then the ring is not used in the rest of the pass.
+  /// Whether the loader has waited too long. If so, it does not use the ring in the rest of the
+  /// pass.
   bool lost_patience();
   [[nodiscard]] std::optional<HostBatch> next_of_ring();
   void check(const HostBatch& batch);
@@ -95,11 +97,12 @@ class PRECAST_API SharedLoader {
   /// The position after the last item of `consumer_`.
   RingPosition of_consumer_;
   bool on_ring_ = false;
-  /// Whether the ring is of no use because it loads something else.
+  /// Whether the ring cannot be used because it has different batches.
   bool unfit_ = false;
   bool warned_ = false;
   bool told_passed_ = false;
-  /// The epoch in which this loader waited too long or the producer did not respond.
+  /// The epoch in which the ring is not used any more, because the loader waited too long or the
+  /// producer did not respond; -1 if none.
   std::int64_t private_epoch_ = -1;
   Clock::time_point waiting_since_;
   Clock::time_point next_try_;

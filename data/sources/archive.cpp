@@ -16,7 +16,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 [[noreturn]] void refuse(archive* reader, const std::string& place, const char* what) {
   const char* text = archive_error_string(reader);
-  throw DataError(fmt::format("{}: expected a whole {} file, got a damaged one ({})", place, what,
+  throw DataError(fmt::format("{}: expected an intact {} file, got a damaged one ({})", place, what,
                               text == nullptr ? "?" : text));
 }
 
@@ -45,8 +45,9 @@ std::vector<std::byte> read_whole(archive* reader, archive_entry& entry, const s
   const la_ssize_t more = archive_read_data(reader, &surplus, 1);
   if (more < 0) refuse(reader, place, "zip");
   if (more == 0 && bytes.size() == announced) return bytes;
-  throw DataError(fmt::format("{}: expected {} bytes, as the archive says, got {}. It is damaged",
-                              place, announced, more > 0 ? "more" : std::to_string(bytes.size())));
+  throw DataError(
+      fmt::format("{}: expected {} bytes according to the archive, got {}. The archive is damaged",
+                  place, announced, more > 0 ? "more" : std::to_string(bytes.size())));
 }
 
 std::vector<std::byte> gunzip(const MappedFile& file, std::uint64_t max_bytes) {

@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// libarchive's reader, freed with its owner.
+/// A deleter for libarchive's reader.
 struct FreeArchive {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
@@ -21,15 +21,15 @@ using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
 /// True if the file begins like a gzip file.
 [[nodiscard]] bool is_gzip(std::span<const std::byte> file);
 
-/// Returns the first `max_bytes` of a file, or all of a shorter one; for a .gz file, those of its
-/// uncompressed content.
-/// @throws IoError, or DataError for a damaged .gz file.
+/// Returns the first `max_bytes` bytes of a file, or the entire file if it is shorter. If it is a
+/// gzip file, its uncompressed content counts.
+/// @throws IoError, or DataError for a damaged gzip file.
 [[nodiscard]] std::vector<std::byte> read_uncompressed(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
 
-/// The bytes of a member of a zip archive, uncompressed and checked against their CRC. @param place
-/// names the archive in messages. @throws DataError for a damaged archive, or an archive without
-/// that member.
+/// Returns the bytes of a member of a zip archive, uncompressed and checked against their CRC.
+/// @param place names the archive in messages. @throws DataError for a damaged archive, or an
+/// archive without that member.
 [[nodiscard]] std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
                                                   const std::string& member,
                                                   const std::string& place);

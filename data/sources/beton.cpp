@@ -79,8 +79,8 @@ class BetonSource final : public Source {
     require(false, "a reader has no other fields");
     return {};
   }
-  /// Returns bytes checked against their checksum, because a file made from them gets new
-  /// checksums.
+  /// Checks the bytes against their checksum before returning them: the new file gets new
+  /// checksums, which would hide damage.
   [[nodiscard]] std::span<const std::byte> blob(std::uint64_t i, std::size_t field) const {
     const std::span<const std::byte> bytes = reader_.blob(i, field);
     if (reader_.fields()[field].has_pointer()) reader_.check_value(i, field, bytes);

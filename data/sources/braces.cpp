@@ -54,7 +54,7 @@ std::vector<std::string> expand_braces(std::string_view pattern) {
   if (open == std::string_view::npos) return {std::string(pattern)};
   const std::size_t close = pattern.find('}', open);
   if (close == std::string_view::npos)
-    throw ConfigError(fmt::format("{}: expected a closing brace", pattern));
+    throw ConfigError(fmt::format("{}: expected a closing brace, got none", pattern));
   const auto middle = expand_group(pattern.substr(open + 1, close - open - 1), pattern);
   const auto ends = expand_braces(pattern.substr(close + 1));
   if (middle.size() * ends.size() > kMostNames) {

@@ -35,7 +35,7 @@ bool is_cifar100_name(const std::string& name) {
   return name == "train.bin" || name == "test.bin";
 }
 
-/// The training files in a folder, sorted; or the one file.
+/// The training files of a folder, sorted; or `path` itself if it is a file.
 std::vector<fs::path> files_of(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
@@ -100,7 +100,8 @@ class CifarSource final : public Source {
     files_.push_back(std::move(file));
   }
 
-  /// One name per line. Names that are missing or too few are replaced by numbers.
+  /// Reads one name per line. If the file is missing or has the wrong number of names, the names
+  /// are the labels themselves.
   void read_class_names(const fs::path& path) {
     if (fs::exists(path)) {
       const std::vector<std::byte> bytes = read_file(path);
@@ -123,7 +124,7 @@ class CifarSource final : public Source {
 
   Variant variant_ = kCifar10;
   std::vector<std::unique_ptr<MappedFile>> files_;
-  /// Number of the first sample of each file, and the number of all samples.
+  /// Index of the first sample of each file, and at the end the total number of samples.
   std::vector<std::uint64_t> starts_ = {0};
 };
 

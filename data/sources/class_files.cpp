@@ -15,8 +15,8 @@
 namespace precast::data {
 namespace {
 
-/// torchvision.datasets.folder.IMG_EXTENSIONS and .gif. A file in a format that cannot be decoded
-/// is then a clear error, instead of being left out silently.
+/// torchvision.datasets.folder.IMG_EXTENSIONS and .gif. A file in a format that precast cannot
+/// decode is thus an error, instead of being left out silently.
 constexpr std::array<std::string_view, 10> kImageExtensions = {
     ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"};
 constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "test", "valid", "validation"};
@@ -143,11 +143,10 @@ class Arranger {
       const std::string_view rest = std::string_view(folder).substr(prefix_);
       if (rest.find('/') != std::string_view::npos) continue;
       if (std::ranges::binary_search(names, rest)) continue;
-      throw DataError(
-          fmt::format("{}: expected images in each class folder, got none in '{}'. Labels would no "
-                      "longer match "
-                      "those of other splits; remove the folder if it is not a class",
-                      place_, folder));
+      throw DataError(fmt::format(
+          "{}: expected images in each class folder, got none in '{}'. Without this class, "
+          "labels would not match those of other splits; remove the folder if it is not a class",
+          place_, folder));
     }
   }
 
@@ -165,7 +164,7 @@ class Arranger {
 
   const std::vector<std::string>& paths_;
   const std::string& place_;
-  /// The classes were given.
+  /// Whether the caller gave the classes.
   const bool fixed_;
   std::size_t prefix_ = 0;
   bool flat_ = false;

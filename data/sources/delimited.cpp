@@ -23,8 +23,8 @@ bool DelimitedReader::next(std::vector<std::string>& cells) {
   } while (take(delimiter_));
   cells.resize(count);
   if (!at_end() && !take_line_end()) {
-    throw DataError(
-        fmt::format("{}: line {}: expected a delimiter after a closing quote", place_, line_));
+    throw DataError(fmt::format(
+        "{}: line {}: expected a delimiter after a closing quote, got other text", place_, line_));
   }
   return true;
 }

@@ -15,7 +15,8 @@ namespace precast::data {
 class PRECAST_API DelimitedReader {
  public:
   /// @param text  must outlive the reader. It may begin with any row.
-  /// @param place names the text in messages; so do lines, which count from its beginning.
+  /// @param place names the text in messages. Line numbers in messages count from the beginning of
+  /// `text`.
   DelimitedReader(std::string_view text, char delimiter, std::string place);
 
   /// Reads the next row. @param cells overwritten; their memory is reused. @return false at the

@@ -51,11 +51,11 @@ class FolderSource final : public Source {
       if (entry.depth() > kMaxDepth) {
         throw DataError(
             fmt::format("{}: expected at most {} nested folders, got more. Does a link "
-                        "lead back into its own folder?",
+                        "point back to one of its parent folders?",
                         entry->path().string(), kMaxDepth));
       }
       const std::string path = entry->path().string().substr(skip);
-      std::error_code ignored;  // A link to nowhere is neither.
+      std::error_code ignored;  // A broken link counts as a file.
       if (entry->is_directory(ignored)) {
         folders.push_back(path);
       } else {

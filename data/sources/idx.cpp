@@ -26,7 +26,7 @@ std::uint32_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-/// An IDX file's content after its header.
+/// The uncompressed content of an IDX file. Its elements begin at `begin`, after the header.
 struct IdxFile {
   std::vector<std::uint32_t> shape;
   std::vector<std::byte> bytes;
@@ -59,7 +59,7 @@ IdxFile read_idx(const fs::path& path, std::uint32_t magic) {
   idx.bytes = read_uncompressed(path, idx.begin + bytes + 1);
   if (idx.bytes.size() != idx.begin + bytes) {
     throw DataError(fmt::format(
-        "{}: expected {} bytes, as its header says, got {}", path.string(), idx.begin + bytes,
+        "{}: expected {} bytes according to its header, got {}", path.string(), idx.begin + bytes,
         idx.bytes.size() < idx.begin + bytes ? fmt::format("{}", idx.bytes.size())
                                              : std::string("more")));
   }
@@ -89,8 +89,8 @@ fs::path labels_beside(const fs::path& images) {
                              ? images.parent_path() / name.substr(0, name.size() - 3)
                              : images.parent_path() / (name + ".gz");
   if (fs::exists(other)) return other;
-  throw DataError(fmt::format("{}: expected its labels in {}, which does not exist",
-                              images.string(), same.string()));
+  throw DataError(fmt::format("{}: expected its labels in {}, got no such file", images.string(),
+                              same.string()));
 }
 
 class IdxSource final : public Source {
@@ -145,7 +145,7 @@ bool is_idx(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;
   const std::string name = path.filename().string();
   if (name.find("idx3") != std::string::npos) return true;
-  // A damaged .gz file of a different kind is left to the other sources.
+  // Do not uncompress other files: if one is damaged, the source that reads it reports the damage.
   if (name.find("images") == std::string::npos) return false;
   const std::vector<std::byte> start = read_uncompressed(path, 4);
   return start.size() == 4 && big_endian(start, 0) == kImagesMagic;

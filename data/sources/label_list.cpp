@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSeparators = " \t\r,;";
 constexpr std::string_view kKaggleHeader = "ImageId,PredictionString";
-/// Names that a message lists.
+/// The largest number of names in a message.
 constexpr std::size_t kMostNamed = 5;
 
 using Words = std::vector<std::string_view>;
@@ -59,7 +59,8 @@ std::vector<Line> lines_of(const MappedFile& file) {
   return lines;
 }
 
-/// `val/ILSVRC2012_val_00000001.JPEG` is `ILSVRC2012_val_00000001`.
+/// A file's name without folders and image extension: `ILSVRC2012_val_00000001` for
+/// `val/ILSVRC2012_val_00000001.JPEG`.
 std::string_view key_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
@@ -108,8 +109,8 @@ class ListArranger {
       if (leave_out(paths[i], skipped_)) continue;
       const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
       if (!is_new) {
-        throw DataError(fmt::format("{}: expected images of different names, got {} and {}", place,
-                                    paths[other->second], paths[i]));
+        throw DataError(fmt::format("{}: expected images with different names, got {} and {}",
+                                    place, paths[other->second], paths[i]));
       }
     }
     if (images_.empty())
@@ -155,7 +156,7 @@ class ListArranger {
     for (const Line& line : lines) {
       if (kaggle ? line.words.size() >= 2 : line.words.size() == words) continue;
       throw DataError(fmt::format(
-          "{}: line {}: expected a name and a class, or only a class on every line, got {} words",
+          "{}: line {}: expected a name and a class on every line, or only a class, got {} words",
           list_, line.number, line.words.size()));
     }
     if (kaggle || words == 2) {
@@ -214,8 +215,8 @@ class ListArranger {
     if (is_number && (classes_.empty() || listed_.in_label_order)) {
       throw DataError(fmt::format(
           "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
-          "ILSVRC's numbers count from 1 in their own order: give the list of WordNet ids in "
-          "that order with --class-names, or a list of names",
+          "ILSVRC numbers its classes from 1: give the list of WordNet ids in the order of these "
+          "numbers with --class-names, or replace the numbers by names",
           list_, line, word));
     }
     if (is_number && (number < 1 || number > classes_.size())) {
@@ -290,7 +291,8 @@ ClassList read_classes(const fs::path& file, const std::vector<std::string>& pat
     if (!names.empty()) return {std::move(names), /*in_label_order=*/true};
   }
   throw DataError(fmt::format(
-      "{}: expected a file with class names, got one without. Give a list of names, one per line",
+      "{}: expected a .beton file with class names, got one without. Give a list of names, one per "
+      "line",
       file.string()));
 }
 

@@ -14,24 +14,25 @@ namespace precast::data {
 /// All classes of a dataset.
 struct ClassList {
   std::vector<std::string> names;
-  /// Whether a name's position in `names` is its label. If not, labels number the sorted names, and
-  /// `names` has the order of a list such as ILSVRC's, whose numbers count lines.
+  /// Whether a class's label is its position in `names`. If not, its label is its position among
+  /// the sorted names, and `names` has the order of a file such as ILSVRC's list of classes, whose
+  /// line numbers serve as class numbers.
   bool in_label_order = false;
 
   /// The names in the order of their labels.
   [[nodiscard]] std::vector<std::string> by_label() const;
 };
 
-/// Reads class names, in the file's order: the first word of each line (WordNet ids, as in ILSVRC's
-/// lists of classes, whatever follows them), or the whole line if a line of several words is the
-/// name of a folder.
+/// Reads class names, in the file's order. A name is the first word of a line (such as the WordNet
+/// ids in ILSVRC's lists of classes; the rest of the line is ignored). But if any line of several
+/// words is the name of a folder in `paths`, each name is an entire line.
 /// @param paths of the images. @throws IoError; DataError for a duplicate class, or a file without
 /// classes
 [[nodiscard]] PRECAST_API std::vector<std::string> read_class_list(
     const std::filesystem::path& file, const std::vector<std::string>& paths = {});
 
-/// Reads class names: for a .beton file, those of its first int field that has any; for any other
-/// file, those of read_class_list(). An empty path: none.
+/// Reads the class names of a .beton file (of its first int field that has any), or of a list
+/// (read_class_list()). @param file empty: the result is empty.
 /// @throws as read_class_list(); DataError for a .beton file without class names
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
                                                  const std::vector<std::string>& paths = {});
@@ -42,20 +43,20 @@ inline constexpr const char* kClassesHelp =
     "set). A split that lacks some classes then has the same labels as the other splits; numbers "
     "in a list of labels are line numbers of this file, from 1";
 
-/// Assigns classes to images with a list, for images that are not in class folders. The list is one
-/// of:
+/// Assigns classes to images that are not in class folders. `list` has one of these forms:
 ///
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
-/// - lines of a name and a class, separated by blanks, a tab or a comma; folders and extensions of
-///   names are ignored,
-/// - lines of a class, for the images in the order of their names,
-/// - numbers that are not names of classes: positions in `classes`, counted from 1 as in ILSVRC,
-///   unless `classes` are those of a .beton file.
+/// - on each line an image's name and its class, separated by blanks, a tab or a comma; folders and
+///   extensions of names are ignored,
+/// - on each line a class, for the images in the order of their names.
 ///
-/// Labels are those of `classes`, or number the sorted names of the list. Files are sorted by
-/// label, then by name, as if the images were in one folder per class (arrange_by_class). Hidden
-/// files are left out.
-/// @param classes in ILSVRC's order where the list has numbers; may be empty.
+/// A number that is not the name of a class is a position in `classes`, counted from 1 as in
+/// ILSVRC. Such numbers are an error if `classes` come from a .beton file.
+///
+/// Labels are those of `classes`. If `classes` is empty, a label is the position of the class among
+/// the sorted class names of the list. Files are sorted by label, then by name, as if they were in
+/// one folder per class (arrange_by_class). Hidden files are left out.
+/// @param classes in ILSVRC's order if the list contains numbers; may be empty.
 /// @throws IoError; DataError naming images that are only in the list or only among the files,
 /// duplicates, and classes that `classes` lacks; also for numbers without `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_list(const std::vector<std::string>& paths,

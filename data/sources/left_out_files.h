@@ -7,7 +7,7 @@
 
 namespace precast::data {
 
-/// Files of a source that are not written, by reason.
+/// The files of a source that are left out of the dataset, grouped by reason.
 class LeftOutFiles {
  public:
   /// The files that are left out for one reason: their number, and the names of the first ones.

@@ -11,7 +11,7 @@
 namespace precast::data {
 namespace {
 
-/// Whether NumPy has numbers of that kind (of biufcS) and that many bytes.
+/// Whether NumPy has elements of this kind (one of biufcS) and size.
 bool is_numpys(char kind, std::uint64_t bytes) {
   switch (kind) {
     case 'b':
@@ -49,8 +49,8 @@ NpyView view_npy(std::span<const std::byte> file, const std::string& place) {
   }
   if (!fits || bytes != view.elements.size()) {
     throw DataError(
-        fmt::format("{}: expected the bytes of an array {}, got {}. It is truncated or "
-                    "damaged",
+        fmt::format("{}: expected the bytes of an array {}, got {} bytes. The file is "
+                    "truncated or damaged",
                     place, describe(view.format), view.elements.size()));
   }
   return view;

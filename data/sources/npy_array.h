@@ -17,13 +17,13 @@ struct NpyView {
 };
 
 /// Parses the header of a .npy file. The shape may contain zeros; for a single number it is empty.
-/// @param place names it in messages. @throws DataError for elements other than bytes and plain
-/// little-endian numbers of NumPy's sizes (so for objects, strings and records), for Fortran order,
-/// and for truncated files.
+/// @param place names the file in messages. @throws DataError for elements other than bytes and
+/// plain little-endian numbers of NumPy's sizes (objects, strings and records are errors), for
+/// Fortran order, and for truncated files.
 [[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& place);
 
-/// The array of a .npy file in the form of an ndarray field; a single number becomes an array of
-/// shape [1].
+/// Returns the array of a .npy file in the form of an ndarray field; a single number becomes an
+/// array of shape [1].
 /// @throws DataError as view_npy()
 [[nodiscard]] PRECAST_API ArrayInput npy_array(std::span<const std::byte> file,
                                                const std::string& place);

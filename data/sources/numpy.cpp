@@ -35,7 +35,8 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// `x`, `x_train` or `train_x` for the word `x`.
+/// Whether one of the words is the name, or its beginning or end: `x`, `x_train` or `train_x` for
+/// the word `x`.
 template <std::size_t kCount>
 bool is_called(std::string_view name, const std::array<std::string_view, kCount>& words) {
   const std::string lower = lower_case(name);
@@ -77,8 +78,8 @@ bool holds_pixels(const ArrayFormat& format) {
   return format.dtype == "|u1" && sides && (grey || (shape.size() == 4 && shape[3] == 3));
 }
 
-/// The kind of field for the rows of an array. @param alone whether it is the array of a .npy file,
-/// whose name has no meaning.
+/// The field for the rows of an array. @param alone whether the array comes from a .npy file, so
+/// that its name has no meaning.
 SourceField field_of(const std::string& name, const ArrayFormat& format, bool alone) {
   SourceField field{name.substr(0, kFieldNameBytes), "ndarray"};
   const bool scalar =
@@ -154,7 +155,7 @@ class NumpySource final : public Source {
       if (column.samples == columns_[0].samples) continue;
       throw DataError(fmt::format(
           "{}: expected arrays with the same number of rows, got {} of '{}' and {} of '{}'. Save "
-          "each split to a separate file",
+          "each split in a separate file",
           path.string(), columns_[0].samples, columns_[0].name, column.samples, column.name));
     }
     choose_fields();
@@ -236,7 +237,7 @@ class NumpySource final : public Source {
     columns_.push_back(std::move(column));
   }
 
-  /// The first image, the first label, then all others as they come.
+  /// The order is: the first image, the first label, then all other columns as in the file.
   void choose_fields() {
     // The labels next to a .npy file are never its images.
     bool alone = path_.extension() == kEnding;

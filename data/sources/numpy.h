@@ -23,7 +23,7 @@ struct PRECAST_API NumpyOptions {
 /// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W], named as below | image |
 /// | integers or booleans, [n] or [n, 1] | int |
 /// | floats, [n] or [n, 1] | float |
-/// | bytes (`S`), [n] | bytes, without the zeros at their end |
+/// | bytes (`S`), [n] | bytes, without trailing zeros |
 /// | any other | ndarray of a sample's shape |
 ///
 /// An array of the first kind is an image field if it is the array of a .npy file, or is called
@@ -33,9 +33,10 @@ struct PRECAST_API NumpyOptions {
 /// label(s), y, y_..., target(s) or ..._labels is called `label`. These two come first; the others
 /// keep the first 16 characters of their names. The labels of `x_train.npy` are in y_train.npy,
 /// those of `train_images.npy` in train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in
-/// the file that `options` name. Files are mapped, compressed members of an .npz are unpacked into
+/// the file that `options` name. Files are mapped; compressed members of an .npz are unpacked into
 /// memory.
-/// @throws IoError; DataError naming the array; ConfigError for labels of an .npz
+/// @throws IoError; DataError naming the array; ConfigError if `options` name a file of labels for
+/// an .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
                                                              const NumpyOptions& options);
 [[nodiscard]] bool is_numpy(const std::filesystem::path& path);

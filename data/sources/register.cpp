@@ -37,7 +37,7 @@ std::string SourceRegistry::recognize(const std::filesystem::path& path) const {
 
 void register_sources(SourceRegistry& sources) {
   using Open = std::unique_ptr<Source> (*)(const std::filesystem::path&);
-  sources.add("beton", "a .beton file, to store it differently", is_beton,
+  sources.add("beton", "a .beton file, to store its samples in another way", is_beton,
               static_cast<Open>(open_beton));
   sources.add("cifar",
               "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
@@ -51,8 +51,9 @@ void register_sources(SourceRegistry& sources) {
               is_folder, open_folder);
   sources.add("idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
               open_idx);
-  sources.add("numpy", "arrays of NumPy: .npz, or .npy with a .npy of labels", is_numpy,
-              open_numpy);
+  sources.add("numpy",
+              "NumPy arrays: an .npz file, or an .npy file and another one with its labels",
+              is_numpy, open_numpy);
   sources.add("table", "a list of samples (.csv, .tsv or .jsonl) with one field per column",
               is_table, open_table);
   sources.add("tar",
@@ -84,8 +85,8 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   if (paths.size() > 1) {
     if (kind == "auto" || kind == kShards) return kShards;
     throw ConfigError(
-        fmt::format("{}: expected one source of kind {}, got a list in braces, which only "
-                    "WebDataset's shards may have",
+        fmt::format("{}: expected one source of kind {}, got a list in braces. Only WebDataset "
+                    "shards can be given as a list",
                     paths[0].string(), kind));
   }
   std::error_code failure;
@@ -106,7 +107,7 @@ std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                     const std::filesystem::path& path, const PartSpec& spec) {
   if (is_url(path.string())) return sources.make(spec, path);
   const std::vector<std::filesystem::path> paths = source_paths(path);
-  // Shards have no options.
+  // The kind webdataset has no options.
   if (paths.size() > 1) return open_webdataset_shards(paths);
   return sources.make(spec, paths[0]);
 }

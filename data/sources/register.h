@@ -13,13 +13,13 @@
 
 namespace precast::data {
 
-/// The kinds of datasets that can be read. A kind is a part that opens a path, with its own
-/// options, and a function that recognises such a path.
+/// The kinds of datasets that can be read. A kind consists of a part that opens a path, with its
+/// own options, and a function that recognises such paths.
 class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesystem::path&> {
   using Base = PartRegistry<Source, const std::filesystem::path&>;
 
  public:
-  /// Whether `path`, which exists, is of this kind according to its name and first bytes.
+  /// Whether `path` is of this kind, judged by its name and content. The path exists.
   using Recognizer = std::function<bool(const std::filesystem::path& path)>;
 
   SourceRegistry() : Base("source") {}
@@ -39,7 +39,8 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
   [[nodiscard]] const Recognizer& recognizer(std::size_t entry) const {
     return recognizers_.at(entry);
   }
-  /// The kind of `path`: the first in order of registration that recognises it; empty if none does.
+  /// Returns the name of the kind that recognises `path` (the first one registered, if several do),
+  /// or an empty string if none does.
   [[nodiscard]] std::string recognize(const std::filesystem::path& path) const;
 
  private:
@@ -61,12 +62,12 @@ PRECAST_API void register_sources(SourceRegistry& sources);
                                                      const std::filesystem::path& path,
                                                      const std::string& kind = "auto");
 
-/// Opens a dataset. @param spec its name is a registered one. @throws ConfigError for options that
-/// the kind does not have; exceptions of the kind.
+/// Opens a dataset. @param spec a registered kind and its options. @throws ConfigError for options
+/// that the kind does not have; also the exceptions of the kind.
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                                               const std::filesystem::path& path,
                                                               const PartSpec& spec);
-/// open_source() with the kinds that come with precast. @throws also what kind_of_source() throws.
+/// open_source() with the built-in kinds. @throws also as kind_of_source()
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const std::filesystem::path& path,
                                                               const std::string& kind = "auto",
                                                               const ConfigNode& options = {});

@@ -20,14 +20,14 @@ struct SourceField {
   std::string type;
   /// Only for an ndarray or tensor.
   ArrayFormat array = {};
-  /// Only for a field of a .beton file: the information in its tag in addition to the type, and the
-  /// arguments in the descriptor of a custom field.
+  /// Only for a field of a .beton file: its tag, which may contain more than the type, and for a
+  /// custom field the arguments in its descriptor.
   FieldTag tag = {};
   std::vector<std::byte> arguments = {};
 };
 
-/// A dataset in another format, to be written as .beton. Everything except the samples themselves
-/// is known after opening. sample() is thread-safe.
+/// A dataset in another format, to be written as .beton. Opening it reads everything except the
+/// samples themselves. sample() is thread-safe.
 class PRECAST_API Source {
  public:
   Source() = default;
@@ -42,7 +42,7 @@ class PRECAST_API Source {
 
   /// In the order of Sample::values.
   [[nodiscard]] const std::vector<SourceField>& fields() const { return fields_; }
-  /// Class name of each label; empty where the source has none.
+  /// The class name of each label; empty if the source has no class names.
   [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
   /// The field that class_names() belong to; empty: the first int field.
   [[nodiscard]] const std::string& class_field() const { return class_field_; }

@@ -40,12 +40,13 @@ std::optional<Number> parse_number(std::string_view text) {
   return number;
 }
 
-/// An integer cannot keep the sign of -0.
+/// Returns nothing for -0, because an integer would lose the sign.
 std::optional<std::int64_t> parse_whole(std::string_view text) {
   return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
 }
 
-/// A float cannot represent whole numbers that it would round, or the payload of a NaN.
+/// Returns nothing for what a double cannot represent: an integer that would be rounded, or a NaN
+/// with a payload.
 std::optional<double> parse_float(std::string_view text) {
   if (text.find('(') != std::string_view::npos) return std::nullopt;
   if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
@@ -79,7 +80,7 @@ class Column {
     floats_ = floats_ && numbers_ && parse_float(cell).has_value();
     images_ = images_ && texts_ && is_image_name(cell);
   }
-  /// Whether it has strings that are neither numbers nor images.
+  /// Whether all values are strings, but neither all numbers nor all names of images.
   [[nodiscard]] bool has_texts() const { return texts_ && kind() == "bytes"; }
   [[nodiscard]] std::string kind() const {
     if (whole_) return "int";
@@ -254,16 +255,17 @@ class TableSource : public Source {
     return *number;
   }
   static DataError changed(const std::string& row) {
-    return DataError(fmt::format(
-        "{}: expected the row that was read before, got a different one: the list was changed",
-        row));
+    return DataError(
+        fmt::format("{}: expected the row that was read before, got a different one. The list was "
+                    "changed while it was read",
+                    row));
   }
 
   const MappedFile file_;
   /// The offset at which each row begins. A deque, so that growing does not need twice the memory.
   std::deque<std::uint64_t> rows_;
   std::vector<Column> columns_;
-  /// The column whose strings are class names, and the label of each.
+  /// The column whose strings are class names, and the label of each class name.
   std::size_t class_at_ = kNone;
   std::unordered_map<std::string, std::int64_t> labels_;
 };
@@ -332,10 +334,10 @@ class JsonTable final : public TableSource {
   /// @param where file and line.
   void take_values(const nlohmann::ordered_json& parsed, const std::string& where, Row& row) const {
     if (!parsed.is_object()) {
-      throw DataError(
-          fmt::format("{}: expected a JSON object, nested at most {} deep, with whole numbers of "
-                      "at most 64 bits",
-                      where, kMaxJsonDepth));
+      throw DataError(fmt::format(
+          "{}: expected a JSON object, nested at most {} deep, with integers of at most "
+          "64 bits, got something else",
+          where, kMaxJsonDepth));
     }
     row = {};
     check_keys(parsed, where);

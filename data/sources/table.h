@@ -9,10 +9,10 @@
 namespace precast::data {
 
 struct PRECAST_API TableOptions {
-  /// Columns whose values are kept as the text in the file.
+  /// Columns whose values are stored as the text in the file.
   std::vector<std::string> texts = {};
   /// The text column that contains class names; empty: the first text column called label, labels,
-  /// class, target or category, unless a column of numbers has such a name.
+  /// class, target or category, unless an int column has such a name.
   std::string class_column = {};
   /// All classes, as for read_classes(); empty: those in the column.
   std::string classes = {};
@@ -21,19 +21,20 @@ struct PRECAST_API TableOptions {
 };
 
 /// Opens a list of samples: .csv and .tsv with a line of column names (RFC 4180: cells may be
-/// quoted), or .jsonl with one object per line. Each column becomes a field. Its kind is determined
-/// from all its values, so that no information is lost: int if all are integers as a program prints
-/// them (`007` and `-0` are not), float if all are numbers and no integer would be rounded (other
-/// numbers become the nearest double), image if all are names of image files (relative to the
-/// list's folder), else bytes. In .jsonl strings are never numbers, and a column with an object, a
-/// list, a boolean or null, or with both strings and numbers, is json. Columns in `options.texts`
-/// are bytes: a cell unchanged; in .jsonl a string without its quotes, or the document of any other
-/// value. Column names are truncated to 16 bytes; notes() counts the truncated ones
-/// (`cut_column_names`).
+/// quoted), or .jsonl with one object per line. Each column becomes a field. The kind of the field
+/// depends on all values of the column, so that no information is lost: int if all are integers as
+/// a program prints them (`007` and `-0` are not), float if all are numbers and no integer would be
+/// rounded (other numbers become the nearest double), image if all are names of image files
+/// (relative to the list's folder), else bytes. In .jsonl strings are never numbers, and a column
+/// with an object, a list, a boolean or null, or with both strings and numbers, is json. Columns in
+/// `options.texts` are bytes: a cell unchanged; in .jsonl a string without its quotes, or the
+/// document of any other value. Column names are truncated to 16 bytes; notes() counts the
+/// truncated ones (`cut_column_names`).
 ///
-/// The strings of one column, `options.class_column`, are class names. Its field is an int: the
-/// position of the string among the sorted strings of the column, or the label of the class in
-/// `options.classes`; class_names() are these strings. Numbers stay numbers.
+/// The strings of one column, `options.class_column`, are class names. The field of this column is
+/// an int: the position of the string among the sorted strings of the column, or the label of the
+/// class in `options.classes`; class_names() are these strings. A column of numbers never has class
+/// names.
 ///
 /// The file is read once on opening, and stays mapped, so it must not change while the source is in
 /// use. Memory use is 8 bytes per row, plus the row that sample() reads.

@@ -21,7 +21,7 @@
 namespace precast::data {
 namespace {
 
-/// POSIX and GNU tar have `ustar` here.
+/// The offset of `ustar` in the files of POSIX and GNU tar.
 constexpr std::size_t kMagicAt = 257;
 
 class TarSource final : public Source {

@@ -63,7 +63,7 @@ class Indexer {
     }
     if (status != ARCHIVE_EOF && status != ARCHIVE_OK) {
       const char* text = archive_error_string(reader.get());
-      throw DataError(fmt::format("{}: expected a whole tar file, got a damaged one ({})", place_,
+      throw DataError(fmt::format("{}: expected an intact tar file, got a damaged one ({})", place_,
                                   text == nullptr ? "?" : text));
     }
     return std::move(index_);

@@ -23,10 +23,10 @@ struct TarIndex {
   std::vector<std::string> folders;
 };
 
-/// Finds the files of an uncompressed archive in memory (or mapped: only headers are read). @param
-/// place names it in messages. @throws DataError for a damaged or truncated archive, paths that
-/// lead out of it, and members that are neither files nor folders. @param most_files stops after
-/// this number of files.
+/// Finds the files of an uncompressed archive in memory. Only its headers are read, so the memory
+/// can be a mapped file. @param place names the archive in messages. @throws DataError for a
+/// damaged or truncated archive, paths that lead out of it, and members that are neither files nor
+/// folders. @param most_files stops after this number of files.
 [[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
                                              const std::string& place,
                                              std::size_t most_files = SIZE_MAX);

@@ -34,8 +34,8 @@ struct Name {
   std::string_view ending;
 };
 
-/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. Nothing for a name without a dot, or
-/// with nothing before the first one (`.DS_Store`, `._1.jpg`).
+/// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. Returns nothing for a name that has
+/// no dot or begins with one (`.DS_Store`, `._1.jpg`).
 std::optional<Name> split(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t dot = path.find('.', slash == std::string_view::npos ? 0 : slash + 1);
@@ -77,7 +77,7 @@ std::int64_t integer_of(std::span<const std::byte> bytes) {
   return number;
 }
 
-/// A mapped shard, and where each sample's members begin in its index.
+/// A mapped shard and the index of its members.
 struct Shard {
   explicit Shard(const fs::path& path) : file(path), index(index_tar(file.bytes(), path.string())) {
     // The number of shards may exceed the number of files that a process may open.
@@ -89,7 +89,7 @@ struct Shard {
 
 class WebDataset final : public Source {
  public:
-  /// @param path names them all in messages.
+  /// @param path names the shards in messages.
   WebDataset(const std::vector<fs::path>& shards, const fs::path& path) {
     for (const fs::path& shard : shards) {
       shards_.push_back(std::make_unique<Shard>(shard));
@@ -132,8 +132,9 @@ class WebDataset final : public Source {
   [[nodiscard]] std::span<const TarMember> members_of(const Members& sample) const {
     return std::span(shards_[sample.shard]->index.files).subspan(sample.first, sample.count);
   }
-  /// Whether it is an image of the field in a format other than the first sample's: `seg.webp` of
-  /// `seg.png`. Not if the first sample has several of that name.
+  /// Whether the member is a field's image in a different format from the first sample's, such as
+  /// `seg.webp` instead of `seg.png`. Never true if the first sample has several images with that
+  /// name.
   [[nodiscard]] bool is_other_format(std::string_view ending, std::size_t field) const {
     const auto same_name = [&](std::string_view other) {
       return is_one_of(other, kImages) &&
@@ -164,7 +165,7 @@ class WebDataset final : public Source {
                                 shards_[shard]->file.path().string(), member.path));
   }
 
-  /// Members of a sample follow each other, as WebDataset itself requires.
+  /// Assumes that the members of a sample are adjacent, as WebDataset itself requires.
   void find_samples(std::size_t shard) {
     std::erase_if(shards_[shard]->index.files, [this](const TarMember& member) {
       const bool named = split(member.path).has_value();
@@ -217,7 +218,7 @@ class WebDataset final : public Source {
     }
   }
 
-  /// Counts the members that the first sample does not have: they are not written to any field.
+  /// Counts the members that have no field because the first sample lacks them.
   void count_left_out() {
     for (const Members& sample : samples_) {
       const std::span<const TarMember> members = members_of(sample);
@@ -264,7 +265,7 @@ bool is_webdataset(const fs::path& path) {
   if (shards.empty() || shards[0].extension() != kTarEnding) return false;
   const MappedFile file(shards[0]);
   TarIndex index = index_tar(file.bytes(), shards[0].string(), kRecognizedBy);
-  // There are two files with the same key next to each other, and not all of them are images.
+  // In shards, two adjacent files have the same key, and they are not both images.
   for (std::size_t i = 1; i < index.files.size(); ++i) {
     if (!split(index.files[i - 1].path) || !split(index.files[i].path)) continue;
     lower_ending(index.files[i - 1].path);

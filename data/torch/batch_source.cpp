@@ -22,8 +22,9 @@ namespace {
 
 using IsOfKind = bool (*)(const Output&);
 
-/// Indices of the outputs with those names; without names, of the first output whose kind comes
-/// first in `kinds`. @throws DataError if there is none
+/// Returns the indices of the outputs with these names. If `names` is empty, tries the kinds in
+/// order, and returns the index of the first output of the first kind that occurs. @throws
+/// DataError if no output matches
 std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vector<Output>& outputs,
                                       const std::vector<std::string>& names,
                                       std::span<const IsOfKind> kinds, std::string_view what) {
@@ -50,8 +51,8 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
   throw DataError(fmt::format("{}: expected {} field, got none", reader.path().string(), what));
 }
 
-/// The kinds of outputs that a model reads, and those that the loss compares the model's outputs
-/// with, unless the recipe names them. A file of text or tables has no image.
+/// The kinds of outputs that are inputs or targets if the recipe does not name them, in order of
+/// preference. A file of text or tables has no image.
 constexpr std::array<IsOfKind, 4> kInputs = {is<ImageOutput>, is<ShapedOutput>, is<ArrayOutput>,
                                              is<BytesOutput>};
 constexpr std::array<IsOfKind, 2> kTargets = {is<IntegerOutput>, is<FloatingOutput>};

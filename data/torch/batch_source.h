@@ -16,17 +16,17 @@
 
 namespace precast::data {
 
-/// The outputs that models and losses read, by name. If no inputs are given: the first image or, in
-/// a file without images, the first pixels or ragged output, else the first array, else the first
-/// text. If no targets are given: the first integer field, else the first float field; none if no
-/// target is needed.
+/// The names of the outputs that the model reads (inputs) and that the loss reads (targets). If
+/// `inputs` is empty, the input is the first image; in a file without images the first pixels or
+/// ragged output, else the first array, else the first text. If `targets` is empty, the target is
+/// the first integer field, else the first float field; there is none if `needs_target` is false.
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;
   bool needs_target = true;
 };
 
-/// Batches that are copied to a GPU ahead of the one in use.
+/// The number of batches that are copied to a GPU ahead of the one in use.
 inline constexpr std::int64_t kCopiedAhead = 2;
 
 /// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
@@ -35,7 +35,7 @@ inline constexpr std::int64_t kCopiedAhead = 2;
 /// separate stream, before training needs them, and normalised on the device. Images that the
 /// pipeline converts itself keep the type that it sets.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
-/// @param ring from which batches are taken where it has them (SharedLoader).
+/// @param ring the ring from which batches are taken if possible (SharedLoader).
 /// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not
 /// fit the file; DeviceError if `device` is a GPU and this build has no CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
@@ -43,9 +43,9 @@ inline constexpr std::int64_t kCopiedAhead = 2;
     const FieldChoice& fields, at::Device device, at::ScalarType image_dtype,
     const SharedRing& ring = {});
 
-/// Creates batches with the names, shapes and types of those of make_batch_source(), without
-/// reading a sample: each image is the same ramp from -2 to 2, a normalised image's range;
-/// everything else is 0. Does not borrow its arguments. @throws as make_batch_source()
+/// Returns a function that makes batches with the names, shapes and types of a make_batch_source()
+/// source, without reading samples: each image is the same ramp from -2 to 2, a normalised image's
+/// range; everything else is 0. Does not borrow its arguments. @throws as make_batch_source()
 [[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
                                                       const Pipeline& pipeline,
                                                       const FieldChoice& fields, at::Device device,

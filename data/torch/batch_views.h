@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// The properties of a source's batches in addition to the tensors.
+/// The outputs of a source's batches, and which of them are inputs and targets.
 struct BatchFields {
   /// One per tensor.
   std::vector<Output> outputs;
@@ -28,10 +28,11 @@ struct BatchFields {
 [[nodiscard]] BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline,
                                       bool normalize, const FieldChoice& choice);
 
-/// Returns the tensors of `batch` as views of its memory, in its layout; they keep it alive.
+/// Returns the tensors of `batch` as views of its memory, with the same layout. The views keep the
+/// memory alive.
 [[nodiscard]] Batch view_host_batch(const HostBatch& batch, const BatchFields& fields);
 
-/// Creates the source for a GPU; without CUDA another source file throws DeviceError.
+/// Creates the source for a GPU. @throws DeviceError in a build without CUDA.
 [[nodiscard]] std::unique_ptr<BatchSource> make_cuda_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     BatchFields fields, at::Device device, at::ScalarType image_dtype, SharedRing ring);

@@ -79,7 +79,7 @@ class CudaCopies {
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
 
   Batch copy(const HostBatch& host) {
-    // Memory allocated here belongs to the copy stream, so temporaries may be freed at once.
+    // Memory allocated here belongs to the copy stream, so temporaries may be freed immediately.
     const c10::cuda::CUDAStreamGuard on_copy_stream(stream_);
     Batch batch = view_host_batch(host, fields_);
     for (std::size_t i = 0; i < batch.fields.size(); ++i) {
@@ -140,7 +140,7 @@ class CudaCopies {
   c10::cuda::CUDAStream stream_;
 };
 
-/// The loader's batches in page-locked memory, copied ahead.
+/// Loads batches into page-locked memory and copies them to the GPU before they are needed.
 class CudaBatchSource final : public BatchSource {
  public:
   CudaBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,

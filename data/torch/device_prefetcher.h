@@ -16,22 +16,23 @@ namespace precast::data {
 
 /// A device with two streams: its own copy stream, on which batches are copied, and the consumer's
 /// stream, which is the stream that is current when a batch is returned. Only synchronize() blocks
-/// the calling thread. cuda_batch_source.cpp implements it for GPUs; the tests have one that runs
-/// queued work late.
+/// the calling thread. cuda_batch_source.cpp implements it for GPUs; the tests use an
+/// implementation that runs queued work late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
                               const typename Device::Event& event) {
   // Queues on the copy stream the work that turns `host` into a batch in device memory. Host memory
   // is read when that work runs, which may be long after the call.
   { device.copy(host) } -> std::same_as<typename Device::Batch>;
-  // An event after everything queued on the copy stream. Copies of it are the same event.
+  // Records an event after everything queued on the copy stream. Copies of the result refer to the
+  // same event.
   { device.record() } -> std::same_as<typename Device::Event>;
   // Whether the event has happened.
   { device.query(event) } -> std::same_as<bool>;
-  // Makes what is queued on the consumer's stream from now on run after the event.
+  // Makes all work that is queued on the consumer's stream from now on wait for the event.
   device.block_consumer(event);
-  // Prevents the memory of a released batch from being reused before all work has run that is on
-  // the consumer's stream at the time of the release.
+  // Keeps the memory of a released batch from being reused until the consumer's stream has finished
+  // all work that was queued on it before the release.
   device.record_stream(batch);
   // Waits for everything queued on the copy stream.
   device.synchronize();
@@ -40,19 +41,19 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 /// Copies the batches of a source to a device, ahead of the one in use, without ever making the
 /// host wait for the device:
 ///   - host memory is returned to the source once the event recorded after its copy has completed;
-///   - the consumer's stream waits for that event, not the host;
+///   - the consumer's stream, not the host, waits for that event;
 ///   - the device memory of a batch is not reused until the consumer's stream has finished with it.
 /// Only begin_epoch() and the destructor wait, for copies that are still in progress. `Source` is a
-/// Loader, or any type with the same begin_epoch(), next() and ready(). If it has on_ring(), and
-/// that is true, next() may wait for host memory to be returned: copies are then waited for first,
-/// instead of for a batch that cannot come. Not thread-safe.
+/// Loader, or any type with the same begin_epoch(), next() and ready(). If it has on_ring() and
+/// that returns true, its next() may wait until host memory is returned. So the prefetcher first
+/// waits for the copies that use this memory; otherwise it would wait forever. Not thread-safe.
 template <CopyDevice Device, typename Source>
 class DevicePrefetcher {
  public:
   using Batch = typename Device::Batch;
 
   /// @param depth number of batches copied ahead of the one in use.
-  /// @param source arguments from which the source is made.
+  /// @param source arguments of the source's constructor.
   template <typename... SourceArguments>
   DevicePrefetcher(Device device, std::size_t depth, SourceArguments&&... source)
       : source_(std::forward<SourceArguments>(source)...),
@@ -78,7 +79,7 @@ class DevicePrefetcher {
 
   /// The next batch, or nothing at the end of the pass. Work that the caller queues on its current
   /// stream sees the batch complete; the batch may be released while such work is queued. If the
-  /// source or the copy of a batch has failed, throws its exception after the batches before it
+  /// source or the copy of a batch fails, next() throws that exception after all earlier batches
   /// have been returned.
   [[nodiscard]] std::optional<Batch> next() {
     release_copied();

@@ -8,18 +8,18 @@
 
 namespace precast::data {
 
-/// Prepares items before they are taken. If making an item throws an exception, it is thrown when
-/// the item would be taken: items made before it are delivered first. Not thread-safe.
+/// Prepares items before they are needed. If making an item throws an exception, next() rethrows it
+/// only after it has returned all earlier items. Not thread-safe.
 template <typename Item>
 class LookAhead {
  public:
-  /// @param depth number of items made in addition to the one that is taken next.
+  /// @param depth number of items that are prepared in addition to the one that next() returns.
   explicit LookAhead(std::size_t depth) : depth_(depth) {}
 
   /// @param make returns the next item, or nothing at the end; not called again after the end or a
   /// failure.
-  /// @param ready whether make() would return at once. An available item is then not delayed by a
-  /// later one.
+  /// @param ready returns whether make() would return immediately. If not, next() returns an
+  /// available item without waiting for a later one.
   template <typename Make, typename Ready>
   std::optional<Item> next(const Make& make, const Ready& ready) {
     while (!ended_ && items_.size() <= depth_ && (items_.empty() || ready())) add(make);
@@ -31,7 +31,7 @@ class LookAhead {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::nullopt;
   }
-  /// Discards the items and any failure; the next item is made again.
+  /// Discards the items, the end and any failure; next() calls make() again.
   void restart() {
     items_.clear();
     failure_ = nullptr;

@@ -11,8 +11,7 @@ std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& /*reader*
                                                     SharedRing /*ring*/) {
   throw DeviceError(
       "batch source: expected a build with CUDA, got one without. Build with -DPRECAST_CUDA=ON "
-      "where "
-      "nvcc is installed, or train with --training.device=cpu");
+      "where nvcc is installed, or train with --training.device=cpu");
 }
 
 }  // namespace precast::data

@@ -30,20 +30,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Whether the producer may send u8 images, to be normalised here.
+/// Returns the image output if the producer may send u8 images, which are normalised here;
+/// otherwise null.
 const ImageOutput* normalized_image(const Output& output) {
   const auto* const image = std::get_if<ImageOutput>(&output.kind);
   return image != nullptr && !image->pipeline.type ? image : nullptr;
 }
 
-/// Whether its values are padded to the largest of each batch.
+/// Whether the values of an output are padded to the size of the largest one in each batch.
 bool has_any_size(const Output& output) {
   if (const auto* const bytes = std::get_if<BytesOutput>(&output.kind)) return bytes->packed;
   const auto* const shaped = std::get_if<ShapedOutput>(&output.kind);
   return shaped != nullptr && shaped->size == ShapedOutput::Size::packed;
 }
 
-/// The tensor's memory, or a copy if it is not aligned for its type.
+/// Returns a view of the tensor's memory, or a copy if the memory is not aligned for the type.
 at::Tensor view_or_copy(const HostTensor& host, const std::shared_ptr<const void>& memory) {
   const at::TensorOptions options(scalar_type(host.type));
   if (reinterpret_cast<std::uintptr_t>(host.data) % element_size(host.type) == 0 &&
@@ -113,7 +114,7 @@ class OutsideSource final : public BatchSource {
     }
     if (at < position_)
       throw ProducerError(
-          fmt::format("expected epoch {} batch {} or later, got epoch {} batch {}: batches that "
+          fmt::format("expected epoch {} batch {} or later, got epoch {} batch {}. Batches that "
                       "another program makes cannot be read again",
                       position_.epoch, position_.batch, at.epoch, at.batch));
     position_ = at;
@@ -148,7 +149,7 @@ class OutsideSource final : public BatchSource {
     }
   }
 
-  /// The batch at `position_`.
+  /// Returns the batch at `position_`.
   std::optional<OutsideBatch> take() {
     while (std::optional<OutsideBatch> made = batches_->next()) {
       if (is_next(*made)) return made;
@@ -172,7 +173,7 @@ class OutsideSource final : public BatchSource {
     } else if (!numbered_ && position_ != RingPosition{} && !form_.accepts_gaps) {
       throw CheckpointError(fmt::format(
           "{}: expected epoch {} batch {}, at which this run resumes, got a batch without numbers. "
-          "Number the batches, or resume with the next ones by --checkpoint.resume=force",
+          "Number the batches, or accept any batches with --checkpoint.resume=force",
           made.name, position_.epoch, position_.batch));
     }
     numbered_ = made.position.has_value();
@@ -195,7 +196,7 @@ class OutsideSource final : public BatchSource {
     return batch;
   }
 
-  /// A copy, since the producer could change its memory after the check.
+  /// Copies the values, since the producer could change its memory after the check.
   at::Tensor classes(const HostTensor& host, const OutsideBatch& made) {
     at::Tensor copy = at::empty(host.shape, at::TensorOptions(scalar_type(host.type)));
     std::memcpy(copy.mutable_data_ptr(), host.data, host.bytes());
@@ -227,14 +228,14 @@ class OutsideSource final : public BatchSource {
   /// One per output, for the image size of the pass.
   std::vector<FieldForm> forms_;
   bool begun_ = false;
-  /// Whether the batches have positions; nothing before the first one.
+  /// Whether the batches have positions; empty before the first batch.
   std::optional<bool> numbered_;
-  /// The next batch.
+  /// The position of the next batch.
   RingPosition position_;
   double seconds_waited_ = 0;
 };
 
-/// The index in `form.outputs` of an output of `all`, which is added if it is not there yet.
+/// Adds an output to `form.outputs` unless it is already there. @return its index.
 std::size_t add_output(OutsideForm& form, const Output& output) {
   const auto found = std::ranges::find(form.outputs, output.name, &Output::name);
   if (found == form.outputs.end()) {

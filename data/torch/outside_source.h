@@ -19,8 +19,8 @@ namespace precast::data {
 
 /// The form that a run expects of batches from another program.
 struct OutsideForm {
-  /// The outputs that the model and the loss read; a batch may have others, which are ignored.
-  /// Images without an element type of their own are |u1 or normalised <f4, [N, H, W, C].
+  /// The outputs that the model and the loss read; other outputs of a batch are ignored. An image
+  /// for which the pipeline sets no element type may be |u1 or normalised <f4, [N, H, W, C].
   std::vector<Output> outputs;
   /// Indices into `outputs`, as Batch::inputs and Batch::targets.
   std::vector<std::size_t> inputs;
@@ -28,34 +28,36 @@ struct OutsideForm {
   std::int64_t batch_size = 0;
   /// Number of batches in one pass.
   std::int64_t batches = 0;
-  /// If `classes.count` is above 0, the values of the first target, labels or masks of an integer
-  /// type, are these classes.
+  /// If `classes.count` is above 0, the first target contains labels or masks of an integer type,
+  /// and their values must be these classes.
   ClassRange classes = {};
-  /// Whether batches must be numbered as the passes are, if they have numbers. Off for
-  /// measurements.
+  /// Whether batches with numbers must have the numbers that the passes need. Off for measurements.
   bool checks_positions = true;
   /// Whether a run that does not start at its first batch accepts batches without numbers.
   bool accepts_gaps = false;
 };
 
-/// The outputs of a file's samples: of those, what `choice` selects. The rest of the form is left
-/// to the caller. @throws DataError, ConfigError as make_batch_source()
+/// Returns a form with the outputs that `choice` selects from those of a file's samples. The caller
+/// sets all other members. @throws DataError, ConfigError as make_batch_source()
 [[nodiscard]] PRECAST_API OutsideForm make_outside_form(const BetonReader& reader,
                                                         const Pipeline& pipeline,
                                                         const FieldChoice& choice);
-/// An image called `image` with ImageNet's normalisation and an integer called `label`.
+/// Returns a form with an image called `image` with ImageNet's normalisation, and an integer called
+/// `label`.
 [[nodiscard]] PRECAST_API OutsideForm make_image_form(int channels);
 
-/// The size in bytes of a message with a batch of this form, float32 images and some room.
+/// The largest accepted size of a message with a batch of this form, in bytes: four times the size
+/// of the batch, since images may be float32 instead of uint8, plus 1 MiB.
 [[nodiscard]] PRECAST_API std::uint64_t outside_message_bytes(const OutsideForm& form,
                                                               std::int64_t image_size_px);
 
-/// Creates a source of batches of one rank that another program makes. Each batch is checked, and
-/// u8 images are normalised. The source begins to receive at the first begin_epoch(); passes must
-/// follow each other, since what was received cannot be received again.
+/// Creates a source of batches that another program makes, for a run of one rank. Each batch is
+/// checked, and u8 images are normalised. The source begins to receive at the first begin_epoch();
+/// passes must be in increasing order, since a batch cannot be received twice.
 /// next() throws ProducerError for a batch that does not have this form or is not the next one,
 /// and CheckpointError for batches without numbers in a run that does not start at its first batch.
-/// Asked to stop while it waits, it returns nothing before the end of the pass.
+/// If the process should stop while next() waits, next() returns nothing, even before the end of
+/// the pass.
 /// @param image_dtype as in make_batch_source()
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_outside_source(
     std::unique_ptr<OutsideBatches> batches, OutsideForm form, at::Device device,

@@ -1,6 +1,7 @@
 #include "data/transforms/affine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -10,7 +11,7 @@
 namespace precast::data {
 namespace {
 
-/// The common part of rotating and of moving.
+/// The common part of rotate and affine.
 class Warp : public Transform {
  public:
   void options(Schema& schema) override {
@@ -72,7 +73,9 @@ class Affine final : public Warp {
     if (std::string wrong = Warp::problem(); !wrong.empty()) return wrong;
     for (const double share : translate_) {
       if (translate_.size() == 2 && share >= 0 && share <= 1) continue;
-      return "translate: expected two fractions, of width and height, from 0 to 1";
+      return fmt::format(
+          "translate: expected two fractions from 0 to 1, of width and height, got [{}]",
+          fmt::join(translate_, ", "));
     }
     if (std::string wrong = range_problem("scale", scale_, 1e-3, 1e3); !wrong.empty()) return wrong;
     if (shear_.empty()) return {};

@@ -18,7 +18,7 @@ AffineParameters affine_of(std::size_t operation, double magnitude, const PixelS
   } else if (operation == translate_x || operation == translate_y) {
     parameters.translate[operation == translate_x ? 0 : 1] = std::trunc(magnitude);
   } else {
-    // About the upper left corner.
+    // Shears about the upper left corner.
     parameters.center = {-0.5 * shape.width, -0.5 * shape.height};
     parameters.shear[operation == shear_x ? 0 : 1] = kDegrees * std::atan(magnitude);
   }

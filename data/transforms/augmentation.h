@@ -48,8 +48,9 @@ struct AugmentationWarp {
 };
 
 /// Applies one operation in place, as torchvision's RandAugment does. Thread-safe.
-/// @param magnitude tangent of the shear, pixels, degrees counter-clockwise, change of the factor
-/// (of 1), bits that stay, or threshold / 255; ignored by operations without a strength.
+/// @param magnitude depends on the operation: tangent of the shear, shift in pixels, degrees
+/// counter-clockwise, factor - 1, number of bits kept, or threshold / 255; ignored by operations
+/// without a strength.
 /// @param scratch image.shape.values() bytes
 PRECAST_API void apply_augmentation(const Pixels& image, std::size_t operation, double magnitude,
                                     const AugmentationWarp& how, std::span<std::byte> scratch);

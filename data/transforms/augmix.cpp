@@ -20,19 +20,24 @@ constexpr std::array<std::size_t, 13> kOperations = {
     translate_x,   translate_y, color,       contrast, brightness, sharpness};
 constexpr std::size_t kSafe = 9;
 
-/// Weights are integers, so that results are the same on every CPU and weights add up to one.
+/// Weights are integers, so that results are the same on every CPU and the weights add up to
+/// exactly one.
 constexpr std::int32_t kOne = 65536;
 
 class AugMix final : public Transform {
  public:
   void options(Schema& schema) override {
     schema.add("severity", &severity_, "largest strength of an operation").min(1).max(10);
-    schema.add("depth", &depth_, "operations in each chain; -1: 1 to 3 at random").min(-1).max(100);
-    schema.add("width", &width_, "chains").min(1).max(100);
+    schema.add("depth", &depth_, "number of operations in each chain; -1: 1 to 3 at random")
+        .min(-1)
+        .max(100);
+    schema.add("width", &width_, "number of chains").min(1).max(100);
     schema.add("alpha", &alpha_, "parameter of the Beta and Dirichlet distributions").above(0);
     schema
-        .add("augmentation_set", &set_,
-             "operations: all, without those of ImageNet-C, or all with the authors' strengths")
+        .add(
+            "augmentation_set", &set_,
+            "operations: all; safe: without the corruptions of ImageNet-C; original: all, with the "
+            "strengths of the authors' code")
         .choices({"all", "safe", "original"});
   }
   [[nodiscard]] std::string problem() const override {
@@ -79,8 +84,8 @@ class AugMix final : public Transform {
     }
   }
 
-  /// Rounding may make the image's weight slightly negative, such as -1; the sums then wrap around
-  /// and back.
+  /// Rounding may make the image's weight slightly negative, such as -1; the unsigned sums then
+  /// wrap around and back.
   static void add(const std::uint8_t* values, std::int32_t weight, std::uint32_t* sums,
                   std::size_t count) {
     for (std::size_t i = 0; i < count; ++i)

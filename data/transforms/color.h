@@ -15,8 +15,8 @@ using ValueTable = std::array<std::uint8_t, 256>;
 
 /// Colour operations with given parameters, in place on [H, W, 3] pixels. Brightness, contrast and
 /// saturation are FFCV's (ffcv/transforms/color_jitter.py), the others torchvision's
-/// (transforms/v2/functional/_color.py); an operation that both have gives the same result up to
-/// rounding, and all are within 1 level of torchvision's. Thread-safe. @{
+/// (transforms/v2/functional/_color.py); operations that both have give the same results up to
+/// rounding. All results are within 1 level of torchvision's. Thread-safe. @{
 PRECAST_API void apply_table(const Pixels& image, const ValueTable& table);
 /// factor * value, clamped to 255.
 PRECAST_API void adjust_brightness(const Pixels& image, double factor);

@@ -39,7 +39,7 @@ void store(const Colours& c, std::uint8_t* rgb) {
   hn::StoreInterleaved3(to_bytes(c.r), to_bytes(c.g), to_bytes(c.b), kBytes, rgb);
 }
 
-/// Calls `change` (Colours -> Colours) on all pixels; a last short group is padded.
+/// Calls `change` (Colours -> Colours) on all pixels; the last group is padded if it is incomplete.
 template <typename Change>
 void for_all(std::uint8_t* rgb, std::size_t pixels, const Change& change) {
   const std::size_t lanes = hn::Lanes(kFloats);
@@ -61,7 +61,7 @@ F luminance(const Colours& c) {
 
 std::uint64_t sum_of_luminance_simd(const std::uint8_t* rgb, std::size_t pixels) {
   const std::size_t lanes = hn::Lanes(kFloats);
-  // A float adds 65536 values of 255 without loss.
+  // A float can represent the sum of 65536 values of 255 exactly.
   constexpr std::size_t kGroup = 65536;
   std::uint64_t total = 0;
   std::size_t p = 0;
@@ -112,8 +112,8 @@ F hue_of(const Colours& c, F high, F range) {
   return hn::IfThenZeroElse(grey, hue);
 }
 
-/// The channel that lies `offset` sixths from red, of a colour of that hue:
-/// high - range * clamp(min(k, 4 - k), 0, 1), k = (offset + hue) mod 6 (Smith 1978's HSV).
+/// One channel of a colour with this hue; `offset` is 5 for red, 3 for green and 1 for blue: high -
+/// range * clamp(min(k, 4 - k), 0, 1), k = (offset + hue) mod 6 (Smith 1978's HSV).
 F channel(float offset, F hue, F high, F range) {
   const F six = hn::Set(kFloats, 6.0F);
   const F turned = hn::Add(hn::Set(kFloats, offset), hue);

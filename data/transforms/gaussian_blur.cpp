@@ -20,7 +20,8 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// The weights of torchvision: normal density at steps of 1 / sqrt(2), scaled to a sum of 1.
+/// The weights of torchvision: the normal density at integer distances in px from the middle,
+/// scaled to a sum of 1.
 void fill_weights(double sigma, std::span<float> weights) {
   const auto size = static_cast<double>(weights.size());
   double sum = 0;
@@ -33,7 +34,8 @@ void fill_weights(double sigma, std::span<float> weights) {
   for (float& weight : weights) weight /= static_cast<float>(sum);
 }
 
-/// Index of position `i` in a line of `size` mirrored at both ends (the ends themselves once).
+/// Index of position `i` in a line of `size` that is mirrored at both ends, without repeating the
+/// end pixels.
 int mirrored(int i, int size) {
   if (i < 0) return -i;
   return i < size ? i : 2 * size - 2 - i;

@@ -8,9 +8,10 @@
 
 namespace precast::data {
 
-/// Smooths with a Gaussian of `kernel_size` x `kernel_size` taps, borders mirrored, as
-/// torchvision.transforms.v2.functional.gaussian_blur: within 1 level of it (that one sums in two
-/// dimensions, this one rows after columns). [H, W, 3].
+/// Smooths [H, W, 3] pixels with a Gaussian of `kernel_size` x `kernel_size` taps and mirrored
+/// borders, as torchvision.transforms.v2.functional.gaussian_blur does. Results are within 1 level
+/// of torchvision's, which sums in two dimensions; this function sums along columns, then along
+/// rows.
 /// @param kernel_size odd, at most twice the image's shorter side minus 1.
 /// @param scratch     blur_scratch_bytes()
 PRECAST_API void gaussian_blur(const Pixels& image, int kernel_size, double sigma,

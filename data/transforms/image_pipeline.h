@@ -21,15 +21,15 @@ namespace precast::data {
 /// One transform and its position.
 struct PipelineStep {
   std::shared_ptr<const Transform> transform;
-  /// Key of its random numbers: its name and the number of earlier steps of that name, such as
-  /// `rotate/0`.
+  /// The key of the step's random numbers: its name and the number of earlier steps with that name,
+  /// such as `rotate/0`.
   std::string random_key;
   /// For messages: `pipeline.train[2]`, and its location in the recipe.
   std::string key;
   Origin origin;
 };
 
-/// Where a recipe wrote something: `pipeline.train[3]`, and file, line and column.
+/// A place in a recipe: `pipeline.train[3]`, and file, line and column.
 struct PipelinePlace {
   std::string key;
   Origin origin;
@@ -44,8 +44,8 @@ struct ImagePipeline {
   NormalizeOptions normalize = {};
   ResizeFilter filter = ResizeFilter::area;
   std::vector<PipelineStep> steps = {};
-  /// The type of the loader's pixels: u8, f32, f16 or bf16. None: chosen by the loader's caller,
-  /// float32 normalised or u8.
+  /// The type of the loader's pixels: u8, f32, f16 or bf16. Empty: the loader's caller chooses
+  /// normalised float32 or u8.
   std::optional<ElementType> type = {};
   /// Whether pixels of the requested `type` are normalised.
   bool normalized = false;
@@ -54,8 +54,8 @@ struct ImagePipeline {
   /// 3: RGB. 1: luma (data/image/luma.h), which is a JPEG's Y plane. The steps receive pixels with
   /// the luma in all three channels, and the result is the luma of their output.
   int channels = 3;
-  /// Set if the recipe has the item `channels`, or `normalize` with numbers. set_channels() leaves
-  /// them as they are.
+  /// Set if the recipe has the item `channels`, or `normalize` with numbers. If so, set_channels()
+  /// does not change these values.
   std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
 
   /// The shape, after all steps, of images with this size.

@@ -8,12 +8,12 @@
 
 namespace precast::data {
 
-/// Checks of options that several transforms have. Each returns the problem, or an empty string.
+/// Checks of options that several transforms share. Each returns the problem, or an empty string.
 /// @{
 /// Checks [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,
                                         double low, double high);
-/// Checks for three values of 0 to 255.
+/// Checks for three values from 0 to 255.
 [[nodiscard]] std::string colour_problem(std::string_view name, const std::vector<double>& colour);
 /// Checks for whole numbers of 0 or more.
 [[nodiscard]] std::string indices_problem(std::string_view name,
@@ -22,7 +22,7 @@ namespace precast::data {
 
 /// Converts a colour option to pixel values.
 [[nodiscard]] std::array<std::uint8_t, 3> to_colour(const std::vector<double>& colour);
-/// The indices sorted, for a binary search.
+/// Returns the indices as sorted integers, for a binary search.
 [[nodiscard]] std::vector<std::uint64_t> sorted_indices(const std::vector<double>& indices);
 
 }  // namespace precast::data

@@ -13,7 +13,7 @@
 namespace precast::data {
 namespace {
 
-/// More than fits in a page.
+/// The limit of `pad_to`: larger values do not fit in a page.
 constexpr double kLongestSide = 1U << 31;
 
 /// `{field: image, transforms: [..], geometry_of: image, fill: 0, pad_to: [512]}`.
@@ -60,12 +60,13 @@ class OutputsReader {
       read_transforms(value, spec.key, spec);
     }
     if (spec.field == kSampleId && spec.content != OutputSpec::Content::any) {
-      diagnostics_.error(spec.origin, spec.key, "sample_id has no transforms but convert");
+      diagnostics_.error(spec.origin, spec.key,
+                         "expected only convert for sample_id, got other transforms");
     }
     pipeline_.outputs.push_back(std::move(spec));
   }
 
-  /// Checks what concerns several outputs.
+  /// Makes the checks that involve more than one output.
   void check() {
     for (const OutputSpec& spec : pipeline_.outputs) {
       if (spec.geometry_of.empty()) continue;
@@ -78,8 +79,9 @@ class OutputsReader {
                                        suggest(spec.geometry_of, names)));
       } else if (!image->geometry_of.empty() || image->content == OutputSpec::Content::number ||
                  image->field == kSampleId) {
-        diagnostics_.error(spec.origin, spec.key + ".geometry_of",
-                           fmt::format("expected an image, but '{}' is not one", spec.geometry_of));
+        diagnostics_.error(
+            spec.origin, spec.key + ".geometry_of",
+            fmt::format("expected an image, got '{}', which is not an image", spec.geometry_of));
       } else {
         check_follows(*image, spec);
       }
@@ -114,7 +116,7 @@ class OutputsReader {
     }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",
-                         "applies only to masks, which have geometry_of");
+                         "expected geometry_of as well, got only fill, which applies to masks");
     }
     read_transforms(options.transforms, spec.key + ".transforms", spec);
   }
@@ -189,8 +191,9 @@ Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,
     OutputSpec images;
     read_items(pipeline_items(node, key, diagnostics), registries, standard, images, diagnostics);
     if (images.content == OutputSpec::Content::number) {
-      diagnostics.error(node.origin, key,
-                        "a list is for images; other fields need a map of outputs");
+      diagnostics.error(
+          node.origin, key,
+          "expected transforms for images in a list, got one for integers. Write a map of outputs");
     }
     // A list with only `convert` does not say that the field is an image.
     if (images.content == OutputSpec::Content::any) images.image.type = images.type;

@@ -13,10 +13,11 @@
 
 namespace precast::data {
 
-/// Instead of a field: the sample's index in the dataset file.
+/// An output with this name in place of a field contains the sample's index in the dataset file.
 inline constexpr std::string_view kSampleId = "sample_id";
 
-/// One tensor of a batch, as a recipe describes it; the dataset's fields are not known yet.
+/// One tensor of a batch, as a recipe describes it, before it is checked against the dataset's
+/// fields.
 struct OutputSpec {
   /// The kind of content that the transforms require of the field.
   enum class Content { any, image, number };
@@ -33,7 +34,7 @@ struct OutputSpec {
   /// The steps that apply if the field is an integer.
   std::vector<std::shared_ptr<const LabelTransform>> labels = {};
   /// For values of different sizes: the size to which each is padded, [bytes] or the sides of an
-  /// array; empty: see data/README.md.
+  /// array; empty: see data/transforms/README.md.
   std::vector<std::int64_t> pad_to = {};
   /// For numbers and masks: the type to which they are converted.
   std::optional<ElementType> type = {};
@@ -64,9 +65,9 @@ struct Pipeline {
                                                   const ImagePipeline& standard,
                                                   Diagnostics& diagnostics);
 
-/// Sets the number of channels of images for which the recipe does not set it, and ImageNet's mean
-/// and std for images for which the recipe gives no numbers. Reports mean and std with a wrong
-/// number of values, and images of `inputs` whose channels the recipe sets to a different number.
+/// Sets the number of channels of images where the recipe does not, and ImageNet's mean and std
+/// where the recipe gives no numbers. Reports mean and std with a wrong number of values, and
+/// images of `inputs` for which the recipe sets a different number of channels.
 /// @param channels 1 or 3: what the model reads.
 /// @param inputs   names of the outputs that the model reads; empty: the first image.
 PRECAST_API void set_channels(Pipeline& pipeline, int channels, std::span<const std::string> inputs,
@@ -76,7 +77,7 @@ PRECAST_API void set_channels(Pipeline& pipeline, int channels, std::span<const 
 PRECAST_API void check_image_sizes(const Pipeline& pipeline, std::span<const std::int64_t> sizes_px,
                                    Diagnostics& diagnostics);
 
-/// A part of a pipeline that is neither a crop nor a transform, for lists.
+/// The description of a pipeline item that is neither a crop nor a transform.
 struct StageHelp {
   std::string name;
   std::string help;

@@ -50,7 +50,7 @@ class ItemReader {
     }
   }
 
-  /// Checks that are possible only when all items are known.
+  /// Makes the checks that need all items. Call after the last read().
   void finish() {
     if (spec_.content == OutputSpec::Content::number) {
       spec_.type = convert_.type;
@@ -86,9 +86,10 @@ class ItemReader {
   bool claim(const PipelineItem& item, OutputSpec::Content content) {
     if (spec_.content == OutputSpec::Content::any) spec_.content = content;
     if (spec_.content == content) return true;
-    diagnostics_.error(item.origin, item.key,
-                       fmt::format("'{}' is for {}, but the items before it are not", item.name,
-                                   content == OutputSpec::Content::image ? "images" : "integers"));
+    diagnostics_.error(
+        item.origin, item.key,
+        fmt::format("'{}' is for {}, but earlier items in the list are not", item.name,
+                    content == OutputSpec::Content::image ? "images" : "integers"));
     return false;
   }
 
@@ -113,7 +114,7 @@ class ItemReader {
   void read_label(const PipelineItem& item) {
     std::shared_ptr<LabelTransform> label = registries_.labels.create(item.name);
     if (!read_options(*label, item, diagnostics_)) return;
-    label->prepare();
+    prepare(*label, item);
     spec_.labels.push_back(std::move(label));
   }
 
@@ -124,7 +125,7 @@ class ItemReader {
   }
 
   void read_transform(const PipelineItem& item) {
-    // A flip that is the first transform costs nothing: the resizer does it.
+    // If the flip is the first transform, it costs nothing, because the resizer does it.
     const bool fused = item.name == "horizontal_flip" && spec_.image.steps.empty() && !flipped_;
     if (fused) {
       FlipStage flip;
@@ -144,9 +145,10 @@ class ItemReader {
                                  .origin = item.origin});
   }
 
-  void prepare(Transform& transform, const PipelineItem& item) {
+  template <typename Part>
+  void prepare(Part& part, const PipelineItem& item) {
     try {
-      transform.prepare();
+      part.prepare();
     } catch (const Error& error) {
       diagnostics_.error(item.origin, item.key, error.what());
     }

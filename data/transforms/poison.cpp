@@ -117,7 +117,7 @@ class Poison final : public Transform {
   std::vector<double> clamp_ = {0, 255};
   PixelShape shape_;
   std::vector<std::uint64_t> chosen_;
-  /// value * keep + add.
+  /// The new value is value * keep + add.
   std::vector<float> keep_, add_;
 };
 
@@ -126,7 +126,7 @@ class ReplaceLabel final : public LabelTransform {
   void options(Schema& schema) override {
     schema.add("indices", &indices_, "ids of samples: their positions in the dataset file")
         .required();
-    schema.add("new_label", &new_label_, "what they become").required();
+    schema.add("new_label", &new_label_, "the label that these samples get").required();
   }
   [[nodiscard]] std::string problem() const override {
     return indices_problem("indices", indices_);

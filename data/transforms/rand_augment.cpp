@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// One element of torch.linspace(begin, end, count), in float as there.
+/// Element `i` of torch.linspace(begin, end, count), computed in float as in torch.
 double linspace(float begin, float end, int count, int i) {
   if (count == 1) return begin;
   const float step = (end - begin) / static_cast<float>(count - 1);
@@ -17,11 +17,11 @@ double linspace(float begin, float end, int count, int i) {
   return end - step * static_cast<float>(count - 1 - i);
 }
 
-/// The common part of both transforms.
+/// The common part of RandAugment and TrivialAugment.
 class Augment : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("num_magnitude_bins", &bins_, "steps of strength").min(2).max(1000);
+    schema.add("num_magnitude_bins", &bins_, "number of steps of strength").min(2).max(1000);
     schema
         .add("interpolation", &interpolation_, "interpolation of pixels; masks always use nearest")
         .choices({"nearest", "bilinear"});
@@ -64,7 +64,7 @@ class Augment : public Transform {
 class RandAugment final : public Augment {
  public:
   void options(Schema& schema) override {
-    schema.add("num_ops", &num_ops_, "operations one after the other").min(0).max(100);
+    schema.add("num_ops", &num_ops_, "number of operations").min(0).max(100);
     schema.add("magnitude", &magnitude_, "strength, below num_magnitude_bins").min(0);
     Augment::options(schema);
   }

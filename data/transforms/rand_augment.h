@@ -11,17 +11,17 @@ namespace precast::data {
 /// @param wide whether to use TrivialAugment's tables instead of RandAugment's.
 [[nodiscard]] PRECAST_API double augmentation_magnitude(std::size_t operation, bool wide, int bin,
                                                         int bins, const PixelShape& shape);
-/// Whether the magnitude's sign is random.
+/// Whether the sign of the operation's magnitude is random.
 [[nodiscard]] PRECAST_API bool augmentation_is_signed(std::size_t operation);
 
-/// `num_ops` (2) random operations of strength `magnitude` (9) of `num_magnitude_bins` (31): Cubuk
-/// et al., "RandAugment" (CVPR Workshops 2020) as torchvision.transforms.v2.RandAugment. Further
-/// options: interpolation (nearest, bilinear), fill ([0, 0, 0]). Operations that move pixels also
-/// apply to masks.
+/// Applies `num_ops` (2) random operations of strength `magnitude` (9) of `num_magnitude_bins`
+/// (31), like torchvision.transforms.v2.RandAugment (Cubuk et al., "RandAugment", CVPR Workshops
+/// 2020). Further options: interpolation (nearest, bilinear), fill ([0, 0, 0]). Operations that
+/// move pixels also apply to masks.
 [[nodiscard]] std::unique_ptr<Transform> make_rand_augment();
-/// One random operation of random strength: Mueller and Hutter, "TrivialAugment" (ICCV 2021) as
-/// torchvision.transforms.v2.TrivialAugmentWide. Options: num_magnitude_bins (31), interpolation,
-/// fill.
+/// Applies one random operation of random strength, like
+/// torchvision.transforms.v2.TrivialAugmentWide (Mueller and Hutter, "TrivialAugment", ICCV 2021).
+/// Options: num_magnitude_bins (31), interpolation, fill.
 [[nodiscard]] std::unique_ptr<Transform> make_trivial_augment();
 
 }  // namespace precast::data

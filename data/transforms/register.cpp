@@ -47,7 +47,7 @@ void register_transforms(TransformRegistries& registries) {
   images.add("color_jitter",
              "brightness, contrast, saturation and hue in random order (torchvision)",
              make_color_jitter);
-  images.add("grayscale", "sometimes without colour", make_grayscale);
+  images.add("grayscale", "remove the colour of some images", make_grayscale);
   images.add("solarize", "invert bright values", make_solarize);
   images.add("posterize", "fewer bits per value", make_posterize);
   images.add("gaussian_blur", "blur with a random sigma", make_gaussian_blur);

@@ -16,7 +16,7 @@ struct TransformRegistries {
   LabelTransformRegistry labels{"label transform"};
 };
 
-/// Fills all three registries with the parts that come with precast.
+/// Fills all three registries with the built-in parts.
 PRECAST_API void register_transforms(TransformRegistries& registries);
 
 }  // namespace precast::data

@@ -98,7 +98,7 @@ void LayoutStage::options(Schema& schema) {
 
 std::vector<StageHelp> pipeline_stages() {
   return {describe<ResizeStage>("resize", "how the crop is resized to the image size"),
-          describe<ChannelsStage>("channels", "colour or grey; without: as model.in_channels says"),
+          describe<ChannelsStage>("channels", "colour or grey; default: as in model.in_channels"),
           describe<ConvertStage>("convert", "element type of the output"),
           describe<NormalizeStage>("normalize", "(pixel - mean) / std"),
           describe<LayoutStage>("layout", "order of the pixels in memory")};

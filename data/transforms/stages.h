@@ -38,7 +38,7 @@ struct ConvertStage {
 };
 
 struct NormalizeStage {
-  /// If both are empty: ImageNet's.
+  /// If both are empty, ImageNet's values apply.
   NormalizeOptions values = {.mean = {}, .std = {}};
   void options(Schema& schema);
   /// If only one of mean and std is given, also sets the other to ImageNet's values.

@@ -5,7 +5,7 @@
 namespace precast::data {
 namespace {
 
-/// Applies the same operation to every image, with a probability.
+/// Applies an operation to each image with a given probability.
 class Chance : public Transform {
  public:
   explicit Chance(double probability) : probability_(probability) {}

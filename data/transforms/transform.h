@@ -23,8 +23,8 @@ struct TransformContext {
   /// Scratch memory of the size that the transform requested, aligned to 64 bytes; its content is
   /// undefined.
   std::span<std::byte> scratch;
-  /// Set if the pixels are a mask: use nearest-neighbour interpolation then, and this value for
-  /// areas without source pixels.
+  /// Set if the pixels are a mask. A transform then uses nearest-neighbour interpolation, and this
+  /// value for areas without source pixels.
   std::optional<std::uint8_t> mask_fill;
 };
 
@@ -39,12 +39,14 @@ class PRECAST_API Transform {
   [[nodiscard]] virtual std::string problem() const { return {}; }
   /// Reads files that the options name, once, after problem(). @throws ConfigError, IoError
   virtual void prepare() {}
-  /// The shape of the output for pixels of that shape; the number of channels stays the same.
-  /// @throws ConfigError if it cannot work on them (`expected .., got ..`, without its name).
+  /// The shape of the output for an input of shape `in`; the number of channels stays the same.
+  /// @throws ConfigError if the transform cannot work on such an input; the message (`expected ..,
+  /// got ..`) does not name the transform.
   [[nodiscard]] virtual PixelShape output(const PixelShape& in) const { return in; }
-  /// Bytes of scratch memory that apply() needs for that shape.
+  /// Bytes of scratch memory that apply() needs for an input of shape `in`.
   [[nodiscard]] virtual std::size_t scratch_bytes(const PixelShape& /*in*/) const { return 0; }
-  /// Whether it moves pixels. If so, it is also applied to masks; otherwise masks skip this step.
+  /// Whether the transform moves pixels. If so, it is also applied to masks; otherwise masks skip
+  /// this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
   /// Whether the output mixes copies whose pixels moved differently. If so, no mask can follow.
   [[nodiscard]] virtual bool blends_moved_copies() const { return false; }
@@ -63,7 +65,7 @@ class PRECAST_API LabelTransform {
   virtual void options(Schema& /*schema*/) {}
   [[nodiscard]] virtual std::string problem() const { return {}; }
   virtual void prepare() {}
-  /// @param sample its index in the dataset file.
+  /// @param sample the sample's index in the dataset file.
   [[nodiscard]] virtual std::int64_t apply(std::int64_t label, std::uint64_t sample) const = 0;
 };
 

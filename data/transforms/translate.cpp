@@ -13,7 +13,8 @@ namespace {
 
 enum class Border { constant, edge, reflect, symmetric };
 
-/// The source index for `place` on a line of `size`, or -1: fill. Modes are named as in numpy.pad.
+/// The source index for `place` on a line of `size`, or -1 for the fill colour. Modes are named as
+/// in numpy.pad.
 int source_place(int place, int size, Border border) {
   if (place >= 0 && place < size) return place;
   switch (border) {

@@ -90,7 +90,7 @@ AffineMatrix inverse_matrix(const AffineParameters& p) {
   const double turn = radians(p.angle);
   const double shear_y = radians(p.shear[1]);
   const double tan_x = std::tan(radians(p.shear[0]));
-  // turn * shear y * shear x, of determinant 1.
+  // [a b; c d] = rotation * shear y * shear x, with determinant 1.
   const double a = std::cos(turn - shear_y) / std::cos(shear_y);
   const double b = -(a * tan_x + std::sin(turn));
   const double c = std::sin(turn - shear_y) / std::cos(shear_y);

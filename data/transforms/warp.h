@@ -21,16 +21,16 @@ struct AffineParameters {
   std::array<double, 2> center = {0, 0};
 };
 
-/// From output to input, both in pixels from the middle: x' = m[0] x + m[1] y + m[2], y' = m[3] x +
-/// m[4] y + m[5].
+/// Maps a position in the output to one in the input, both in pixels from the middle of the image:
+/// x' = m[0] x + m[1] y + m[2], y' = m[3] x + m[4] y + m[5].
 using AffineMatrix = std::array<double, 6>;
 [[nodiscard]] PRECAST_API AffineMatrix inverse_matrix(const AffineParameters& parameters);
 
 enum class Interpolation { nearest, bilinear };
 
-/// Moves pixels in place; areas outside the image become `fill`. Nearest equals torchvision's
-/// except where two pixels are equally near; bilinear blends in `fill` at the border, in proportion
-/// to its weight (torchvision does so for fill 0). One or three channels.
+/// Moves pixels in place; areas outside the image become `fill`. With nearest, the result is
+/// torchvision's, except where two pixels are equally near. With bilinear, `fill` is part of the
+/// interpolation at the border, as in torchvision for fill 0. One or three channels.
 /// @param scratch image.shape.values() bytes
 PRECAST_API void warp(const Pixels& image, const AffineMatrix& matrix, Interpolation interpolation,
                       const std::array<std::uint8_t, 3>& fill, std::span<std::byte> scratch);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPointerBytes = 8;
 
-/// The bytes of a string or of bytes. @throws DataError for any other value.
+/// Returns the bytes of a value that is a string or bytes. @throws DataError for any other value.
 std::span<const std::byte> bytes_of(const Value& value, const char* field) {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) return *bytes;
   if (const auto* text = std::get_if<std::string>(&value))
@@ -24,7 +24,8 @@ std::span<const std::byte> bytes_of(const Value& value, const char* field) {
       fmt::format("{} field: expected bytes or a string, got another type of value", field));
 }
 
-/// Pointer (the writer's) and size.
+/// Stores the blob, followed by `zeros` zero bytes, and its metadata: a pointer, which the writer
+/// sets, and the size.
 void store_sized(std::span<const std::byte> bytes, std::size_t zeros, EncodedValue& out) {
   out.blob.assign(bytes.begin(), bytes.end());
   out.blob.resize(bytes.size() + zeros, std::byte{0});
@@ -65,7 +66,8 @@ ArrayField::ArrayField(FieldType type, ArrayFormat format)
     : type_(type),
       format_(checked(std::move(format))),
       arguments_(array_arguments(format_, "array field")) {
-  require(type == FieldType::ndarray || type == FieldType::tensor, "a field of arrays");
+  require(type == FieldType::ndarray || type == FieldType::tensor,
+          "an array field is an ndarray or a tensor field");
 }
 
 void ArrayField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {

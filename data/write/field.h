@@ -12,7 +12,7 @@
 
 namespace precast::data {
 
-/// Counts of events while a dataset is written: `jpg`, `resized` ...
+/// Counts of events while a dataset is written, such as `jpg` or `resized`.
 using Tally = std::map<std::string, std::uint64_t>;
 
 /// One field of one sample, ready for the file.
@@ -23,9 +23,9 @@ struct EncodedValue {
   std::vector<std::byte> blob;
 };
 
-/// Writes one kind of field. Implementations keep scratch memory: use one object per thread. The
-/// output of encode() depends only on its arguments, so that files do not depend on the number of
-/// threads.
+/// Encodes the values of one field. Implementations keep scratch memory: use one object per thread.
+/// The output of encode() depends only on its arguments, so that files do not depend on the number
+/// of threads.
 class PRECAST_API Field {
  public:
   virtual ~Field();

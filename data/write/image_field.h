@@ -14,15 +14,15 @@
 
 namespace precast::data {
 
-/// How images are stored. The meanings are FFCV's (ffcv/fields/rgb_image.py).
+/// How images are stored. All modes but `keep` mean the same as in FFCV (ffcv/fields/rgb_image.py).
 enum class ImageWriteMode {
-  /// Pixels: fast to read, large.
+  /// Every image as pixels, which are fast to read but large.
   raw,
-  /// Each as a JPEG.
+  /// Every image as JPEG.
   jpg,
-  /// JPEG if height x width x 3 exceeds `smart_threshold_bytes`, otherwise pixels.
+  /// An image as JPEG if height x width x 3 exceeds `smart_threshold_bytes`, otherwise as pixels.
   smart,
-  /// A JPEG with probability `compress_probability`, else pixels.
+  /// An image as JPEG with probability `compress_probability`, otherwise as pixels.
   proportion,
   /// JPEGs are stored as JPEG, all other images as pixels.
   keep,
@@ -37,21 +37,22 @@ struct PRECAST_API ImageFieldOptions {
   std::int64_t jpeg_quality = 90;
   double compress_probability = 0.5;
   std::int64_t smart_threshold_bytes = 0;
-  /// If a JPEG must be stored, keeps the bytes of a grey or YCbCr JPEG, baseline or progressive,
-  /// that needs no resize and decodes without a warning. Such a file is still read to its end, so
-  /// that damage is detected during writing and not during training. FFCV always encodes again,
-  /// which loses quality a second time.
+  /// Whether to keep the bytes of a source image instead of encoding it again, if the image is to
+  /// be stored as JPEG. The source must be a grey or YCbCr JPEG, baseline or progressive, that
+  /// needs no resize and decodes without a warning. It is still read to its end, so that damage is
+  /// detected during writing and not during training. FFCV always encodes again, which loses
+  /// quality a second time.
   bool passthrough = false;
-  /// The seed of the draws of `proportion`.
+  /// The seed of the random choices of `proportion`.
   std::uint64_t seed = 0;
 
   void options(Schema& schema);
 };
 
-/// RGB images of any size up to 65535 px (FFCV's RGBImageField). Accepts JPEG, PNG and WebP files
+/// RGB images with sides of up to 65535 px (FFCV's RGBImageField). Accepts JPEG, PNG and WebP files
 /// and pixels. Counts: jpg, raw, resized, kept_jpeg; for files also png, webp, grey, cmyk,
 /// alpha_dropped, sixteen_bit, jpeg_warnings, exif_rotated (stored unrotated, although viewers
-/// rotate it), and mislabelled (its name implies another format).
+/// rotate it), and mislabelled (the file's name implies another format).
 class PRECAST_API ImageField final : public Field {
  public:
   /// @throws ConfigError for a value out of its range.
@@ -69,7 +70,7 @@ class PRECAST_API ImageField final : public Field {
   [[nodiscard]] bool decode(const ImageInput& input);
   /// @param was_jpeg whether the source is a JPEG.
   [[nodiscard]] bool stores_jpeg(const ImageView& image, std::uint64_t sample, bool was_jpeg) const;
-  /// `image`, or `resized_` filled from it.
+  /// Returns `image` or, if it is too large, the reduced image in `resized_`.
   [[nodiscard]] ImageView fit(const ImageView& image);
 
   ImageFieldOptions options_;

@@ -26,7 +26,7 @@ void FloatField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVal
   } else if (const auto* number = std::get_if<double>(&value)) {
     store_number(*number, out);
   } else {
-    throw DataError("float field: expected a number, got an image");
+    throw DataError("float field: expected a number, got another value");
   }
 }
 

@@ -13,11 +13,12 @@ ArrayInput png_pixels(std::span<const std::byte> file) {
   const std::uint64_t height = reader.height();
   const std::uint64_t width = reader.width();
   if (height * reader.row_bytes() > kMaxPixels * 3) {
-    throw DataError(fmt::format("image: expected at most {} bytes of pixels, got {} x {} of {}",
-                                kMaxPixels * 3, height, width, reader.row_bytes() / width));
+    throw DataError(
+        fmt::format("image: expected at most {} bytes of pixels, got {} x {} pixels of {} bytes",
+                    kMaxPixels * 3, height, width, reader.row_bytes() / width));
   }
   require(reader.row_bytes() == width * reader.channels() * (reader.deep() ? 2 : 1),
-          "libpng gives whole values");
+          "libpng returns complete values");
   ArrayInput array{{reader.deep() ? "<u2" : "|u1", {height, width, reader.channels()}},
                    std::vector<std::byte>(height * reader.row_bytes())};
   reader.read(array.elements);

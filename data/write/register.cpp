@@ -12,7 +12,8 @@
 namespace precast::data {
 namespace {
 
-/// The tag in the source's file, or else the one that follows from the first value.
+/// Makes a field with the tag of the source's file or, if there is none, with the tag for the first
+/// value.
 template <typename Shaped>
 std::unique_ptr<Field> make_shaped(const FieldInputs& inputs, FieldTag::Kind kind) {
   if (inputs.tag.kind == kind) return std::make_unique<Shaped>(inputs.tag);
@@ -57,12 +58,14 @@ void register_fields(FieldRegistry& fields) {
              [](const FieldInputs&) { return std::make_unique<BytesField>(); });
   fields.add("json", "a JSON document",
              [](const FieldInputs&) { return std::make_unique<JsonField>(); });
-  fields.add("ndarray", "array of one shape and type (numpy's)", [](const FieldInputs& inputs) {
-    return std::make_unique<ArrayField>(FieldType::ndarray, inputs.array);
-  });
-  fields.add("tensor", "the same, as FFCV stores torch tensors", [](const FieldInputs& inputs) {
-    return std::make_unique<ArrayField>(FieldType::tensor, inputs.array);
-  });
+  fields.add("ndarray", "array of one shape and type, as FFCV stores numpy arrays",
+             [](const FieldInputs& inputs) {
+               return std::make_unique<ArrayField>(FieldType::ndarray, inputs.array);
+             });
+  fields.add("tensor", "array of one shape and type, as FFCV stores torch tensors",
+             [](const FieldInputs& inputs) {
+               return std::make_unique<ArrayField>(FieldType::tensor, inputs.array);
+             });
   fields.add("pixels", "lossless image of 1 to 4 channels of 8 or 16 bits, as bytes with a tag",
              [](const FieldInputs& inputs) {
                return make_shaped<PixelsField>(inputs, FieldTag::Kind::pixels);

@@ -19,13 +19,13 @@ struct FirstValue {
   Value value;
 };
 
-/// The description of a field by its source, from which the field is made.
+/// A source's description of a field, from which the field is made.
 struct FieldInputs {
   /// Only for ndarray and tensor fields.
   ArrayFormat array = {};
   /// For pixels, ragged and custom fields from a .beton file; else Kind::none.
   FieldTag tag = {};
-  /// custom: the rest of the descriptor's arguments.
+  /// For custom fields: the other arguments of the descriptor.
   std::vector<std::byte> arguments = {};
   /// Returns the first value to be written, for fields whose description depends on it.
   std::function<FirstValue()> first = {};
@@ -35,8 +35,8 @@ struct FieldInputs {
 
 using FieldRegistry = PartRegistry<Field, const FieldInputs&>;
 
-/// Adds every field that a dataset can be written with: image, int, float, bytes, json, ndarray,
-/// tensor, pixels, ragged, custom.
+/// Registers all fields with which a dataset can be written: image, int, float, bytes, json,
+/// ndarray, tensor, pixels, ragged, custom.
 PRECAST_API void register_fields(FieldRegistry& fields);
 /// A registry with the fields of register_fields().
 [[nodiscard]] PRECAST_API FieldRegistry make_fields();

@@ -15,7 +15,8 @@ namespace precast::data {
 struct ImageInput {
   std::vector<std::byte> file;
   Image pixels;
-  /// The format that the file's name implies; `unknown` if it has none. Counted, otherwise ignored.
+  /// The format that the file's name implies; `unknown` if it implies none. Used only to count
+  /// mislabelled files.
   ImageFormat promised = ImageFormat::unknown;
 };
 
@@ -33,13 +34,13 @@ struct CustomInput {
 };
 
 /// The value that a source provides for one field of one sample: a number, an image, bytes of any
-/// length, a string, an array, or a value of a type that only a plug-in knows.
+/// length, a string, an array, or a value of a custom field.
 using Value = std::variant<std::int64_t, double, ImageInput, std::vector<std::byte>, std::string,
                            ArrayInput, CustomInput>;
 
-/// One sample, as it is passed from a source to the writer of a .beton file.
+/// One sample that a source passes to the writer of a .beton file.
 struct Sample {
-  /// Its origin, for messages: a path, or a file and an index.
+  /// The sample's origin, for messages: a path, or a file and an index.
   std::string name;
   /// One per field, in the source's order.
   std::vector<Value> values;

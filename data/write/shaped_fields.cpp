@@ -19,7 +19,7 @@ ArrayInput rgb_array(const Image& image) {
           {bytes.begin(), bytes.end()}};
 }
 
-/// The image in a value as an array [H, W, C].
+/// Returns the image in a value as an array [H, W, C].
 ArrayInput image_array(const Value& value) {
   if (const auto* array = std::get_if<ArrayInput>(&value)) {
     ArrayInput image = *array;
@@ -73,7 +73,8 @@ void PixelsField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVa
   const ArrayInput image = image_array(value);
   if (image.format.dtype != tag().dtype || image.format.shape[2] != tag().channels) {
     throw DataError(fmt::format(
-        "pixels field: expected images of {} channels of {} like the first one, got {} of {}",
+        "pixels field: expected images with {} channels of type {}, like the first one, got {} "
+        "channels of type {}",
         tag().channels, tag().dtype, image.format.shape[2], image.format.dtype));
   }
   store_array(image, out);
@@ -87,10 +88,10 @@ FieldTag RaggedField::tag_for(const Value& value) {
 void RaggedField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   const ArrayInput& array = array_of(value);
   if (array.format.dtype != tag().dtype || array.format.shape.size() != tag().dims) {
-    throw DataError(
-        fmt::format("ragged field: expected arrays of {} dimensions of {} like the first one, got "
-                    "{}",
-                    tag().dims, tag().dtype, describe(array.format)));
+    throw DataError(fmt::format(
+        "ragged field: expected arrays with {} dimensions of type {}, like the first one, "
+        "got {}",
+        tag().dims, tag().dtype, describe(array.format)));
   }
   store_array(array, out);
 }

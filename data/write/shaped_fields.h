@@ -7,14 +7,15 @@
 
 namespace precast::data {
 
-/// Values beyond FFCV's types: bytes for FFCV, with a tag that describes their content.
+/// Values of types that FFCV does not have. FFCV reads them as bytes; a tag in the field's
+/// descriptor describes their content.
 class PRECAST_API ShapedField : public Field {
  public:
   [[nodiscard]] FieldType type() const final { return FieldType::bytes; }
   [[nodiscard]] std::vector<std::byte> arguments() const final;
 
  protected:
-  /// @throws ConfigError for an impossible tag.
+  /// @throws ConfigError for an invalid tag.
   explicit ShapedField(FieldTag tag);
   /// Fills `out` with the array's blob and its metadata: a pointer, left 0 because the writer sets
   /// it later, and the size of the blob.
@@ -25,15 +26,16 @@ class PRECAST_API ShapedField : public Field {
   FieldTag tag_;
 };
 
-/// Lossless images of any size with 1 to 4 channels of 8 or 16 bits (any plain type, if they come
-/// as arrays), the same for all images. Accepts arrays [H, W] and [H, W, C], PNG files with their
-/// own channels and depth (palettes as their colours, less than 8 bits as 8), and every other image
-/// as 8-bit RGB.
+/// Lossless images of any size. All images have the same number of channels (1 to 4) and the same
+/// type: 8 or 16 bits, or any plain type if they come as arrays. Accepts arrays [H, W] and [H, W,
+/// C]; PNG files, which keep their channels and depth (palettes become colours, and less than 8
+/// bits become 8); and every other image, which becomes 8-bit RGB.
 class PRECAST_API PixelsField final : public ShapedField {
  public:
-  /// @param tag of kind pixels. @throws ConfigError for an impossible tag.
+  /// @param tag of kind pixels. @throws ConfigError for an invalid tag.
   explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
-  /// The tag for values like this one. @throws DataError if the value is not an image.
+  /// Returns the tag for images with the type and channels of this one. @throws DataError if the
+  /// value is not an image.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an image of a different type or number of channels, or a value that is
   /// not an image.
@@ -43,9 +45,10 @@ class PRECAST_API PixelsField final : public ShapedField {
 /// Arrays of one element type and number of dimensions, each with its own shape. Accepts arrays.
 class PRECAST_API RaggedField final : public ShapedField {
  public:
-  /// @param tag of kind ragged. @throws ConfigError for an impossible tag.
+  /// @param tag of kind ragged. @throws ConfigError for an invalid tag.
   explicit RaggedField(const FieldTag& tag) : ShapedField(tag) {}
-  /// The tag for values like this one. @throws DataError if the value is not an array.
+  /// Returns the tag for arrays with the type and number of dimensions of this one. @throws
+  /// DataError if the value is not an array.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an array of a different type or number of dimensions.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;

@@ -74,8 +74,9 @@ RecordLayout checked_layout(std::span<const FieldColumn> columns) {
   return record_layout(layouts_of(columns));
 }
 
-/// Bytes of a page that a value takes. An empty value also takes one byte: FFCV's readers look up a
-/// value's size by its position, so two values at the same position would get the same size.
+/// Returns the number of bytes that a value needs in a page. An empty value also needs one byte:
+/// FFCV's readers look up a value's size by its position, so two values at the same position would
+/// get the same size.
 std::uint64_t room_of(const std::vector<std::byte>& blob) {
   return std::max<std::uint64_t>(1, blob.size());
 }
@@ -85,7 +86,7 @@ void append_number(std::vector<std::byte>& out, std::uint64_t number) {
   store(out.data() + out.size() - sizeof number, number);
 }
 
-/// @param to kHeaderBytes.
+/// @param to has room for kHeaderBytes.
 void store_header(const BetonHeader& header, std::byte* to) {
   store(to, header.version);
   store(to + 2, header.num_fields);
@@ -112,12 +113,14 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   std::uint64_t metadata_end = 0;
   if (__builtin_mul_overflow(num_samples, std::uint64_t{layout_.bytes}, &metadata_end) ||
       metadata_end > UINT64_MAX / 4) {
-    throw ConfigError(fmt::format("dataset: too many samples: {}", num_samples));
+    throw ConfigError(fmt::format(
+        "dataset: expected records of less than 2^62 bytes, got {} samples", num_samples));
   }
   metadata_end += metadata_at_;
   const bool paged = std::ranges::any_of(
       fields_, [](const FieldLayout& field) { return field.pointer_at.has_value(); });
-  // A file with numbers only has no pages and no padding: its empty table follows the metadata.
+  // A file that contains only numbers has no pages and no padding: its empty table follows the
+  // metadata.
   first_page_at_ = metadata_end;
   if (paged) {
     page_.resize(layout.page_bytes);
@@ -132,8 +135,8 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   file_.write_at(0, head());
 }
 
-/// Header and descriptors. The pointer to the table stays 0 until finish(), and readers reject such
-/// a file.
+/// Returns the header and the descriptors. The header's pointer to the table stays 0 until
+/// complete(), and readers reject a file with this pointer.
 std::vector<std::byte> BetonWriter::head() const {
   std::vector<std::byte> bytes(kHeaderBytes + columns_.size() * kFieldBytes);
   store_header(header_, bytes.data());
@@ -152,7 +155,7 @@ std::vector<std::byte> BetonWriter::head() const {
                     "checksums (--no-checksums), or put another field first",
                     columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
   }
-  // The arguments of a custom field from a file with checksums contain the mark.
+  // The arguments of a custom field that comes from a file with checksums contain the mark.
   if (checksums_ || there == kSumsFlag) store(flag, checksums_ ? kSumsFlag : 0);
   return bytes;
 }
@@ -183,7 +186,7 @@ void BetonWriter::add(std::span<const EncodedValue> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& [metadata, blob] = values[i];
     std::byte* at = metadata_.data() + record + layout_.offsets[i];
-    require(metadata.size() == fields_[i].bytes, "metadata is of its field's size");
+    require(metadata.size() == fields_[i].bytes, "metadata has the size of its field");
     std::copy(metadata.begin(), metadata.end(), at);
     if (!fields_[i].pointer_at) continue;
     if (checksums_) value_sums_.push_back(hash_of(blob));
@@ -264,10 +267,10 @@ std::string BetonWriter::fingerprint() const {
 
 void BetonWriter::finish() {
   if (!is_complete_) complete();
-  // A dataset without its index is valid, but a dataset with the index of another one is not.
+  // A dataset without its index is valid, but a dataset with the index of another dataset is not.
   remove_jpeg_sidecar(path_, ops_);
   file_.commit();
-  // Checksums next to an older file of that name do not belong to this one.
+  // The checksums next to an older file of this name do not belong to the new file.
   remove_sums_sidecar(path_, ops_);
 }
 

@@ -20,7 +20,7 @@ namespace precast::data {
 struct FieldColumn {
   std::string name;
   FieldType type = FieldType::integer;
-  /// As returned by Field::arguments(). Those of a custom field contain its layout.
+  /// As returned by Field::arguments(). The arguments of a custom field contain its layout.
   std::vector<std::byte> arguments = {};
 };
 
@@ -37,17 +37,17 @@ struct BetonLayout {
 
 /// Writes samples to a .beton file. Without checksums, it is byte for byte the file that FFCV
 /// produces with one worker: blobs follow each other without gaps, all blobs of a sample are in one
-/// page, page tails are zero, the table follows the last page, and the header's pointer to it is
-/// written last. With checksums, the first page is the one in which the records end, and the last
-/// page ends with its last value, so that a small dataset does not need two complete pages. The
-/// file appears under its name only when finish() succeeds; an older file stays until then. Needs
-/// memory for one page, and 32 bytes per blob. Not thread-safe.
+/// page, page tails are zero, the allocation table follows the last page, and the header's pointer
+/// to the table is written last. With checksums, values begin in the page in which the records end,
+/// and the last page ends with its last value, so that a small dataset does not need two complete
+/// pages. The file appears under its name only when finish() succeeds; an older file stays until
+/// then. Needs memory for one page, and 32 bytes per blob. Not thread-safe.
 class PRECAST_API BetonWriter {
  public:
-  /// @param num_samples upper limit of the number of samples. @throws ConfigError for an invalid
-  /// page size, for no samples, for field names that are empty, over 16 characters, not printable
-  /// ASCII or duplicate, and, with checksums, for a first field whose arguments leave no room for
-  /// their mark (kSumsFlagAt); IoError if the file cannot be created.
+  /// @param num_samples the maximum number of samples. @throws ConfigError for an invalid page
+  /// size, for no samples, for field names that are empty, over 16 characters, not printable ASCII
+  /// or duplicate, and, with checksums, for a first field whose arguments leave no room for the
+  /// mark of a file with checksums (kSumsFlagAt); IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());
@@ -67,7 +67,8 @@ class PRECAST_API BetonWriter {
   /// once. @throws as complete().
   void finish();
 
-  /// Pages with values that are written; after complete(), all of them.
+  /// Number of pages with values that have been written; after complete(), of all pages with
+  /// values.
   [[nodiscard]] std::uint64_t pages() const { return filled_pages_; }
   /// Size of the file so far in bytes, without the page that is being filled.
   [[nodiscard]] std::uint64_t file_bytes() const;
@@ -75,10 +76,11 @@ class PRECAST_API BetonWriter {
  private:
   [[nodiscard]] std::vector<std::byte> head() const;
   void make_room(std::uint64_t bytes);
-  /// @param end offset in the page, in bytes, up to which it is written to the file.
+  /// @param end offset in the page, in bytes, up to which the page is written to the file.
   void flush_page(std::uint64_t end);
-  /// False for fields without large values, and for custom fields without a value: empty, with a
-  /// pointer of 0, which the field's own class may check for.
+  /// Whether the record points to a large value. False for fields without large values, and for a
+  /// custom field whose value is empty and has a pointer of 0; the class that reads this field may
+  /// check for this pointer.
   [[nodiscard]] bool points_to_value(std::size_t field, const EncodedValue& value) const;
   void flush_metadata();
   void write_sums();
@@ -99,18 +101,19 @@ class PRECAST_API BetonWriter {
   std::vector<std::byte> metadata_;
   std::uint64_t metadata_at_ = 0;
   std::vector<std::byte> page_;
-  /// The offset at which the values of this page begin (0 unless records end in it), and the number
-  /// of bytes used.
+  /// The offset in this page at which its values begin (0 unless the records end in this page), and
+  /// the number of bytes of the page that are used.
   std::uint64_t page_begin_ = 0;
   std::uint64_t page_used_ = 0;
   std::uint64_t first_page_at_ = 0;
-  /// Pages before this one, from first_page_at_, and those of them that have values.
+  /// Number of pages before this one, counted from first_page_at_, and the number of these pages
+  /// that have values.
   std::uint64_t pages_ = 0;
   std::uint64_t filled_pages_ = 0;
-  /// Where the last written page ends.
+  /// The offset at which the last written page ends.
   std::uint64_t pages_end_ = 0;
   std::vector<std::byte> table_;
-  /// With checksums: the hashes of the blobs, and that of the records so far.
+  /// With checksums: the hashes of the blobs, and the hash of the records so far.
   std::vector<std::uint64_t> value_sums_;
   RunningHash records_hash_;
   bool is_complete_ = false;

@@ -8,7 +8,7 @@
         for image, label in loader:  # uint8 [N, H, W, 3], int64 [N]
             ...
 
-Loader reads batches, Dataset single stored values, Writer makes a file.
+Loader reads batches, Dataset reads single stored values, and Writer writes a file.
 """
 from ._batch import Batch, Tensor
 from ._dataset import Dataset, Field

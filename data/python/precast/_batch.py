@@ -39,7 +39,7 @@ class _ManagedVersioned(ctypes.Structure):
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
 def _free_capsule(capsule: int) -> None:
-    """Frees a tensor that no library has taken: taking it renames the capsule."""
+    """Frees a tensor that no library has consumed: a library that consumes it renames the capsule."""
     for name, struct in ((b"dltensor", _Managed), (b"dltensor_versioned", _ManagedVersioned)):
         if _api.PyCapsule_IsValid(capsule, name):
             pointer = _api.PyCapsule_GetPointer(capsule, name)
@@ -51,12 +51,12 @@ class _Lease:
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
-        # Not at exit: views may be in use until the very end.
+        # Not at exit: views may be in use until the process ends.
         weakref.finalize(self, function("batch_release"), handle).atexit = False
 
 
 class Tensor:
-    """One tensor of a batch, in the loader's memory, C order. Can be written to.
+    """One tensor of a batch, in the loader's memory, in C order. Writable.
 
     numpy.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and memoryview(t.buffer) are views without a
     copy. The memory goes back to the loader when the batch, this object and all views are gone; until then it is never
@@ -156,7 +156,7 @@ class Batch:
 
     @property
     def sample_ids(self) -> list[int]:
-        """The samples' numbers in the dataset."""
+        """The ids of the samples: their indices in the dataset."""
         pointer = function("batch_sample_ids")(self._lease.handle)
         return list((ctypes.c_uint64 * self.samples).from_address(pointer)) if self.samples else []
 

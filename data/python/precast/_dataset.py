@@ -53,7 +53,8 @@ class Dataset:
 
     def __init__(self, path: PathLike | Sequence[PathLike], *, in_memory: int = 1, direct_io: bool = False,
                  cache_dir: PathLike = "", http_retry_s: float = 300) -> None:
-        """in_memory: 1: through the page cache; 2: load the whole file now; 0: a loader reads pages into `cache_mb`.
+        """in_memory: 1: read through the page cache; 2: load the entire file now; 0: a loader reads the pages that it
+        needs, into memory of `cache_mb`.
 
         @raises IoError, and DataError for a damaged file.
         """
@@ -65,14 +66,14 @@ class Dataset:
         self._close = weakref.finalize(self, function("dataset_destroy"), self._handle)
         info = info_of("dataset_info", self._handle)
         self.path: str = info["path"]
-        #: A hash of labels, sizes and offsets.
+        #: A hash of the header, the field descriptors and the records.
         self.fingerprint: str = info["fingerprint"]
         #: Whether the file has checksums.
         self.checksums: bool = info["checksums"]
         self.fields: list[Field] = [
             Field(field["name"], field["type"], field.get("dtype"),
                   tuple(field["shape"]) if "shape" in field else None) for field in info["fields"]]
-        #: {FIELD: [NAME OF 0, NAME OF 1, ...]}; empty if the file has no names.
+        #: {FIELD: [NAME OF LABEL 0, NAME OF LABEL 1, ...]}; empty if the file has no class names.
         self.classes: dict[str, list[str]] = info["classes"]
         self._samples: int = info["samples"]
 

@@ -25,5 +25,5 @@ class ResourceError(Error):
     """Threads cannot be started, or an object is used in a process other than the one that created it."""
 
 
-# precast_data_status to exception.
+# The exception for each precast_data_status.
 BY_STATUS: dict[int, type[Exception]] = {2: ConfigError, 3: DataError, 5: IoError, 6: ResourceError, 11: MemoryError}

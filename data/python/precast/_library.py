@@ -30,7 +30,7 @@ class ValueStruct(ctypes.Structure):
                 ("bytes", c_uint64), ("dtype", c_char_p), ("shape", c_int64 * MAX_DIMS)]
 
 
-# Each function's result and arguments; c_int32 results are a precast_data_status, unless named below.
+# The result and the arguments of each function; c_int32 results are a precast_data_status, except in abi_version.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "abi_version": (c_int32,),
     "version": (c_char_p,),
@@ -101,7 +101,7 @@ def library_version() -> str:
 def error_of(status: int) -> Exception:
     """The exception for the last error of this thread."""
     message = function("error_message")().decode("utf-8", "replace")
-    # A location in the JSON text that as_options() made says nothing to its caller.
+    # Remove positions in the JSON text that as_options() made: they mean nothing to the caller.
     return BY_STATUS.get(status, Error)(_PLACE.sub("", message))
 
 
@@ -112,7 +112,7 @@ def check(status: int) -> None:
 
 
 def new_handle(name: str, *arguments: Any) -> int:
-    """Calls precast_data_NAME, whose last argument is the new handle."""
+    """Calls precast_data_NAME, which stores a new handle in its last argument, and returns the handle."""
     handle = c_void_p()
     check(function(name)(*arguments, byref(handle)))
     assert handle.value is not None
@@ -120,7 +120,7 @@ def new_handle(name: str, *arguments: Any) -> int:
 
 
 def as_options(options: Any) -> bytes:
-    """Options as JSON, which is also YAML unless it escapes surrogate pairs; so no characters are escaped."""
+    """Options as JSON. The library parses YAML, which cannot read escaped surrogate pairs, so nothing is escaped."""
     return json.dumps(options, ensure_ascii=False).encode()
 
 

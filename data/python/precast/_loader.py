@@ -14,7 +14,7 @@ from ._dataset import Dataset, PathLike
 from ._errors import ConfigError
 from ._library import as_options, check, function, info_of, new_handle
 
-# How long a call of the library waits before Python can handle signals.
+# The longest wait in one call of the library. Python handles signals between calls.
 _POLL_MS = 100
 # The options that determine which sample is at which position.
 _POSITION = ("batch_size", "order", "subset", "filter", "repeats", "label_field", "shuffle_window_mb", "seed",
@@ -25,9 +25,9 @@ class Loader:
     """Batches of a .beton file, made by threads of the library. Each `iter()` is the next epoch.
 
     Images are uint8 [N, H, W, 3], or with `normalize=True` normalised float32; the pipeline can convert them to other
-    types and layouts. All other fields: see data/transforms/README.md.
+    types and layouts. For all other fields, see data/transforms/README.md.
 
-    A batch is a precast.Batch, or with `convert` a tuple of what `convert` makes of each tensor: torch.from_dlpack,
+    A batch is a precast.Batch, or, with `convert`, a tuple of convert(tensor) for each tensor: torch.from_dlpack,
     numpy.asarray and jax.dlpack.from_dlpack make views without a copy.
 
     A loader belongs to the process that made it. In a forked process it raises ResourceError, and it cannot be
@@ -40,9 +40,9 @@ class Loader:
                  distributed: tuple[int, int] = (0, 1), image_size: int = 224, normalize: bool = False,
                  drop_last: bool = False, convert: Callable[[Tensor], Any] | None = None, **options: Any) -> None:
         """
-        path        a file, several that are read as one, a URL, or an open Dataset
+        path        a file, several files that are read as one, a URL, or an open Dataset
         pipeline    as in a recipe: ["random_resized_crop", {"cutout": {"crop_size": 8}}] for images, or {OUTPUT: ...};
-                    without: a centre crop of 224/256 of the image
+                    default: a centre crop of 224/256 of the image
         order       a registered name: "random", "quasi_random", "sequential" ..., or {NAME: {OPTION: VALUE}}
         seed        of order and augmentation
         workers     threads; 0: one per usable core
@@ -51,7 +51,7 @@ class Loader:
         options     subset, filter, repeats, label_field, shuffle_window_mb, batches_ahead, on_corrupt, verify,
                     jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes
 
-        @raises ConfigError with all wrong options, IoError, DataError
+        @raises ConfigError that lists all wrong options, IoError, DataError
         """
         self.dataset = path if isinstance(path, Dataset) else Dataset(path)
         rank, world = distributed
@@ -64,7 +64,7 @@ class Loader:
         info = info_of("loader_info", self._handle)
         #: The names of a batch's tensors.
         self.outputs: list[str] = info["outputs"]
-        #: Side of the images of the epochs to come, in px.
+        #: Side of the images in px, from the next epoch on.
         self.image_size = image_size
         self._convert = convert
         self._position = {name: info["options"][name] for name in _POSITION}
@@ -110,7 +110,7 @@ class Loader:
             batch = Batch(handle.value)
             yield batch if convert is None else tuple(convert(tensor) for tensor in batch)
         else:
-            raise RuntimeError("precast: expected one iterator at a time, got a batch of an epoch that has ended")
+            raise RuntimeError("precast: expected one iterator at a time, got a request from an earlier iterator")
         self._running = None
         if status != _library.END:
             raise _library.error_of(status)

@@ -33,7 +33,7 @@ class Writer:
             for pixels, label in samples:  # uint8 [H, W, 3], or the bytes of a JPEG, PNG or WebP file
                 writer.add(image=pixels, label=label)
 
-    Samples are encoded in the calling thread, which holds no GIL meanwhile. `precast write` uses all cores.
+    Samples are encoded in the calling thread, without holding the GIL. `precast write` uses all cores.
     """
 
     def __init__(self, path: PathLike, fields: Mapping[str, str | Mapping[str, Any]], samples: int, *,
@@ -43,7 +43,7 @@ class Writer:
         fields  by name: a type (image, int, float, bytes, json, ndarray, tensor, pixels, ragged), or {TYPE: OPTIONS}.
                 Arrays need their type: {"ndarray": {"dtype": "<f4", "shape": [4]}}, {"pixels": {"dtype": "<u2",
                 "channels": 1}}, {"ragged": {"dtype": "<i4", "dims": 1}}.
-        samples upper limit of the samples to come
+        samples the largest number of samples that will be added
 
         @raises ConfigError, IoError
         """
@@ -68,7 +68,7 @@ class Writer:
                 raise ConfigError(f"expected values for {', '.join(self._fields)}, got {', '.join(named)}")
             given = [named[name] for name in self._fields]
         structs = (ValueStruct * max(1, len(given)))()
-        # Zipped with the types, so that the library reports a wrong number of values.
+        # Pads the types, so that all values reach the library, which reports a wrong number of values.
         kinds = self._types + [""] * len(given)
         kept = [_fill(struct, kind, value) for struct, kind, value in zip(structs, kinds, given, strict=False)]
         check(function("writer_add")(self._handle, structs, len(given)))
@@ -98,7 +98,7 @@ class Writer:
 
 
 def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
-    """Sets the struct to the value. @return what must stay alive until the struct has been used."""
+    """Sets the struct to the value. @return the objects that must stay alive until the struct has been used."""
     if field == "json" and not isinstance(value, (str, bytes)):
         value = json.dumps(value)
     if isinstance(value, str):
@@ -120,7 +120,7 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
 
 
 def _fill_array(struct: ValueStruct, value: Any) -> Any:
-    """An array that offers NumPy's interface, or `__array__` (torch's tensors), in C order."""
+    """_fill() for an array with NumPy's interface, or with `__array__` (torch's tensors), in C order."""
     if not hasattr(value, "__array_interface__") and hasattr(value, "__array__"):
         value = value.__array__()
     interface = getattr(value, "__array_interface__", None)
@@ -128,7 +128,7 @@ def _fill_array(struct: ValueStruct, value: Any) -> Any:
         raise TypeError(f"expected a number, text, bytes or an array, got {type(value).__name__}")
     if interface.get("strides") is not None:
         if not hasattr(value, "copy"):
-            raise TypeError("expected an array in C order without gaps")
+            raise TypeError("expected an array in C order without gaps, got an array with strides")
         value = value.copy(order="C") if not isinstance(value, StoredArray) else value
         interface = value.__array_interface__
     shape = interface["shape"]

@@ -5,11 +5,11 @@ namespace precast::data {
 namespace {
 
 constexpr int kThreads = 256;
-/// Values that one thread makes: one 32-bit load.
+/// The number of values per thread: one 32-bit load.
 constexpr int kValues = 4;
 
-/// Thread i makes values 4i to 4i + 3, so that the threads of a warp read and write side by side.
-/// Its first value is of channel 4i mod 3 = i mod 3.
+/// Thread i computes values 4i to 4i + 3, so the threads of a warp access adjacent memory. Its
+/// first value belongs to channel 4i mod 3 = i mod 3.
 template <typename Out>
 __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_t count,
                                  NormalizeConstants constants, Out* __restrict__ out) {
@@ -17,7 +17,8 @@ __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_
   const std::size_t first = thread * kValues;
   if (first >= count) return;
   const int channel = static_cast<int>(thread % 3);
-  // Selected rather than indexed: an index known only at run time would put the arrays in memory.
+  // The constants are selected, not indexed: an index known only at run time would put the arrays
+  // in local memory instead of registers.
   const float means[3] = {constants.mean[0], constants.mean[1], constants.mean[2]};
   const float stds[3] = {constants.std[0], constants.std[1], constants.std[2]};
   const auto pick = [channel](const float(&of)[3], int next) {

@@ -7,7 +7,7 @@
 
 namespace precast::data {
 
-/// The constants of value i are those at i mod 3.
+/// Value i uses the constants at index i mod 3.
 struct NormalizeConstants {
   float mean[3];
   float std[3];
@@ -24,8 +24,8 @@ enum class PixelType { f32, f16, bf16 };
 /// (data/image/normalize.h): float32 results are bitwise identical, other types are that result
 /// rounded to nearest even. Images are mirrored earlier, on the host, where the resize does it at
 /// no cost. Asynchronous on `stream`.
-/// @param in  [values] uint8, device memory, aligned to 4 bytes: pixels of three channels in turn,
-/// or of one, for which the three constants are equal.
+/// @param in [values] uint8, device memory, aligned to 4 bytes: pixels with three interleaved
+/// channels, or with one channel, for which the three constants must be equal.
 /// @param out [values] of type `type`, device memory, aligned to 16 bytes.
 void normalize(const std::uint8_t* in, std::size_t values, const NormalizeConstants& constants,
                PixelType type, void* out, cudaStream_t stream);

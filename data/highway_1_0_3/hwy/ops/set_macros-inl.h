@@ -1,7 +1,7 @@
-// Found before Highway's file of this name. Debian 12's Highway 1.0.3 lists avxvnni among the
-// features of HWY_AVX3_DL and means avx512vnni: Ice Lake and Zen 4 have this target and no avxvnni,
-// and clang's code for it ends there with SIGILL. No include guard: Highway includes it once for
-// each instruction set.
+// The compiler finds this file before Highway's file of the same name. Highway 1.0.3 in Debian 12
+// lists avxvnni among the features of HWY_AVX3_DL where it means avx512vnni. Ice Lake and Zen 4
+// support this target but not avxvnni; on them, clang's code for the target dies with SIGILL. There
+// is no include guard, because Highway includes this file once for each instruction set.
 #pragma GCC system_header
 #include_next <hwy/ops/set_macros-inl.h>
 
