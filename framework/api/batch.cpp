@@ -11,9 +11,9 @@ namespace precast {
 
 const at::Tensor& Batch::target(std::size_t i) const {
   if (i < targets.size()) return fields.at(targets[i]).tensor;
-  throw ConfigError(
-      fmt::format("batch: expected a target with index {}, got {} targets. Add it to data.targets",
-                  i, targets.size()));
+  throw ConfigError(fmt::format(
+      "batch: expected a target with index {}, got {} targets. Add a field to data.targets", i,
+      targets.size()));
 }
 
 at::Tensor& Batch::target(std::size_t i) {
@@ -26,7 +26,7 @@ const at::Tensor& Batch::field(std::string_view name) const {
     if (field.name == name) return field.tensor;
     names.push_back(field.name);
   }
-  throw ConfigError(fmt::format("batch: expected a field '{}', got none of that name. {}", name,
+  throw ConfigError(fmt::format("batch: expected a field '{}', got none with that name. {}", name,
                                 suggest(name, names)));
 }
 

@@ -15,12 +15,12 @@ namespace precast {
 
 /// The samples of one step, read by models, losses, metrics and methods. The tensors are
 /// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives. Do
-/// not write to a source's tensors (`mul_`): those of a ring are read-only memory, and writing to
-/// them ends the process. A method that changes a batch replaces its tensors.
+/// not write to a source's tensors (as `mul_` does): the tensors of a ring are in read-only memory,
+/// and writing to them ends the process. A method that changes a batch replaces its tensors.
 struct PRECAST_API Batch {
   /// One tensor per field, in the order of the file's fields, on the device of the run, with one
-  /// row per sample. Images are [N, C, H, W] float, channels_last, normalised; integers are [N]
-  /// int64; floats are [N] float64.
+  /// row per sample. Integers are [N] int64, floats are [N] float64. Images are [N, C, H, W];
+  /// unless the pipeline says otherwise, they are floating point, channels_last and normalised.
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
@@ -42,19 +42,19 @@ struct PRECAST_API Batch {
   [[nodiscard]] at::Tensor& labels() { return target(); }
   [[nodiscard]] const at::Tensor& labels() const { return target(); }
 
-  /// The tensor of the field called `name`. @throws ConfigError that lists the existing names.
+  /// The tensor of the field called `name`. @throws ConfigError listing the existing names.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
-  /// Number of samples, taken from the first dimension of the first input because batches made by
-  /// methods may have no sample ids.
+  /// Number of samples: the first dimension of the first input. Batches made by methods may have no
+  /// sample ids to count.
   [[nodiscard]] std::int64_t size() const;
-  /// Views of `count` samples starting at `first`; shares memory with this batch.
+  /// Views of `count` samples starting at `first`. They share memory with this batch.
   [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
-  /// A copy of the samples at the given indices (int64, on the batch's device). It has no sample
-  /// ids, because reading the indices would wait for the device.
+  /// A copy of the samples at the given indices (int64, on the batch's device). The copy has no
+  /// sample ids, because reading the indices on the host would wait for the device.
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers, for trying
+/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers. Used to try
 /// out models.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 

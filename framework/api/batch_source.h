@@ -22,12 +22,13 @@ class BatchSource {
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
   /// Number of batches in a full pass, on the rank with the most batches.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;
-  /// Number of samples in a full pass by a single rank; the samples of a dropped last batch do not
-  /// count.
+  /// Number of samples in a full pass by a single rank, without the samples of a dropped last
+  /// batch.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// Seconds that next() has waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;
-  /// How the threads that make batches have spent their time so far; all 0 if that is not known.
+  /// How the threads that make batches have spent their time so far; all 0 if the source does not
+  /// measure it.
   [[nodiscard]] virtual SourceTimes times() const { return {}; }
   /// Damaged samples that were replaced by others since the source was made.
   [[nodiscard]] virtual std::vector<ReplacedSample> replaced() const { return {}; }

@@ -10,12 +10,12 @@ namespace precast {
 
 /// Communication between the ranks that train together. All members except rank() and world() are
 /// collective: all ranks must call them in the same order. Tensors are on the run's device; work
-/// queued on the current stream after a call sees its result. If another rank has died or does not
-/// respond, a call throws Error with ExitCode::peer_failed within the group's time limit. Use it
-/// from one thread at a time.
+/// that is queued on the current stream after a call sees the result of that call. If another rank
+/// has died or does not respond, a call throws Error with ExitCode::peer_failed within the group's
+/// time limit. Not thread-safe.
 class Communicator {
  public:
-  /// A running all-reduce of one number.
+  /// A sum over the ranks that is still being computed.
   class PendingSum {
    public:
     virtual ~PendingSum() = default;
@@ -28,7 +28,7 @@ class Communicator {
   [[nodiscard]] virtual int world() const = 0;
   /// Sums each tensor over the ranks, in place. The order of additions is the same in every run.
   virtual void all_reduce_sum(std::vector<at::Tensor> tensors) = 0;
-  /// Sums each tensor over the ranks; `root` gets the sum, and the values on other ranks become
+  /// Sums each tensor over the ranks; `root` gets the sum; on the other ranks, the values become
   /// unspecified.
   virtual void reduce_sum(std::vector<at::Tensor> tensors, int root) = 0;
   /// Copies root's tensors to all ranks.

@@ -4,7 +4,8 @@
 
 namespace precast {
 
-/// A request to a source of batches: one pass over the data, or the rest of a pass. Torch-free.
+/// The pass that a source of batches is asked for: one pass over the data, or the rest of an
+/// interrupted pass. Torch-free.
 struct EpochRequest {
   std::int64_t epoch = 0;
   /// Batches already consumed; the pass starts after them.

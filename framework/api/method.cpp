@@ -8,7 +8,8 @@
 namespace precast {
 namespace {
 
-/// The message if the method at `other` breaks `rule` of the method at `place`; otherwise nothing.
+/// A message if the method with index `other` breaks `rule`, a rule of `method`, which has the
+/// index `place`; otherwise nothing.
 std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
                                   std::ptrdiff_t place, std::ptrdiff_t other) {
   if (rule.kind == MethodRule::Kind::not_with) {

@@ -33,23 +33,24 @@ struct MethodRule {
   /// The other method's registered name. Rules about methods that are not in the recipe have no
   /// effect.
   std::string other;
-  /// Why, as a clause: "both say which weights are evaluated".
+  /// The reason, as a clause: "both say which weights are evaluated".
   std::string reason;
 };
 
 /// A change to the training procedure, such as BlurPool, EMA or MixUp. Every hook is optional;
-/// hooks of several methods run in the recipe's order. A method has no access to the others.
+/// hooks of several methods are called in the recipe's order. A method has no access to the other
+/// methods.
 class Method : public Stateful {
  public:
   /// Declares the options that the recipe may set, bound to this method's members.
   virtual void options(Schema& /*schema*/) {}
-  /// Rules that are checked before the run starts (check_rules). Methods with a step_strategy()
-  /// need no rule against each other: at most one of them is accepted anyway.
+  /// Rules that broken_rules() checks before the run starts. Methods with a step_strategy() need no
+  /// rule against each other, because a recipe may have only one of them anyway.
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
   /// Whether the method works with targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
   /// Edits the plan before anything is built from it. @throws ConfigError if the method does not
-  /// work with the plan
+  /// work with the plan.
   virtual void configure(TrainPlan& /*plan*/) const {}
   /// Called once before the first step with the facts of this run; each rank has its own facts.
   virtual void on_run(const RunFacts& /*run*/) {}
@@ -58,36 +59,37 @@ class Method : public Stateful {
   virtual void on_train_begin(Model& /*model*/) {}
   /// Called before the first batch of an epoch, even if the epoch is resumed in the middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
-  /// Called for each new batch before the forward pass; may replace images and labels.
+  /// Called for each new batch before the forward pass; may replace the batch's tensors.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}
   /// Returns the strategy that replaces the usual forward and backward pass of a step, or null. The
   /// method keeps ownership and returns the same object during the entire run.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
-  /// Called after each backward pass of a step: a StepStrategy may do several, and only the
-  /// gradients of the last one are averaged over the ranks. In fp16, gradients are still multiplied
-  /// by the gradient scaler's factor. Override it to drop gradients that must not be used after any
-  /// of these passes.
+  /// Called after each backward pass of a step. A StepStrategy may run several; only the gradients
+  /// of the last backward pass are averaged over the ranks. In fp16, gradients are still multiplied
+  /// by the gradient scaler's factor. Override this hook to drop gradients that must not be used,
+  /// whichever pass computed them.
   virtual void on_backward(Model& /*model*/) {}
   /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
-  /// Says what on_gradients() does, so that an optimiser may do it in its own pass over the
-  /// gradients (Optimizer::step_scaled()); the hook is then not called. A number: it clips the norm
-  /// over all gradients to it, like torch.nn.utils.clip_grad_norm_, and does nothing else;
-  /// kUnbounded: it does nothing. No value: it must be called. If there is a value, the gradients
-  /// that on_step_end() sees may be multiplied by the loss scale and not clipped.
+  /// Describes on_gradients(), so that an optimiser can do the same in its own pass over the
+  /// gradients (Optimizer::step_scaled()) and the hook is not called.
+  /// @return a number if on_gradients() only clips the norm over all gradients to that number, like
+  /// torch.nn.utils.clip_grad_norm_; kUnbounded if it does nothing; no value if it must be called.
+  /// If a value is returned, the gradients that on_step_end() sees may be unclipped and still
+  /// multiplied by the loss scale.
   [[nodiscard]] virtual std::optional<double> gradient_bound() const { return std::nullopt; }
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   /// Whether a CUDA graph of the whole step (training.cuda_graphs: step) may contain on_backward()
-  /// and on_gradients(). They are then called in the first steps of each image size and while a
-  /// step is recorded, but not in the steps that replay it. So the result is true only if, as long
-  /// as the same parameters require gradients, each call launches the same work on the same memory
-  /// and changes nothing on the host. A method without these hooks should return true.
-  /// @param world number of ranks; called before on_run().
+  /// and on_gradients(). If so, they are called in the first steps of each image size and while a
+  /// step is recorded, but not in the steps that replay the recording. Return true only if each
+  /// call launches the same work on the same memory and changes nothing on the host, as long as the
+  /// same parameters require gradients. A method without these two hooks should return true.
+  /// @param world number of ranks, passed because this function is called before on_run().
   [[nodiscard]] virtual bool records_hooks(int /*world*/) const { return false; }
   /// Called after the optimiser's update.
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
-  /// Exists while the model is evaluated. For example, EMA swaps its weights in, and the destructor
-  /// swaps them back.
+  /// An object that exists while the model is evaluated. For example, EMA swaps its averages in,
+  /// and the destructor of the guard restores the weights.
   class EvalGuard {
    public:
     virtual ~EvalGuard() = default;
@@ -104,7 +106,7 @@ struct NamedMethod {
 };
 
 /// One message for each rule that the methods of a recipe break: `ema with swa: expected one of the
-/// two. ...`.
+/// two: REASON`.
 [[nodiscard]] PRECAST_API std::vector<std::string> broken_rules(
     const std::vector<NamedMethod>& methods);
 

@@ -13,10 +13,10 @@
 
 namespace precast {
 
-/// A figure of an evaluation. It is computed either from sums over all samples, to which every
-/// batch and rank contributes, or from one row per sample in the order of the file. Its value
-/// therefore does not depend on the number of batches or ranks, if the sums are exact (integers
-/// below 2^53). All members are const and thread-safe.
+/// A metric of an evaluation, such as top-1 accuracy. It is computed either from sums over all
+/// samples, to which every batch and rank contributes, or from one row per sample, in the order of
+/// the file. If the sums are exact (integers below 2^53), the value therefore does not depend on
+/// the number of batches or ranks. All members are const and thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -24,31 +24,32 @@ class Metric {
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whether the metric can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Whether the metric needs one row per sample instead of sums. This is so for figures that
-  /// depend on the order of all scores, or on sums of values that are not integers. Each rank
-  /// stores all rows.
+  /// Whether the metric needs one row per sample instead of sums. Metrics need rows if they depend
+  /// on the order of all scores, or on sums of values that are not integers. Each rank stores the
+  /// rows of all samples.
   [[nodiscard]] virtual bool needs_rows() const { return false; }
-  /// The number of sums that the metric needs. 0: the number that count() returns, which must be
-  /// the same for every batch.
+  /// The number of sums that the metric needs. 0 if the number is only known from the size of
+  /// count()'s result, which must then be the same for every batch.
   [[nodiscard]] virtual std::int64_t sums() const = 0;
   /// Returns what a batch adds to the sums or, if needs_rows(), its rows. Must not wait for the
   /// device.
-  /// @param outputs what the model returned for `batch`; with flip TTA the sum of two passes.
+  /// @param outputs what the model returned for `batch`; with flip TTA, the sum of two forward
+  /// passes.
   /// @return [sums()] float64 on the batch's device; exact for counts below 2^53. If needs_rows():
   /// [N, columns] float64.
   [[nodiscard]] virtual at::Tensor count(const at::Tensor& outputs, const Batch& batch) const = 0;
   /// The metric's value. @param sums the sums over all samples, [sums()] float64 on the CPU,
-  /// contiguous; if needs_rows(), the rows of all samples, [samples, columns], in the order of the
-  /// file.
+  /// contiguous; if needs_rows(), instead the rows of all samples, [samples, columns], in the order
+  /// of the file.
   /// @param samples the number of samples, above 0.
   [[nodiscard]] virtual double value(const at::Tensor& sums, std::int64_t samples) const = 0;
   /// Whether a higher value is better.
   [[nodiscard]] virtual bool higher_is_better() const { return true; }
 };
 
-/// The figure by which evaluations are compared to find the best one.
+/// The metric by which evaluations are compared to find the best one.
 struct BestMetric {
-  /// A metric's name, top_1, top_5 or val_loss.
+  /// The name of a metric of the recipe, or top_1, top_5 or val_loss.
   std::string name = "top_1";
   bool higher_is_better = true;
 };

@@ -5,7 +5,8 @@
 
 namespace precast {
 
-/// A destination for a run's figures: the JSON-lines log, TensorBoard files. Not thread-safe.
+/// A destination for the losses, metrics and times of a run: the JSON-lines log, TensorBoard files.
+/// Not thread-safe.
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
@@ -13,8 +14,9 @@ class MetricSink {
   /// top_5, val_time, train_loss. A sink that cannot write warns once and continues: a lost log
   /// line is no reason to stop training.
   virtual void write(const nlohmann::ordered_json& record) = 0;
-  /// position() returns how much has been written, and rewind() discards everything after such a
-  /// position: a resumed run discards what the interrupted run wrote after its last checkpoint.
+  /// position() returns how much has been written, and rewind() discards everything after a
+  /// position. A resumed run thus discards the records that the interrupted run wrote after its
+  /// last checkpoint.
   [[nodiscard]] virtual std::int64_t position() const { return 0; }
   virtual void rewind(std::int64_t /*position*/) {}
 };

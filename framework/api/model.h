@@ -19,12 +19,13 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  /// @param batch on the model's device. Models read its inputs; targets and fields that only the
-  /// loss reads may be missing.
+  /// @param batch on the model's device. A model reads only the inputs; targets, and fields that
+  /// only the loss reads, may be missing.
   /// @return outputs, floating point, [N, ...]: one row per sample. Classifiers return logits
   /// [N, num_classes].
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
-  /// Leaves of the autograd graph, in the order of Python's named_parameters().
+  /// The parameters, which are leaves of the autograd graph, in the order of Python's
+  /// named_parameters().
   [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
   /// Parameters and buffers in the order and with the names of Python's state_dict().
   /// The tensors share memory with the model.
@@ -44,15 +45,17 @@ class ImageModel : public Model {
   [[nodiscard]] at::Tensor forward(const Batch& batch) final { return classify(batch.images()); }
 };
 
-/// Floating-point state that is not a parameter (running statistics of batch norms), sharing the
-/// model's memory.
+/// The floating-point state that is not a parameter, such as the running statistics of batch norms.
+/// The tensors share memory with the model.
 [[nodiscard]] PRECAST_API std::vector<at::Tensor> statistics_of(const Model& model);
 
-/// Weights are drawn from libtorch's default CPU generator in torchvision's order: after
-/// at::manual_seed(s) a model equals torchvision's after torch.manual_seed(s).
+/// Models draw their weights from libtorch's default CPU generator in torchvision's order: after
+/// at::manual_seed(s), a model has the same weights as torchvision's model after
+/// torch.manual_seed(s).
 using ModelRegistry = PartRegistry<Model, const ModelSpec&>;
 
-/// The model that `spec` names, with the options in `spec.params`. @throws as PartRegistry::make
+/// The model that `spec` names, with the options in `spec.params`. @throws what
+/// PartRegistry::make() throws
 [[nodiscard]] PRECAST_API std::unique_ptr<Model> make_model(const ModelRegistry& models,
                                                             const ModelSpec& spec);
 

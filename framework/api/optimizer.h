@@ -25,13 +25,14 @@ class Optimizer : public Stateful {
 
   /// One update with the rate `lr`. Gradients are already unscaled.
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
-  /// Whether there is a step_with(). If so, it launches the same work on the same memory each time,
-  /// as long as the same parameters have gradients, so that a CUDA graph can record it.
+  /// Whether step_with() is implemented. If so, each call of step_with() launches the same work on
+  /// the same memory, as long as the same parameters have gradients, so that a CUDA graph can
+  /// record it.
   [[nodiscard]] virtual bool takes_lr_tensor() const { return false; }
-  /// The same update, but the host never reads the rate.
+  /// The same update as step(), but the host never reads the rate.
   /// @param lr scalar float32 on the parameters' device.
   virtual void step_with(const at::Tensor& /*lr*/, const std::optional<Scaled>& /*scaled*/) {
-    require(false, "only an optimiser that takes_lr_tensor() is called with one");
+    require(false, "step_with() is called only if takes_lr_tensor()");
   }
 
   /// An update from gradients that are still multiplied by a scale and not clipped yet.
@@ -39,30 +40,30 @@ class Optimizer : public Stateful {
     /// The parameters that have gradients, in the model's order.
     const std::vector<at::Tensor>& parameters;
     double lr = 0;
-    /// Scalar float32 that replaces `lr`, as in step_with(); undefined: none. The tensors are on
-    /// the parameters' device.
+    /// Scalar float32 that replaces `lr`, as in step_with(); may be undefined. This and the
+    /// following tensors are on the parameters' device.
     at::Tensor lr_tensor{};
-    /// Scalar float32, by which the gradients are divided; undefined: 1.
+    /// Scalar float32 by which the gradients are divided; if undefined, they are not divided.
     at::Tensor scale{};
-    /// The norm over all gradients to which they are then clipped, as by
-    /// torch.nn.utils.clip_grad_norm_; infinite: no clipping.
+    /// After the division, gradients are clipped so that the norm over all of them is at most this,
+    /// as by torch.nn.utils.clip_grad_norm_; infinity means no clipping.
     double max_norm = std::numeric_limits<double>::infinity();
     /// Scalar float32 that the optimiser writes: 1 if any gradient is Inf or NaN, in which case the
-    /// step changes nothing else; otherwise 0. Undefined: gradients are not checked.
+    /// step changes nothing else; otherwise 0. If undefined, gradients are not checked.
     at::Tensor found_inf{};
   };
-  /// Unscales, checks, clips and updates in one call, if the optimiser has a faster way than
-  /// separate passes over the gradients; the result is the same except for rounding. Never waits
-  /// for the device, and can be recorded if takes_lr_tensor(). Gradients are only read, so they
-  /// stay scaled.
-  /// @return false, without having done anything, if it has no faster way for these parameters.
+  /// Unscales, checks, clips and updates in one call, if the optimiser can do this faster than with
+  /// separate passes over the gradients. The result is the same except for rounding. Never waits
+  /// for the device; a CUDA graph can record the call if takes_lr_tensor(). The gradients
+  /// themselves are not changed, so they stay scaled.
+  /// @return false, without having done anything, if there is no faster way for these parameters.
   [[nodiscard]] virtual bool step_scaled(const ScaledStep& /*step*/) { return false; }
 };
 
-/// The inputs from which every optimiser is made.
+/// The inputs that every optimiser receives when it is made.
 struct OptimizerInputs {
-  /// The parameters that this rank updates, in the model's order. Borrowed during construction
-  /// only.
+  /// The parameters that this rank updates, in the model's order. Borrowed only during
+  /// construction.
   const std::vector<NamedTensor>& parameters;
   /// The schedule's highest rate.
   double peak_lr = 0;

@@ -5,12 +5,12 @@
 
 namespace precast {
 
-/// A sample that cannot be decoded, and the one that replaces it in batches. Torch-free.
+/// A sample that cannot be decoded, and the sample that replaces it in batches. Torch-free.
 struct ReplacedSample {
   /// Indices in the dataset file.
   std::uint64_t sample = 0;
   std::uint64_t by = 0;
-  /// Number of times that it has been replaced so far.
+  /// How often the sample has been replaced so far.
   std::int64_t times = 0;
   /// The error message of the decoder.
   std::string error;

@@ -23,14 +23,14 @@ class Schedule {
     const double end = lr(epoch + 1);
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
   }
-  /// The same schedule over a different number of epochs, with a warm-up of the same length; null
-  /// if the schedule has no warm-up, so that all of it can be stretched.
+  /// The same schedule over a different number of epochs, with a warm-up of the same length. Null
+  /// if the schedule has no warm-up; callers may then stretch the whole schedule.
   [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
     return nullptr;
   }
 };
 
-/// The inputs from which every schedule is made.
+/// The inputs that every schedule receives when it is made.
 struct ScheduleInputs {
   /// The highest rate, for the global batch; at least 0.
   double lr = 0.5;

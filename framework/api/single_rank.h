@@ -8,8 +8,8 @@
 
 namespace precast {
 
-/// Implementations for a run of one rank: each sum is the rank's own value, and its gradients are
-/// already the mean.
+/// Implementations for a run with one rank: a sum over the ranks is the rank's own value, and the
+/// mean over the ranks is its own gradient.
 [[nodiscard]] PRECAST_API std::unique_ptr<Communicator> make_single_rank();
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_single_rank_sync();
 

@@ -4,18 +4,18 @@
 
 namespace precast {
 
-/// How the threads that make batches spent their time so far: seconds, summed over the threads.
-/// Torch-free.
+/// How the threads that make batches have spent their time so far, in seconds summed over the
+/// threads. Torch-free.
 struct SourceTimes {
   /// CPU time: decoding, resizing, transforms.
   double processing = 0;
-  /// Waiting for reads. Measured only for reads that do not go through a mapping of the file.
+  /// Waiting for reads. Not measured for files that are read through a memory mapping.
   double disk = 0;
-  /// The rest of the busy time, in which a page of a mapped file was not in memory or other threads
-  /// used the core.
+  /// The rest of the busy time: waiting until a memory page of a mapped file was read, or while
+  /// other threads used the core.
   double blocked = 0;
-  /// Waiting because all buffers for batches were full, that is, the model is slower than the
-  /// loader.
+  /// Waiting because all buffers for batches were full, that is, because the model is slower than
+  /// the loader.
   double ahead = 0;
 
   /// The activity that took most of the threads' time. Empty if the threads were ahead of the model

@@ -18,12 +18,13 @@ struct State {
   std::map<std::string, std::int64_t> counters;
 };
 
-/// A part with a state: optimisers, methods, the gradient scaler. Names are unique within a part
-/// and the same in every run of a recipe, whatever the number of ranks.
+/// A part with a state: optimisers, methods, the gradient scaler. The names of its tensors and
+/// counters are unique within the part and the same in every run of a recipe, whatever the number
+/// of ranks.
 class Stateful {
  public:
   virtual ~Stateful() = default;
-  /// Returns nothing for parts without a state.
+  /// Empty for parts without a state.
   [[nodiscard]] virtual State state() const { return {}; }
   /// Restores the counters; the tensors of state() have already been written.
   virtual void restore(const std::map<std::string, std::int64_t>& /*counters*/) {}

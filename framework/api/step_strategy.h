@@ -13,23 +13,23 @@ namespace precast {
 class StepPasses {
  public:
   virtual ~StepPasses() = default;
-  /// Runs a forward and a backward pass. Afterwards the parameters' gradients are those of `batch`,
-  /// in fp16 multiplied by the gradient scaler's factor.
+  /// Runs a forward and a backward pass. Afterwards the parameters have the gradients of `batch`;
+  /// in fp16, these are multiplied by the gradient scaler's factor.
   /// @param batch its number of samples is a multiple of the plan's micro_batches.
-  /// @param last whether these are the gradients of the update; only these are averaged over the
-  /// ranks. Set in exactly one call per step, the last one.
+  /// @param last whether the update uses these gradients; only then are they averaged over the
+  /// ranks. Must be true in the last call of a step and in no other.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
-  /// Returns the outputs of the model in training mode, without gradients; running statistics do
-  /// change.
+  /// Returns the outputs of the model in training mode, without computing gradients. Running
+  /// statistics change as in training.
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   [[nodiscard]] virtual Model& model() = 0;
   [[nodiscard]] virtual const Loss& loss() const = 0;
 };
 
 /// Replaces the usual forward and backward pass of a step: SAM runs two of each, selective backprop
-/// uses only a part of the batch. The engine still runs everything before (on_batch) and after them
-/// (unscaling, on_gradients, the optimiser).
+/// uses only a part of the batch. The engine still runs everything before these passes (on_batch)
+/// and after them (unscaling, on_gradients, the optimiser).
 class StepStrategy {
  public:
   virtual ~StepStrategy() = default;

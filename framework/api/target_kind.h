@@ -5,7 +5,7 @@
 namespace precast {
 
 /// The kind of target that a model's outputs are compared with. The loss declares it; it determines
-/// the number of outputs, the default metrics and all checks.
+/// the number of outputs, the default metrics, and what is checked.
 enum class TargetKind {
   /// The class of a sample: target [N] int64, outputs [N, classes].
   class_index,
@@ -21,7 +21,7 @@ enum class TargetKind {
   none,
 };
 
-/// "class_index"
+/// The name of a kind, such as "class_index".
 [[nodiscard]] constexpr std::string_view name_of(TargetKind kind) {
   constexpr std::string_view kNames[] = {"class_index", "values", "multi_hot", "class_mask",
                                          "none"};

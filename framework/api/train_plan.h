@@ -31,7 +31,7 @@ struct PRECAST_API TrainPlan {
   /// Side of the square training images in px, one entry per epoch.
   std::vector<std::int64_t> image_size_px;
   std::shared_ptr<const Schedule> schedule;
-  /// Methods may choose another loss, and set its options.
+  /// Methods may replace the loss and set its options.
   PartSpec loss{"cross_entropy"};
   PartSpec optimizer{"sgd"};
   /// The schedule's highest rate.

@@ -26,7 +26,8 @@ void AppendedFile::append(std::string_view piece) {
     write_out();
   } catch (const IoError& error) {
     if (!warned_)
-      log_warning("{}. Training continues; the lines are kept and written later.", error.what());
+      log_warning("{}. Training continues; the lines are kept in memory and written later.",
+                  error.what());
     warned_ = true;
   }
 }
@@ -48,7 +49,7 @@ std::int64_t AppendedFile::position() const {
 void AppendedFile::cut(std::int64_t position) {
   unwritten_.clear();
   if (position >= written_) return;
-  if (ops_.ftruncate(fd_, position) != 0) throw IoError("cannot cut", path_.string(), errno);
+  if (ops_.ftruncate(fd_, position) != 0) throw IoError("cannot truncate", path_.string(), errno);
   written_ = position;
 }
 

@@ -21,13 +21,14 @@ class PRECAST_API AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
-  /// Writes the piece at once. The first failure causes a warning.
+  /// Writes the piece immediately. If that fails for the first time, prints a warning.
   void append(std::string_view piece);
-  /// The length in bytes, including pieces still in memory because writing them failed (full disk).
+  /// The length in bytes, including pieces that are still in memory because they could not be
+  /// written (full disk).
   [[nodiscard]] std::int64_t position() const;
-  /// Truncates the file to `position` bytes. If the file is already shorter, it lost pieces in a
-  /// crash and is left unchanged. The last piece of such a file may be incomplete; the caller, who
-  /// knows the format of the pieces, must remove it.
+  /// Truncates the file to `position` bytes. If the file is already shorter, because a crash lost
+  /// its last pieces, it is left unchanged. The last piece of such a file may be incomplete; the
+  /// caller must remove it, because only the caller can recognise an incomplete piece.
   /// @throws IoError
   void cut(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

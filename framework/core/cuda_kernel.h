@@ -1,19 +1,19 @@
 #pragma once
 
-// How kernels are launched and get shared memory. Each .cu file uses these macros in place of
-// <<<>>> and __shared__, so that the same source compiles in two ways: nvcc compiles it to GPU
-// kernels, and tests compile it for the host, where tests/support/cuda_on_host.h runs every thread
-// of a block as a fiber. Includes no header of libtorch.
+// Macros for launching kernels and for shared memory. Each .cu file uses them in place of <<<>>>
+// and __shared__, so that the same source compiles in two ways: nvcc compiles it to GPU kernels,
+// and tests compile it for the host, where tests/support/cuda_on_host.h runs every thread of a
+// block as a fiber. Do not include libtorch here.
 //
 //   PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)
-//     kernel<<<grid, block, shared_bytes, stream>>>(arguments...). At least one argument; a
-//     kernel<A, B> goes into parentheses.
+//     kernel<<<grid, block, shared_bytes, stream>>>(arguments...). There must be at least one
+//     argument. Write kernel<A, B> in parentheses.
 //   PRECAST_SHARED(name, type)
-//     Static shared memory of a block, not initialised: PRECAST_SHARED(sums, float[8][2]).
+//     Uninitialised static shared memory of a block: PRECAST_SHARED(sums, float[8][2]).
 //   PRECAST_DYNAMIC_SHARED(name, type)
-//     A type* to the launch's shared_bytes, aligned to 16 bytes. Use it once per kernel.
+//     A `type*` to the launch's shared_bytes, aligned to 16 bytes. Use it at most once per kernel.
 //   PRECAST_UNROLL
-//     Before a loop with a constant number of passes: nvcc unrolls it.
+//     Write it before a loop with a constant number of iterations: nvcc then unrolls the loop.
 
 #include <cstdint>
 

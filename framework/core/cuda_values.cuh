@@ -19,7 +19,7 @@ __device__ __forceinline__ float to_float(__half value) {
 __device__ __forceinline__ float to_float(__nv_bfloat16 value) {
   return __bfloat162float(value);
 }
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 __device__ __forceinline__ void round_to(float value, float& out) {
   out = value;
 }
@@ -30,13 +30,14 @@ __device__ __forceinline__ void round_to(float value, __nv_bfloat16& out) {
   out = __float2bfloat16_rn(value);
 }
 
-/// The values that a thread reads or writes in one access of up to 16 bytes.
+/// V adjacent values that a thread reads or writes in one access of up to 16 bytes.
 template <typename T, int V>
 struct alignas(V * sizeof(T)) Pack {
   T values[V];
 };
 
-/// Calls run(T{}, constant V) for a type and pack_of(type, count).
+/// Calls run.operator()<T, V>(T{}), where T is the C++ type for `type`, and V is pack_of(type,
+/// count).
 template <typename Run>
 void for_pack(FloatType type, int count, Run run) {
   const auto of_type = [&]<typename T>(T zero) {

@@ -9,8 +9,8 @@ namespace precast {
 Error::Error(const std::string& message, ExitCode code)
     : std::runtime_error(message), code_(code) {}
 
-// Destructors are out of line, so that the type information is only in this library and exceptions
-// thrown in one shared library are caught by type in another.
+// The destructors are defined here, so that the type information exists only in this library.
+// Otherwise, a shared library might not recognise the type of an exception that another one threw.
 Error::~Error() = default;
 ConfigError::~ConfigError() = default;
 DataError::~DataError() = default;

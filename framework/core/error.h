@@ -27,7 +27,7 @@ enum class ExitCode : int {
 };
 
 /// An error that a user can cause or fix. The message reads
-/// `component: expected X, got Y (where). hint`, and says what to do next where that is known.
+/// `component: expected X, got Y (where). hint`; the hint says what to do, where that is known.
 /// Bugs in precast are std::logic_error, thrown by require().
 class PRECAST_API Error : public std::runtime_error {
  public:
@@ -70,7 +70,7 @@ class PRECAST_API IoError : public Error {
   ~IoError() override;
 };
 
-/// A GPU, a driver or a library that is missing or does not match.
+/// A GPU, a driver or a library is missing or has the wrong version.
 class PRECAST_API DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& message) : Error(message, ExitCode::environment) {}

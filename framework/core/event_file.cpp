@@ -18,7 +18,8 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
   return table;
 }
 
-/// A CRC of data that contains CRCs is weak, so TFRecord stores them rotated and shifted.
+/// A CRC of data that contains CRCs is weak. Therefore, TFRecord rotates CRCs and adds a constant
+/// before it stores them.
 std::uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xA282EAD8;
 }
@@ -29,7 +30,7 @@ void put_fixed(std::string& out, Unsigned value) {
     out += static_cast<char>((value >> (8 * byte)) & 0xFF);
 }
 
-/// Reads what put_fixed() has written at the front.
+/// Reads the number that put_fixed() wrote at the front of `bytes`.
 template <typename Unsigned>
 Unsigned take_fixed(std::string_view bytes) {
   Unsigned value = 0;
@@ -56,7 +57,7 @@ void put_bytes(std::string& out, int field, std::string_view bytes) {
   out += bytes;
 }
 
-/// Event: wall_time = 1.
+/// The beginning of an Event message; field 1 is wall_time.
 std::string begin_event(double wall_time) {
   std::string event;
   put_key(event, 1, Wire::fixed64);

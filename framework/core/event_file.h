@@ -18,7 +18,7 @@ namespace precast {
 /// CRC-32C (Castagnoli; RFC 3720, appendix B.4) of the bytes.
 [[nodiscard]] PRECAST_API std::uint32_t crc32c(std::string_view bytes);
 
-/// One value of a step.
+/// One named value of a step.
 struct EventScalar {
   std::string_view tag;
   double value = 0;
@@ -32,8 +32,8 @@ struct EventScalar {
 [[nodiscard]] PRECAST_API std::string event_record(double wall_time, std::int64_t step,
                                                    std::span<const EventScalar> scalars);
 
-/// Bytes of `file` up to the end of its last complete record: readers stop at a record that a crash
-/// left incomplete.
+/// Number of bytes of `file` up to the end of its last complete record. A crash may leave an
+/// incomplete record, at which readers stop.
 [[nodiscard]] PRECAST_API std::size_t whole_events(std::string_view file);
 
 }  // namespace precast

@@ -20,7 +20,7 @@ namespace {
 
 struct Trap {
   std::string action;
-  /// The pass at which it acts; 0: at every one.
+  /// The pass through the failpoint, counted from 1, in which the action happens; 0 for every pass.
   int at_pass = 0;
   std::atomic<int> passes{0};
 };
@@ -36,7 +36,7 @@ int parse_number(std::string_view digits, std::string_view action) {
   return number;
 }
 
-/// The rank, from the launchers' variables; -1 if there is none.
+/// The rank, from the environment variables of the launchers; -1 if they are not set.
 int this_rank() {
   for (const char* variable : {"PRECAST_RANK", "RANK"}) {
     if (const char* rank = std::getenv(variable); rank != nullptr) return std::atoi(rank);

@@ -23,7 +23,7 @@ namespace {
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
 constexpr int kMaxTakenNames = 100'000;
-/// The same limit as Linux.
+/// The same limit as in Linux.
 constexpr int kMaxLinks = 40;
 
 class PosixFileOps final : public FileOps {
@@ -87,7 +87,8 @@ std::filesystem::path follow_links(const std::filesystem::path& path) {
   return target;
 }
 
-/// Two writers of one file, in one process or two, never share a temporary name.
+/// A different name for each call, so that two writers of one file never use the same temporary
+/// file, even in different processes.
 std::string temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> count{0};
   return fmt::format("{}.tmp.{}.{}", path.string(), ::getpid(), count++);
@@ -107,7 +108,7 @@ void write_all(std::span<const std::byte> bytes, std::uint64_t offset, const std
   }
 }
 
-/// Closes it.
+/// Closes the descriptor in its destructor.
 struct OpenFile {
   explicit OpenFile(int descriptor) : fd(descriptor) {}
   OpenFile(const OpenFile&) = delete;
@@ -116,7 +117,7 @@ struct OpenFile {
   int fd;
 };
 
-/// Opens a regular file to be read. @throws IoError
+/// Opens a regular file for reading. @throws IoError
 int open_regular(const std::filesystem::path& path, struct stat& status) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw IoError("cannot open", path.string(), errno);
@@ -125,8 +126,8 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
   throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
 }
 
-/// Whether mincore() reports a file's residency: it does so only to users who own the file or may
-/// write to it. For others it reports that all of it is in memory.
+/// Whether mincore() reports which pages of the file are in memory. It does so only for users who
+/// own the file or may write to it; for others, it reports that all pages are in memory.
 bool may_ask_for_residency(int fd, const std::filesystem::path& path) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 &&
@@ -157,7 +158,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileOps& ops)
   }
   const auto create = [&] { return ops_.create_exclusive(temporary_.c_str()); };
   fd_ = uninterrupted(create);
-  // A killed process may have left a file of this name: in a container, process ids repeat.
+  // A killed process with the same id may have left a file of this name; in containers, process ids
+  // repeat.
   for (int attempt = 0; fd_ < 0 && errno == EEXIST && attempt < kMaxTakenNames; ++attempt) {
     temporary_ = temporary_name(path_);
     fd_ = uninterrupted(create);
@@ -200,8 +202,8 @@ void AtomicFile::commit() {
   failpoint("atomic_file.before_sync");
   if (uninterrupted([&] { return ops_.fsync(fd_); }) != 0)
     throw IoError("cannot sync", path_.string(), errno);
-  // On Linux, an interrupted close() has closed the descriptor: repeating it could close another
-  // thread's file.
+  // On Linux, an interrupted close() has closed the descriptor. A second call could close a file
+  // that another thread has opened since.
   if (ops_.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     throw IoError("cannot close", path_.string(), errno);
   }
@@ -228,8 +230,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
     throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
                               status.st_size));
   }
-  // Reads the file instead of mapping it: the run that writes a log may truncate it, and mapped
-  // pages would then disappear.
+  // Reads the file instead of mapping it: if the file is a log that its run truncates meanwhile, an
+  // access to a mapped page past the new end would raise SIGBUS.
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t size = 0;
   while (size < bytes.size()) {
@@ -267,8 +269,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   fd_ = open_regular(path, status);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
-  // For cached(): from version 6.12 on, the kernel reads ahead after a byte that is not cached,
-  // even if the call does not wait for it. Page faults are not affected.
+  // Without this advice, the non-blocking read in cached() starts read-ahead at a byte that is not
+  // cached, from Linux 6.12 on. The advice does not affect page faults.
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) {
@@ -297,7 +299,8 @@ bool MappedFile::cached(std::uint64_t offset) const {
     auto* const at = const_cast<std::byte*>(data_) + offset / kPageBytes * kPageBytes;
     return ::mincore(at, 1, &page) == 0 && (page & 1) != 0;
   }
-  // The call also starts to read a missing page, and a fast disk may deliver it before it returns.
+  // For a missing page, the call starts a read, and a fast disk may deliver the page before the
+  // call returns.
   char byte = 0;
   const iovec to{.iov_base = &byte, .iov_len = 1};
   return ::preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;

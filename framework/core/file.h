@@ -38,7 +38,7 @@ class PRECAST_API FileOps {
   virtual int mkdir(const char* path) = 0;
   /// Makes changes to the entries of a folder durable.
   virtual int fsync_folder(const char* path) = 0;
-  /// Bytes that an ordinary user can still write to the file system of `path`; INT64_MAX if the
+  /// Bytes that an unprivileged user can still write to the file system of `path`; INT64_MAX if the
   /// file system does not report it.
   virtual std::int64_t free_bytes(const char* path) = 0;
 };
@@ -55,11 +55,11 @@ auto uninterrupted(Call call) {
   }
 }
 
-/// A file that either appears under its name complete or does not appear at all. It is written
-/// under a temporary name in the same folder, then synced and renamed by commit(). Without commit()
-/// the destructor removes it, and an older file of the same name stays. If the name is a symbolic
-/// link, the link stays and its target is replaced. Short writes and interrupted calls are
-/// continued. Not thread-safe.
+/// A file that appears under its name only when it is complete. It is written under a temporary
+/// name in the same folder; commit() then syncs and renames it. Without commit(), the destructor
+/// removes the temporary file, and an older file of the same name stays. If the name is a symbolic
+/// link, the link stays and its target is replaced. Short writes and interrupted calls are retried.
+/// Not thread-safe.
 class PRECAST_API AtomicFile {
  public:
   /// @throws IoError naming `path` if its folder does not exist or is not writable, or `path`
@@ -71,8 +71,8 @@ class PRECAST_API AtomicFile {
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text);
-  /// Overwrites bytes that were appended before, or writes past the end. The position of append()
-  /// does not change.
+  /// Overwrites bytes that were appended before, or writes past the end. Does not change the
+  /// position at which append() writes.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Reads back what was written. @throws IoError, including when the file is shorter.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
@@ -93,7 +93,7 @@ class PRECAST_API AtomicFile {
 PRECAST_API void write_file(const std::filesystem::path& path, std::string_view text,
                             FileOps& ops = posix_file_ops());
 
-/// Reads a whole file. @param max_bytes size limit. @throws IoError, including for a larger file
+/// Reads an entire file. @param max_bytes size limit. @throws IoError, including for a larger file
 [[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
                                                            std::uint64_t max_bytes = UINT64_MAX);
 
@@ -101,7 +101,8 @@ PRECAST_API void write_file(const std::filesystem::path& path, std::string_view 
 /// not be created.
 PRECAST_API void create_folders(const std::filesystem::path& path, FileOps& ops = posix_file_ops());
 
-/// A file mapped read-only; shared with every other process that maps it. Immovable, thread-safe.
+/// A file that is mapped read-only. Processes that map the same file share its memory. Immovable,
+/// thread-safe.
 class PRECAST_API MappedFile {
  public:
   /// @throws IoError if `path` is missing, not a regular file or unreadable.
@@ -115,14 +116,16 @@ class PRECAST_API MappedFile {
 
   /// Closes the file's descriptor, for callers that map thousands of files. The mapping stays
   /// valid, but from then on cached() returns false and will_need() does nothing. Do not call this
-  /// while another thread calls either of them.
+  /// while another thread calls one of these functions.
   void close_descriptor();
 
-  /// Whether a byte is in the page cache. Also false if the file system does not report it.
+  /// Whether a byte is in the page cache; false if the file system does not report this.
   [[nodiscard]] bool cached(std::uint64_t offset) const;
-  /// Asks the kernel to prefetch exactly this range into the page cache; does not wait for it.
+  /// Asks the kernel to prefetch exactly this range into the page cache; does not wait for the
+  /// data.
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
-  /// Makes the kernel read only the missing page on each page fault, without the pages around it.
+  /// Makes the kernel read only the missing memory page on each page fault, not the pages around
+  /// it.
   void read_single_pages() const;
 
  private:

@@ -8,9 +8,10 @@
 
 namespace precast {
 
-/// A lock on a file that excludes other processes (flock; on NFS, processes of all hosts). It is
-/// released when this object is destroyed and every process that inherited its descriptor has
-/// ended: after kill -9 of this process, a child still holds the lock. The file is not removed.
+/// A lock on a file that excludes other processes (flock; on NFS, processes on all hosts). It is
+/// released when this object has been destroyed and every process that inherited its descriptor has
+/// ended. If this process is killed with SIGKILL, a child that inherited the descriptor therefore
+/// still holds the lock. The file is not removed.
 class PRECAST_API FileLock {
  public:
   enum class Kind { shared, exclusive };
@@ -20,7 +21,7 @@ class PRECAST_API FileLock {
                                                         Kind kind = Kind::exclusive,
                                                         int (*lock)(int fd,
                                                                     int operation) = nullptr);
-  /// Tries for a second, because a killed process may take a moment to end, and writes the host
+  /// Tries for a second, because a killed process may take a moment to end. Then writes the host
   /// name and the process id into the file, for lock_holder(). Warns if the file system does not
   /// support locks. @return nothing if another process holds it. @throws IoError
   [[nodiscard]] static std::optional<FileLock> acquire(const std::filesystem::path& path,
@@ -28,8 +29,8 @@ class PRECAST_API FileLock {
   FileLock(FileLock&& other) noexcept : fd_(other.fd_), works_(other.works_) { other.fd_ = -1; }
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
-  /// False if the file system does not support locks, as some Lustre and NFS file systems of
-  /// clusters; this lock then has no effect.
+  /// False if the file system does not support locks, as on some clusters with Lustre or NFS; the
+  /// lock then has no effect.
   [[nodiscard]] bool works() const { return works_; }
   /// The descriptor. Programs that this process starts inherit it only if it is passed to them.
   [[nodiscard]] int fd() const { return fd_; }
@@ -41,7 +42,7 @@ class PRECAST_API FileLock {
 };
 
 /// The process that acquired the lock last: `process 4711 on node3`, or `another process` if the
-/// file does not say.
+/// file does not name it.
 [[nodiscard]] PRECAST_API std::string lock_holder(const std::filesystem::path& path);
 
 }  // namespace precast

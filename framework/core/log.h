@@ -10,12 +10,12 @@
 namespace precast {
 
 /// Human-readable messages, on standard error (standard output is for results). Thread-safe: a line
-/// is written at once and is never mixed with a progress line. A line that cannot be written (a
-/// closed terminal, a full disk) is lost without an error.
+/// is written with one call and is never mixed with a progress line. A line that cannot be written
+/// (a closed terminal, a full disk) is lost without an error.
 PRECAST_API void log_line(std::string_view line);
 
-/// Writes the text to standard error at once and unchanged. What cannot be written is lost without
-/// an error. Thread-safe.
+/// Writes the text to standard error immediately and unchanged. Text that cannot be written is lost
+/// without an error. Thread-safe.
 PRECAST_API void write_stderr(std::string_view text) noexcept;
 
 /// Opens /dev/null in place of each standard stream that is closed (`2>&-`). Otherwise a file that

@@ -2,9 +2,9 @@
 
 /// The interface between a plug-in and the program that loads it. Authors include
 /// framework/api/plugin.h (models, methods, losses, metrics, optimisers, schedules) or
-/// data/plugin.h (transforms, orders, fields, sources), which declare the parts, and build with
-/// precast_add_plugin() of find_package(precast). This function defines PRECAST_ABI, a digest of
-/// the headers at the time when the plug-in is built.
+/// data/plugin.h (transforms, orders, fields, sources), which declare the parts, and build the
+/// plug-in with the CMake function precast_add_plugin() of find_package(precast). This function
+/// defines PRECAST_ABI, a digest of the headers with which the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
 /// libtorch and compiler as precast. It therefore contains a string that describes how it was
@@ -31,22 +31,22 @@
   "libstdc++ " PRECAST_PLUGIN_TEXT(_GLIBCXX_RELEASE) " abi " PRECAST_PLUGIN_TEXT( \
       _GLIBCXX_USE_CXX11_ABI) PRECAST_CXX_CHECKS
 #define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
-/// What determines the binary layout of a class: release and ABI of the compiler, release and ABI
-/// of the standard library, and the language version. Of the versions of GCC and Clang, only the
-/// major number matters; the layout does not change within it.
+/// The properties that determine the binary layout of a class: release and ABI of the compiler,
+/// release and ABI of the standard library, and the language version. Of a GCC or Clang release,
+/// only the major number is included, because the layout does not change between minor versions.
 #define PRECAST_TOOLCHAIN                                                                 \
   PRECAST_COMPILER " abi " PRECAST_PLUGIN_TEXT(__GXX_ABI_VERSION) " " PRECAST_CXX_LIBRARY \
                                                                   " " PRECAST_CXX_STANDARD
 
-/// The first line of the string that describes how a plug-in was compiled. The number is increased
-/// when this header changes.
+/// The first line of the string that describes how a plug-in was compiled. Increase the interface
+/// number when this header changes.
 #define PRECAST_PLUGIN_MAGIC "precast plug-in interface "
 #define PRECAST_PLUGIN_INTERFACE "1"
 
 namespace precast {
 
-/// The type of a plug-in's one symbol, `precast_plugin`. Plain C, so that it can be read whichever
-/// compiler was used.
+/// The type of a plug-in's one symbol, `precast_plugin`. It has the layout of a C struct, so that
+/// precast can read it whichever compiler was used.
 struct PluginDescriptor {
   /// PRECAST_PLUGIN_MAGIC, then one `key value` per line: kind, precast, torch, compiler.
   char text[512];
@@ -56,8 +56,8 @@ struct PluginDescriptor {
 
 }  // namespace precast
 
-/// Used by the two headers named above. Declared separately, because a constant has no external
-/// linkage by itself.
+/// Used by the two headers named above. The separate `extern` declaration is needed because
+/// constants have internal linkage by default.
 #define PRECAST_PLUGIN_DESCRIPTOR(kind, Parts, torch, function)                                   \
   extern "C" {                                                                                    \
   extern __attribute__((visibility("default"))) const ::precast::PluginDescriptor precast_plugin; \

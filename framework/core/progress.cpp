@@ -19,7 +19,7 @@ constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr std::string_view kBetweenParts = " | ";
 
-/// The second and later bytes of a character of UTF-8.
+/// Whether this is the second or a later byte of a UTF-8 character.
 bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
@@ -85,7 +85,7 @@ void Progress::show(std::string_view text) {
   next_ = Clock::now();
   if (terminal_) {
     next_ += kRedrawEvery;
-    // Some terminals wrap a line that fills the last column.
+    // Leaves the last column free, because some terminals wrap a line that fills it.
     write_stderr(fmt::format("\r\033[K{}", fit_text(text, terminal_size().columns - 1)));
     drawn_ = true;
   } else {
@@ -113,7 +113,7 @@ void Progress::clear() {
 
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
-  // The rounded value is compared, so that 59.96 is shown as a minute and not as `60.0 s`.
+  // The limit accounts for rounding: 59.96 is shown as a minute, not as `60.0 s`.
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   const long whole = std::lround(seconds);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);

@@ -30,9 +30,10 @@ struct TerminalSize {
 /// The size of the terminal on standard error; 80 x 24 if it is not known.
 [[nodiscard]] PRECAST_API TerminalSize terminal_size();
 
-/// Shows the progress of long work. On a terminal, this is one line that is redrawn up to ten times
-/// a second and fits the width; elsewhere, one plain line every five seconds. Writes to standard
-/// error; a line that cannot be written is lost without an error. Not thread-safe.
+/// Shows the progress of a long operation. On a terminal, this is a single line that fits the width
+/// and is redrawn up to ten times a second; elsewhere, a plain line is printed every five seconds.
+/// Writes to standard error; a line that cannot be written is lost without an error. Not
+/// thread-safe.
 class PRECAST_API Progress {
  public:
   Progress();

@@ -27,7 +27,7 @@ class Registry {
     Factory factory;
   };
 
-  /// @param kind what the entries are, for messages: "model", "method".
+  /// @param kind the kind of the entries, for messages: "model", "method".
   explicit Registry(std::string kind) : kind_(std::move(kind)) {}
 
   /// @throws std::logic_error if `name` is taken.

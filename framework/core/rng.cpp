@@ -58,7 +58,7 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
   const std::uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   std::uint64_t drawn = 0;
   do {
-    // Two statements, because in a single one the compiler may draw either word first.
+    // Two statements, because in a single expression the compiler may draw either word first.
     drawn = std::uint64_t{next_u32()} << 32;
     drawn |= next_u32();
   } while (drawn >= limit);
@@ -77,7 +77,8 @@ double RandomStream::normal() {
 }
 
 std::uint64_t derived_seed(std::uint64_t seed, std::string_view name) {
-  // FNV-1a spreads the name over 64 bits; one Philox block, keyed by the seed, makes them random.
+  // FNV-1a hashes the name to 64 bits; one Philox block, keyed by the seed, turns them into a
+  // random number.
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (const char letter : name) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;

@@ -10,7 +10,7 @@
 namespace precast {
 
 /// The purpose of a stream of random numbers. It is part of the stream's key, so that no two
-/// operations use the same numbers. The enumerators' values are part of the reproducibility
+/// operations draw the same numbers. The enumerators' values are part of the reproducibility
 /// contract: append, never renumber.
 enum class RandomUse : std::uint8_t {
   order = 0,
@@ -19,7 +19,7 @@ enum class RandomUse : std::uint8_t {
   write_mode = 3,
   shuffle_on_write = 4,
   split = 5,
-  /// Steps of a pipeline; their seeds are derived from their names (derived_seed).
+  /// Transforms of a pipeline; their seeds are derived from their names (derived_seed).
   transform = 16,
   mixup = 17,
   cutmix = 18,
@@ -58,9 +58,9 @@ class PRECAST_API RandomStream {
   unsigned used_ = 4;
 };
 
-/// Derives a seed for `name`: streams of one seed under different names are independent, and a
-/// name's numbers do not change when other names are added or removed. Part of the reproducibility
-/// contract, like RandomUse.
+/// Derives a seed for `name` from `seed`. Streams with the seeds of different names are
+/// independent, and the numbers of a name do not change when other names are added or removed. Part
+/// of the reproducibility contract, like RandomUse.
 [[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
 /// A uniformly random permutation of 0 .. n-1 (Fisher-Yates) that depends only on (seed, epoch).

@@ -32,7 +32,8 @@ void write_text(int fd, std::string_view text) {
   }
 }
 
-/// backtrace() has been called before, so that it does not load a library here.
+/// The first call of backtrace() loads a library, which is not safe in a signal handler. Therefore,
+/// dump_all_stacks() has already called it once.
 void on_dump_signal(int /*signal*/) {
   std::array<void*, kMostFrames> frames{};
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
@@ -53,7 +54,7 @@ void dump_thread(int fd, int signal, pid_t thread, const std::string& name) {
   const auto deadline = std::chrono::steady_clock::now() + kAnswerTime;
   while (!g_answered && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (!g_answered) write_text(fd, "  does not respond: it is blocked in the kernel\n");
+  if (!g_answered) write_text(fd, "  does not respond: it is probably blocked in the kernel\n");
 }
 
 }  // namespace

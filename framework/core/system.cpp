@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of the kernel's file systems have size 0, so they are streamed.
+/// Reads the file as a stream, because files in /proc and /sys do not report their real size.
 std::optional<std::string> first_line(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -36,9 +36,9 @@ void tighten(std::optional<Value>& limit, const std::optional<Value>& candidate)
   if (candidate && (!limit || *candidate < *limit)) limit = candidate;
 }
 
-/// Visits the group's folder and its parents up to `mount`. In a container, the path may be that of
-/// the host, outside the container's mount. Folders that do not exist are therefore skipped, and
-/// the mount's root is always visited.
+/// Visits the group's folder and its parents up to `mount`. In a container, `group` may be the path
+/// on the host, which does not exist in the container's mount. Therefore, folders that do not exist
+/// are skipped, and `mount` itself is always visited.
 void walk_up(const fs::path& mount, const std::string& group,
              const std::function<void(const fs::path&)>& visit) {
   fs::path relative = fs::path(group).relative_path().lexically_normal();
@@ -65,7 +65,7 @@ std::optional<double> cpus_v1(const fs::path& folder) {
   return static_cast<double>(*quota_us) / static_cast<double>(*period_us);
 }
 
-/// In version 1, the largest multiple of the page size means "no limit".
+/// In version 1, the largest multiple of the page size below 2^63 means "no limit".
 std::optional<std::uint64_t> memory_v1(const fs::path& folder) {
   const auto limit = number_in(folder / "memory.limit_in_bytes");
   constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
@@ -81,7 +81,8 @@ bool lists(std::string_view comma_separated, std::string_view wanted) {
   return false;
 }
 
-/// One line of /proc/self/cgroup is `id:controllers:path`; version 2 has id 0 and no controllers.
+/// Applies the limits for one line of /proc/self/cgroup, `id:controllers:path`; in version 2, the
+/// id is 0 and `controllers` is empty.
 void apply(const fs::path& cgroup, const std::string& controllers, const std::string& group,
            CgroupLimits& limits) {
   if (controllers.empty()) {
@@ -93,7 +94,8 @@ void apply(const fs::path& cgroup, const std::string& controllers, const std::st
     return;
   }
   if (lists(controllers, "cpu")) {
-    // Mounted under the names of all its controllers together, with or without a link for each one.
+    // The folder is named after all controllers of the hierarchy, such as `cpu,cpuacct`. There may
+    // be a link `cpu` to it.
     const fs::path joint = cgroup / controllers;
     walk_up(fs::exists(joint) ? joint : cgroup / "cpu", group,
             [&](const fs::path& folder) { tighten(limits.cpus, cpus_v1(folder)); });
@@ -114,8 +116,8 @@ std::int64_t size_in_kib(const std::string& text) {
 }
 
 int cores_by_affinity() {
-  // The kernel rejects a set smaller than its own; machines with more than 1024 cores need a larger
-  // one.
+  // The kernel rejects a set that is smaller than its own, which has more than CPU_SETSIZE (1024)
+  // bits on very large machines.
   for (int cores = CPU_SETSIZE; cores <= (1 << 20); cores *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(cores));
     if (set == nullptr) return 1;

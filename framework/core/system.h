@@ -10,29 +10,31 @@
 namespace precast {
 
 /// The limits of this process's control groups, which containers and batch systems set. Groups are
-/// nested, so each number is the smallest one from the process's group up to the mount's root.
+/// nested, so each limit is the smallest one from the process's group up to the root of the mount.
 struct CgroupLimits {
   /// "v1", "v2", "v1+v2" (hybrid), or "none".
   std::string version = "none";
-  /// CPU time per unit of wall-clock time; 1.5 is one and a half cores. Empty: no limit.
+  /// CPU time per unit of wall-clock time; 1.5 means one and a half cores. Empty if there is no
+  /// limit.
   std::optional<double> cpus;
-  /// Empty: no limit.
+  /// Empty if there is no limit.
   std::optional<std::uint64_t> memory_bytes;
 };
 
 /// Reads `root`/proc/self/cgroup and the limit files under `root`/sys/fs/cgroup, versions 1 and 2.
-/// A file that cannot be read counts as no limit. @param root lets a test use a tree of its choice.
+/// A file that cannot be read counts as no limit. @param root the root of the file system; tests
+/// use a different folder.
 [[nodiscard]] PRECAST_API CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 
-/// How many threads can run at once: the cores this process may be scheduled on (affinity: taskset,
-/// Slurm, cpusets), lowered to the CPU quota of its control group, rounded up. At least 1.
-/// std::thread::hardware_concurrency() does not know about quotas.
+/// How many threads can run at the same time: the number of cores on which this process may run
+/// (affinity: taskset, Slurm, cpusets) or, if it is lower, the CPU quota of its control group,
+/// rounded up. At least 1. std::thread::hardware_concurrency() ignores quotas.
 [[nodiscard]] PRECAST_API int usable_cores(const std::filesystem::path& root = "/");
 
 /// The processor's model name from `root`/proc/cpuinfo; "unknown" if the file has none.
 [[nodiscard]] PRECAST_API std::string processor_name(const std::filesystem::path& root = "/");
 
-/// Sizes of a core's data caches in KiB; 0: unknown, or there is none.
+/// Sizes of a core's data caches in KiB; 0 if the cache does not exist or its size is unknown.
 struct CacheSizes {
   std::int64_t l1d_kib = 0;
   std::int64_t l2_kib = 0;
@@ -49,8 +51,8 @@ struct CacheSizes {
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 
 /// Bytes of the largest cache that the first core uses, from `root`/sys/devices/system/cpu; 0 if
-/// they cannot be read. Does not use sysconf(), for which glibc 2.36 returns the caches of the
-/// whole socket on some AMD CPUs.
+/// its size cannot be read. Does not use sysconf(), because on some AMD CPUs, glibc 2.36 returns
+/// the caches of the whole socket.
 [[nodiscard]] PRECAST_API std::uint64_t last_level_cache_bytes(
     const std::filesystem::path& root = "/");
 

@@ -12,20 +12,22 @@ namespace precast::distributed {
 struct ProcessGroup::Parts {
   GroupOptions options;
   c10::intrusive_ptr<c10d::Store> store;
-  /// Tensors on the run's device.
+  /// For tensors on the run's device.
   c10::intrusive_ptr<c10d::ProcessGroup> data;
-  /// Text and single numbers, over the CPU network; the same group as `data` if that uses Gloo.
+  /// For text and single numbers, over the CPU network; the same group as `data` if `data` uses
+  /// Gloo.
   c10::intrusive_ptr<c10d::ProcessGroup> control;
   /// Whether `data` sends a GPU's tensors through Gloo.
   [[nodiscard]] bool gloo_on_gpu() const { return options.device.is_cuda() && data == control; }
 };
 
-/// Connects to the store, or serves it. @throws DeviceError naming host and port
+/// Connects to the store; with `serve`, also serves it. @throws DeviceError naming host and port
 [[nodiscard]] c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
                                                          std::chrono::milliseconds timeout);
 
-/// Adds NCCL to `group`: nccl.cpp, or no_nccl.cpp, whose error says how to build with NCCL.
-/// @throws DeviceError if there is no GPU
+/// Adds NCCL to `group` (nccl.cpp). In a build without NCCL (no_nccl.cpp), always throws an error
+/// that says how to build with NCCL.
+/// @throws DeviceError if there is no GPU or no NCCL
 void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& store,
               const GroupOptions& options);
 

@@ -7,8 +7,8 @@
 namespace precast::distributed {
 
 /// A copy of several tensors of one element type as one flat tensor, so that all of them are sent
-/// in one message. Elements are in the order of the tensors' memory, so the tensors need the same
-/// layout on all ranks.
+/// in one message. Elements are in the order in which the tensors store them, so the tensors must
+/// have the same layout on all ranks.
 class FlatTensors {
  public:
   /// @param tensors dense, on one device.
@@ -25,7 +25,7 @@ class FlatTensors {
 };
 
 /// Divides the tensors, in their order, into groups of one element type and at most `bytes` bytes
-/// each. A larger tensor is a group by itself.
+/// each. A tensor larger than that forms its own group.
 [[nodiscard]] std::vector<std::vector<at::Tensor>> group_tensors(
     const std::vector<at::Tensor>& tensors, std::size_t bytes);
 

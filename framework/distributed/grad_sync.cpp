@@ -29,8 +29,9 @@ at::ScalarType half_type(GradCompression compression) {
   return compression == GradCompression::bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-/// A bucket's gradients as they are sent. They are divided before they are sent, so that the sum
-/// over many ranks stays in range. Without compression, this is the bucket itself.
+/// The gradients of a bucket, divided by the number of ranks and ready to be sent. They are divided
+/// before the sum, so that the sum over many ranks stays in range. Without compression, the message
+/// is the bucket itself, which is changed.
 at::Tensor make_message(const at::Tensor& bucket, GradCompression compression, int world) {
   const at::Tensor message =
       compression == GradCompression::none ? bucket : bucket.to(half_type(compression));
@@ -64,8 +65,8 @@ class CompressHook final : public HookBase {
 };
 
 /// Sums a bucket of a GPU's gradients over Gloo. This hook waits for the sum, because in some
-/// versions the future of such a sum does not know the stream on which the result is copied back
-/// from the host, and gradients were read too early (pytorch/pytorch#170812).
+/// versions the future of such a sum does not record the stream on which the result is copied back
+/// from the host, so that gradients were read too early (pytorch/pytorch#170812).
 class WaitingHook final : public HookBase {
  public:
   WaitingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
@@ -90,7 +91,7 @@ std::string obstacle_of(ProcessGroup& group, VariableUpdate update) {
   return unrecordable_because(update, options.device, options.transport);
 }
 
-/// The hook that sums buckets; null: the Reducer's own sum.
+/// The hook that sums buckets; null if the Reducer's own sum is used.
 std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& parts,
                                                    GradCompression compression) {
   if (parts.gloo_on_gpu()) return std::make_unique<WaitingHook>(parts.data, compression);
@@ -105,7 +106,8 @@ class OverlappedSync final : public GradSync {
   OverlappedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                  const GradSyncOptions& options)
       : group_(group) {
-    // Gradients become ready from the last parameter to the first: buckets follow that order.
+    // Gradients become ready in the order from the last parameter to the first, so buckets are
+    // filled in this order.
     Tensors backwards = tensors_of(parameters);
     std::ranges::reverse(backwards);
     const std::vector<bool> sparse(backwards.size(), false);
@@ -122,8 +124,8 @@ class OverlappedSync final : public GradSync {
     if (auto hook = make_hook(group.parts(), options.compression))
       reducer_->register_comm_hook(std::move(hook));
     // By default the Reducer rearranges its buckets after the first step, so a resumed run would
-    // add in a different order from the run that it continues. This call makes the current order
-    // final.
+    // add gradients in a different order from the original run. These two calls make the current
+    // order final.
     reducer_->push_rebuilt_params_for_all_indices();
     reducer_->rebuild_buckets();
   }
@@ -207,7 +209,7 @@ class ParameterServerSync final : public GradSync {
   Tensors parameters_;
 };
 
-/// After the update, each rank broadcasts the parameters that it owns.
+/// ZeRO stage 1: after the update, each rank broadcasts the parameters that it owns.
 class ShardedSync final : public GradSync {
  public:
   ShardedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
@@ -246,15 +248,15 @@ std::string unrecordable_because(VariableUpdate update, at::Device device, Trans
   const int version = nccl_version();
   if (version == 0) return "this build has no NCCL";
   if (version < kRecordableNccl) {
-    return fmt::format("NCCL's version {} is before {}, the first that can be recorded", version,
-                       kRecordableNccl);
+    return fmt::format("NCCL version {} is older than {}, the first version that can be recorded",
+                       version, kRecordableNccl);
   }
   switch (update) {
     case VariableUpdate::replicated:
       return "dist.variable_update: replicated sends gradients from hooks of the backward pass "
              "(allreduce_after_backward can be recorded)";
     case VariableUpdate::parameter_server:
-      return "dist.variable_update: parameter_server gives each rank other work";
+      return "dist.variable_update: parameter_server gives the ranks different work";
     case VariableUpdate::allreduce_after_backward:
       break;
   }

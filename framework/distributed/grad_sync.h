@@ -11,50 +11,51 @@
 
 namespace precast::distributed {
 
-/// How the ranks agree on one update (the modes that tensorpack's multi-GPU benchmark compares).
+/// How the ranks arrive at the same update. tensorpack's multi-GPU benchmark compares these modes.
 enum class VariableUpdate {
   /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
   replicated,
-  /// Like `replicated`, but all gradients are sent at once after the backward pass: the baseline
-  /// for measuring the overlap.
+  /// Like `replicated`, but all gradients are sent in one message after the backward pass. This is
+  /// the baseline for measuring the benefit of the overlap.
   allreduce_after_backward,
   /// Only rank 0 receives the summed gradients and updates the parameters, which it then sends to
   /// the others.
   parameter_server,
 };
 
-/// The element type in which gradients are sent. In half precision, messages are smaller, but sums
-/// are less accurate because gradients are also summed in half precision.
+/// The element type in which gradients are sent. In half precision, messages are smaller, but the
+/// sums are less accurate, because the additions are in half precision too.
 enum class GradCompression { none, fp16, bf16 };
 
 struct GradSyncOptions {
   VariableUpdate update = VariableUpdate::replicated;
   GradCompression compression = GradCompression::none;
-  /// Bytes of one bucket. The first bucket is smaller, so that sending starts early.
+  /// Size of a bucket in bytes. The first bucket is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  /// For each parameter, the rank that updates it (see shard_parameters()). Empty: `update`
-  /// determines the ranks. Ignored for parameter_server.
+  /// For each parameter, the rank that updates it (see shard_parameters()). If empty, `update`
+  /// determines these ranks. Ignored for parameter_server.
   std::vector<int> owners{};
 };
 
-/// Why a CUDA graph cannot contain the exchange of gradients, as a clause; empty: it can.
+/// The reason why a CUDA graph cannot contain the exchange of gradients, as a clause; empty if it
+/// can.
 /// A graph can contain sums after the backward pass over NCCL 2.9.6 or later. It cannot contain
-/// c10d's Reducer (`replicated`), whose hooks belong to the stream on which it was constructed,
-/// while a graph records a different stream.
+/// c10d's Reducer (`replicated`): the Reducer's hooks belong to the stream on which it was
+/// constructed, but a graph records a different stream.
 [[nodiscard]] PRECAST_API std::string unrecordable_because(VariableUpdate update, at::Device device,
                                                            Transport transport);
 
-/// @param group outlives the result. @param parameters in the same order on all ranks, on their
+/// @param group must outlive the result. @param parameters in the same order on all ranks, on their
 /// final device and in their final layout.
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_grad_sync(
     ProcessGroup& group, const std::vector<NamedTensor>& parameters,
     const GradSyncOptions& options);
 
-/// ZeRO stage 1 (Rajbhandari et al., SC 2020): spreads whole parameters over the ranks, largest
-/// first, each to the rank with the fewest elements so far. A rank's optimiser then holds only the
-/// state of the parameters that it updates.
+/// ZeRO stage 1 (Rajbhandari et al., SC 2020): assigns each parameter to one rank. Starts with the
+/// largest parameter, and always chooses the rank that has the fewest elements so far. A rank's
+/// optimiser then holds only the state of the parameters that it updates.
 /// @return the rank of each parameter, in the order of `parameters`
 [[nodiscard]] PRECAST_API std::vector<int> shard_parameters(
     const std::vector<NamedTensor>& parameters, int world);

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-/// The key has the same name in the launcher's store and in the ranks' stores.
+/// Has the same name in the launcher's store and in the stores of ranks.
 constexpr const char* kFailureKey = "failure";
 constexpr std::int64_t kFinished = std::int64_t{1} << 40;
 /// How often to check for another rank's claim.
@@ -31,7 +31,7 @@ std::string beat_key(int rank) {
   return fmt::format("beat/{}", rank);
 }
 
-/// @param claimant distinguishes equal causes: two ranks may notice the same death.
+/// @param claimant makes the claim unique: two ranks may claim the same cause.
 bool claim(c10d::Store& store, const std::string& claimant, const std::string& cause) {
   const std::string mine = fmt::format("[{}] {}", claimant, cause);
   return store.compareSet(kFailureKey, "", mine) == mine;
@@ -60,7 +60,7 @@ class Heartbeat::Pulse {
       store_->add(beat_key(group_.rank), kFinished);
       if (group_.serves_store) wait_for_the_others();
     } catch (const std::exception&) {
-      // The store's host has finished first.
+      // The host of the store has ended first.
     }
   }
 
@@ -70,7 +70,7 @@ class Heartbeat::Pulse {
       claimed_ = true;
       return claim(*store_, name(), cause);
     } catch (const std::exception&) {
-      return true;  // without the store, no other rank can report
+      return true;  // without the store, this rank cannot learn about other claims
     }
   }
 
@@ -98,11 +98,13 @@ class Heartbeat::Pulse {
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
     return options_.period * options_.missed;
   }
-  /// Without the store, the ranks cannot agree on which one reports. The cause is then that rank 0,
-  /// which serves the store, is gone.
+  /// The rank that reports a lost store, since the ranks cannot agree on one without it. Rank 0
+  /// reports only if it serves the store itself; otherwise rank 1 does, because rank 0 may have
+  /// ended.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
-  /// The rank that serves the store leaves last, or the others would mistake its exit for a death.
+  /// The rank that serves the store must exit last: the other ranks would take the end of the store
+  /// for a failure.
   void wait_for_the_others() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
@@ -120,7 +122,8 @@ class Heartbeat::Pulse {
     while (!stop.stop_requested()) {
       sleep(stop);
       if (stop.stop_requested()) return;
-      // This process itself was suspended (Ctrl-Z, a suspended job), and so were the others.
+      // A gap this long means that this process was suspended (Ctrl-Z, a suspended job). The others
+      // were suspended too, so their silence does not count.
       const auto round = Clock::now();
       if (round - std::exchange(last_round, round) > 2 * options_.period) {
         for (Beat& beat : beats_) beat.seen = round;
@@ -160,7 +163,7 @@ class Heartbeat::Pulse {
 
   void die_of_silence(int rank) {
     const std::string cause =
-        fmt::format("rank {} is dead or stopped: no sign of life for {} s", rank,
+        fmt::format("rank {} is dead or stopped: no heartbeat for {} s", rank,
                     std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
     die(claim(*store_, name(), cause) ? cause : "");
   }
@@ -216,7 +219,7 @@ int StoreHost::port() const {
 }
 
 bool StoreHost::claim_failure(const std::string& cause) {
-  // The ranks of a launcher use no prefix.
+  // Ranks that a launcher has started use no prefix.
   c10d::PrefixStore store("", served_->tcp);
   return claim(store, "launcher", cause);
 }

@@ -18,15 +18,15 @@ struct HeartbeatOptions {
   std::chrono::milliseconds store_timeout{10'000};
 };
 
-/// Signals the other ranks that this one is alive, detects ranks that have died, and agrees with
-/// the others on the first cause of a failure, so that it is reported once. Uses its own connection
-/// to the store and its own thread, since the main thread may hang in a collective with a dead
-/// peer.
+/// Signals to the other ranks that this rank is alive, detects ranks that have died, and agrees
+/// with the others on the first cause of a failure, so that the cause is reported only once. Uses
+/// its own connection to the store and its own thread, because the main thread may hang in a
+/// collective with a dead peer.
 class PRECAST_API Heartbeat {
  public:
-  /// Called on the heartbeat's thread when the run is lost: a rank is silent, another one has
-  /// failed, or the store is gone. It ends the process.
-  /// @param cause to be reported by this rank; empty: another rank reports it.
+  /// Called on the heartbeat's thread when the run cannot continue: another rank is silent or has
+  /// failed, or the store cannot be reached. The function must end the process.
+  /// @param cause the cause that this rank must report; empty if another rank reports it.
   using OnDeath = std::function<void(const std::string& cause)>;
 
   /// @throws DeviceError if the store cannot be reached.
@@ -40,8 +40,8 @@ class PRECAST_API Heartbeat {
   /// @return whether this claim is the first; if not, another rank's cause is reported.
   bool claim_failure(const std::string& cause);
   /// Waits for another rank's claim, at most for the time that it takes to detect a silent rank.
-  /// This is needed because collectives fail at once when a peer dies, but the cause is known only
-  /// later.
+  /// This is needed because collectives fail immediately when a peer dies, while the cause becomes
+  /// known only later.
   /// @return whether another rank has claimed the failure
   bool wait_for_claim();
 
@@ -53,13 +53,13 @@ class PRECAST_API Heartbeat {
 /// For a launcher that serves the store: claims the failure on behalf of a rank that has died.
 class PRECAST_API StoreHost {
  public:
-  /// Serves a store on a free port of `host`. @throws DeviceError
+  /// Serves a store on a free port of `host`. @throws DeviceError if that fails.
   explicit StoreHost(const std::string& host);
   StoreHost(const StoreHost&) = delete;
   StoreHost& operator=(const StoreHost&) = delete;
   ~StoreHost();
   [[nodiscard]] int port() const;
-  /// @return whether no rank had claimed it before
+  /// @return whether this claim is the first
   bool claim_failure(const std::string& cause);
 
  private:

@@ -14,7 +14,7 @@ void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
   if (!at::globalContext().hasCUDA()) {
     throw DeviceError(
         "ranks: expected a GPU for NCCL, got none that libtorch can use. Train on CPUs with "
-        "--training.device=cpu, or see precast doctor");
+        "--training.device=cpu, or run precast doctor");
   }
   require(options.device.has_index(), "the GPU of a rank has an index");
   auto nccl = c10d::ProcessGroupNCCL::Options::create();

@@ -54,8 +54,8 @@ bool is_this_host(const std::string& host) {
   return host == "localhost" || host == "127.0.0.1" || host == "::1";
 }
 
-/// The network interface: the one that GLOO_SOCKET_IFNAME names, the loopback for ranks on one
-/// host, else the interface of the host's own name.
+/// The network interface: the interface that GLOO_SOCKET_IFNAME names, else the loopback if all
+/// ranks are on this host, else the interface to which this host's name resolves.
 std::shared_ptr<::gloo::transport::Device> gloo_device(const GroupOptions& options) {
   using c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr)
@@ -81,7 +81,8 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
     group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
-/// Waits for all ranks: none continues before all have arrived, and missing ranks are named.
+/// Waits until all ranks have connected, and names the missing ranks. No rank continues before all
+/// have connected.
 class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
@@ -124,7 +125,7 @@ class RollCall {
     return {bytes.begin(), bytes.end()};
   }
 
-  /// `ranks 1, 3 have`, for as many as fit in a line.
+  /// The missing ranks, such as `ranks 1, 3 have`; names at most 16.
   std::string missing() {
     constexpr int kMostNamed = 16;
     std::string names;
@@ -189,7 +190,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool ser
     }
     throw DeviceError(
         fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
-                    "0, and check whether this host can connect to that of rank 0",
+                    "0, and check whether this host can connect to the host of rank 0",
                     place, timeout.count() / 1000, what_happened(error)));
   }
 }
@@ -258,7 +259,7 @@ void ProcessGroup::reduce_sum(std::vector<at::Tensor> tensors, int root) {
 void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  collective("a copy", [&] {
+  collective("a broadcast", [&] {
     for (const auto& group : group_tensors(tensors, kBroadcastBucketBytes)) {
       FlatTensors flat(group);
       std::vector<at::Tensor> one = {flat.flat()};
@@ -269,7 +270,8 @@ void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
 }
 
 std::vector<std::string> ProcessGroup::all_gather(const std::string& text) {
-  // Strings differ in length: exchanges the lengths first, then all strings padded to the longest.
+  // The strings may differ in length, so the ranks first exchange the lengths, and then the
+  // strings, padded to the longest length.
   return collective("an exchange of text", [&] {
     const auto gather = [&](at::Tensor mine) {
       std::vector<std::vector<at::Tensor>> all(1);

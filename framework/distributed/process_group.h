@@ -22,32 +22,32 @@ enum class Transport {
 struct GroupOptions {
   int rank = 0;
   int world = 1;
-  /// Address of the store through which the ranks find each other.
+  /// Address and port of the store through which the ranks find each other.
   std::string host = "127.0.0.1";
   int port = 0;
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
-  /// Distinguishes runs that use the same store one after another (torchrun's restarts).
+  /// Distinguishes runs that use the same store one after the other (torchrun's restarts).
   std::string prefix{};
   /// A GPU must have an index.
   at::Device device = at::kCPU;
   Transport transport = Transport::by_device;
-  /// A collective that takes longer counts as failed. Dead ranks are noticed sooner: see Heartbeat.
+  /// A collective that takes longer counts as failed. Heartbeat detects dead ranks sooner.
   std::chrono::milliseconds timeout{120'000};
   /// How long the ranks may take to find each other.
   std::chrono::milliseconds join_timeout{300'000};
 };
 
 /// The ranks of a run, implemented with c10d. They find each other through a TCPStore and
-/// communicate by NCCL between GPUs and by Gloo between CPUs. Text and single numbers always go
-/// over Gloo. A group of one rank is no exception: its collectives also use the transport.
+/// communicate through NCCL between GPUs and through Gloo between CPUs. Text and single numbers
+/// always go over Gloo. Even in a group of one rank, collectives use the transport.
 ///
-/// Neither the store nor the transports authenticate: use them in a private network.
+/// Neither the store nor the transports authenticate peers: use them only in a private network.
 class PRECAST_API ProcessGroup final : public Communicator {
  public:
   /// Waits for all ranks; rank 0 prints from time to time which ranks are missing. @throws
-  /// DeviceError naming those that do not connect within join_timeout or that connect twice, or if
-  /// NCCL is requested and this build or this machine does not have it.
+  /// DeviceError naming the ranks that do not connect within join_timeout or that connect twice;
+  /// DeviceError if NCCL is needed but this build or this machine does not have it.
   explicit ProcessGroup(const GroupOptions& options);
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

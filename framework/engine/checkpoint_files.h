@@ -4,7 +4,7 @@
 
 namespace precast::engine {
 
-/// The files of a checkpoint; README.md says what they contain. @{
+/// The files of a checkpoint; README.md describes their contents. @{
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kMethodsFile = "methods.safetensors";

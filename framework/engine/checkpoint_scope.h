@@ -10,10 +10,10 @@
 
 namespace precast::engine {
 
-/// Prepares a model with a checkpoint's weights for an evaluation like that of the run when it
-/// saved the checkpoint: restores the methods whose state is in the checkpoint, and enters their
-/// eval_scope() (ema and swa then swap in their averages).
-/// @param methods those of the run's recipe; not used for anything else afterwards.
+/// Prepares a model with a checkpoint's weights, so that an evaluation gives the same result as in
+/// the run that saved the checkpoint. Restores the methods that have a state in the checkpoint, and
+/// enters their eval_scope(), in which ema and swa swap in their averages.
+/// @param methods the methods of the run's recipe. Do not use them for anything else afterwards.
 /// @param checkpoint a folder `ckpt-<step>`.
 /// @return the scopes; the model has its own weights again when they are destroyed.
 /// @throws CheckpointError if the state does not fit the methods or the model; IoError

@@ -89,7 +89,7 @@ void prune(const CheckpointOptions& options, std::int64_t last) {
     prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(last),
                                        .best = static_cast<std::size_t>(options.keep_best)});
   } catch (const IoError& error) {
-    log_warning("older checkpoints stay: {}", error.what());
+    log_warning("older checkpoints are kept: {}", error.what());
   }
 }
 
@@ -155,10 +155,11 @@ class Checkpointer::Impl {
 
   void finish() {
     take_result();
-    // If the last write failed, the newest state is not on the disk, and no later write will store
-    // it.
+    // If the last write failed, the newest state is not on the disk, and there will be no later
+    // write.
     const std::int64_t failed = parts_.ranks.begin_sum(failures_ > 0 ? 1 : 0)->wait();
-    if (failed > 0) throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save");
+    if (failed > 0)
+      throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save the last checkpoint");
   }
 
   void prune_finished() const {
@@ -185,8 +186,8 @@ class Checkpointer::Impl {
     return true;
   }
 
-  /// Removes the log of an earlier attempt that ended before its first checkpoint, because it does
-  /// not belong to this run.
+  /// Discards the records of an earlier attempt that ended before its first checkpoint: they do not
+  /// belong to this run.
   void start_over() {
     for (MetricSink* sink : sinks_) sink->rewind(0);
   }
@@ -194,7 +195,7 @@ class Checkpointer::Impl {
  private:
   [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
 
-  /// Takes the result of the writing thread.
+  /// Waits for the writing thread and handles its result.
   void take_result() {
     if (!writing_.valid()) return;
     try {
@@ -244,8 +245,8 @@ class Checkpointer::Impl {
     return text.dump(2) + "\n";
   }
 
-  /// Rank 0 searches, and reads everything once to verify it; the other ranks use the folder that
-  /// it found.
+  /// Rank 0 searches for the newest checkpoint, and reads all its files once to verify them. The
+  /// other ranks use the folder that rank 0 found.
   std::filesystem::path agree_on_folder() {
     std::string path;
     if (leads()) {
@@ -279,8 +280,9 @@ class Checkpointer::Impl {
     });
   }
 
-  /// This rank's own state. With a different number of ranks, there is none: generators keep their
-  /// state (batches do not depend on them), and rank 0 gets the total of the losses.
+  /// Restores this rank's own state. If the checkpoint was saved with a different number of ranks,
+  /// or on a CPU and this is a GPU, it has no state for this rank: generators keep their state
+  /// (batches do not depend on them), and rank 0 gets the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile);
     const auto tensor = [&](int rank, const char* name) {

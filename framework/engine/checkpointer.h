@@ -23,7 +23,7 @@ namespace precast::engine {
 struct CheckpointOptions {
   /// `<run folder>/checkpoints`; all ranks must be able to access it under this path.
   std::filesystem::path folder;
-  /// Save after every N steps, and after every N epochs; 0: never.
+  /// Save after every `every_steps` steps, and after every `every_epochs` epochs; 0 means never.
   std::int64_t every_steps = 0;
   std::int64_t every_epochs = 1;
   /// Number of newest checkpoints to keep, and number of checkpoints with the best metric to keep.
@@ -34,11 +34,11 @@ struct CheckpointOptions {
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
   /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
-  /// collects it.
+  /// collects the state of all ranks.
   bool sharded_optimizer = false;
   /// Whether this rank's optimiser restores only a part of the saved state, or none of it.
   bool partial_optimizer = false;
-  /// Metadata of the file with the model.
+  /// The metadata to store in the file with the model.
   std::map<std::string, std::string> model_metadata = {};
 };
 
@@ -51,19 +51,20 @@ struct CheckpointParts {
   at::Device device;
 };
 
-/// Compares this run with the saved one that it continues (configuration, dataset, versions).
+/// Compares this run with the saved run that it resumes (configuration, dataset, versions).
 /// @throws CheckpointError listing all differences if they do not match.
 using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 
 /// Saves everything that a run needs to continue as if it had not stopped, and restores it:
 /// parameters, running statistics, optimiser, methods, gradient scaler, random generators of all
-/// ranks, position, figures so far, length of the log. Format: README.md. Only rank 0 writes: one
-/// of its threads writes a copy of the tensors while training continues.
+/// ranks, position, totals and best metric so far, length of the log. Format: README.md. Only rank
+/// 0 writes: a thread writes a copy of the tensors while training continues.
 ///
 /// All members are collective. Not thread-safe.
 class PRECAST_API Checkpointer {
  public:
-  /// @param identity stored next to the state. @throws IoError
+  /// @param identity a description of the run, stored with the state; `check` receives it when the
+  /// run is resumed. @throws IoError
   Checkpointer(CheckpointOptions options, CheckpointParts parts, nlohmann::ordered_json identity,
                IdentityCheck check);
   Checkpointer(const Checkpointer&) = delete;
@@ -76,7 +77,7 @@ class PRECAST_API Checkpointer {
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
   /// Copies the state and returns; a thread writes the copy to disk. A failed write causes a
-  /// warning; the third failure in a row is an error. Older checkpoints stay.
+  /// warning; the third failure in a row is an error. Older checkpoints are kept.
   /// @return false, and nothing is saved, if a weight is NaN or infinite.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
@@ -85,8 +86,9 @@ class PRECAST_API Checkpointer {
   /// Like finish(), for a complete run: also removes the checkpoints that only an unfinished run
   /// needs. Call after the results have been written. @throws IoError
   void finish_run();
-  /// Call at the start of a run. Calls restore() if the options ask for it; without a checkpoint,
-  /// the sinks start from scratch.
+  /// Call at the start of a run. Calls restore() if CheckpointOptions::resume is set. If nothing is
+  /// restored, empties the sinks.
+  /// @return whether a checkpoint was restored
   [[nodiscard]] bool resume(TrainState& state);
   /// Restores the newest intact checkpoint. @return false if there is none
   /// @throws CheckpointError if it does not match this run; IoError

@@ -19,9 +19,10 @@ class PRECAST_API DeviceFlag {
   void add(const at::Tensor& loss);
   /// @param bad scalar bool on the device; if it is true, the flag is raised.
   void raise_if(const at::Tensor& bad);
-  /// Whether a loss was not finite, as of the last copy that has arrived; starts the next copy.
+  /// Whether the flag was raised, according to the last copy that has arrived. Starts the next
+  /// copy.
   [[nodiscard]] bool poll();
-  /// The current value; waits for the device.
+  /// Whether the flag is raised now; waits for the device.
   [[nodiscard]] bool read() const;
   void reset();
 
@@ -29,7 +30,7 @@ class PRECAST_API DeviceFlag {
   void begin_copy();
 
   at::Tensor count_;
-  /// Page-locked where the device is a GPU.
+  /// Page-locked if the device is a GPU.
   at::Tensor copy_;
   std::optional<c10::Event> copied_;
 };

@@ -31,12 +31,13 @@ constexpr std::int64_t kTopK = 5;
 constexpr std::int64_t kWidthAxis = 3;
 constexpr std::int64_t kImageDims = 4;
 
-/// Every rank's tensor, in the order of the ranks; those without one are left out. Copies, not
-/// sums: a sum would turn -0 into 0. @param mine undefined: this rank has none.
+/// Returns the tensors of all ranks that have one, in the order of the ranks. They are broadcast
+/// instead of summed, because a sum would turn -0 into 0. @param mine undefined if this rank has no
+/// tensor.
 std::vector<at::Tensor> gather_by_rank(const at::Tensor& mine, at::Device device,
                                        Communicator& ranks) {
   if (ranks.world() == 1) return mine.defined() ? std::vector{mine} : std::vector<at::Tensor>();
-  // Ranks without a batch do not know the outputs' shape.
+  // Ranks without a batch need the other ranks' shapes.
   const auto shape = mine.defined() ? mine.sizes().vec() : std::vector<std::int64_t>();
   const std::vector<std::string> shapes = ranks.all_gather(nlohmann::json(shape).dump());
   std::vector<at::Tensor> all;
@@ -148,7 +149,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
 }
 
 Evaluator::Counts Evaluator::no_counts() const {
-  // The sums stay on the device until the end, so that the loop does not wait for it.
+  // The sums stay on the device until the end, so that the loop does not wait for the device.
   const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
   const at::TensorOptions integers = reals.dtype(at::kLong);
   return {.integers = at::zeros({3}, integers),

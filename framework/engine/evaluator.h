@@ -26,14 +26,14 @@ struct EvaluatorOptions {
   Precision precision = Precision::fp32;
   bool channels_last = true;
   std::int64_t image_size_px = 224;
-  /// If the input is an image, adds the outputs for the mirrored image (test-time augmentation by
-  /// left-right flips). As in ffcv-imagenet, this is the sum, not the mean.
+  /// Whether to add the outputs for the mirrored images, if the inputs are images (test-time
+  /// augmentation by left-right flips). As in ffcv-imagenet, the outputs are summed, not averaged.
   bool flip_tta = true;
-  /// Reported in addition to the loss and, for class indices, top-1 and top-5.
+  /// Metrics to compute in addition to the loss and, for class indices, top-1 and top-5.
   Metrics metrics = {};
   TargetKind targets = TargetKind::class_index;
-  /// Counts samples and correct predictions per class if the outputs are logits of this many
-  /// classes; 0: no such counts.
+  /// If the outputs are logits of this many classes, samples and correct predictions are also
+  /// counted per class; 0 for no such counts.
   std::int64_t num_classes = 0;
 };
 
@@ -43,16 +43,16 @@ struct ClassCount {
   std::int64_t top_1_correct = 0;
 };
 
-/// Counts over a whole dataset. They are integers, so that sums over ranks are exact. If the
+/// The result for a whole dataset. Counts are integers, so that sums over ranks are exact. If the
 /// outputs are not logits or the targets are not class indices, no sample counts as correct.
 struct PRECAST_API EvalResult {
   std::int64_t samples = 0;
   std::int64_t top_1_correct = 0;
   std::int64_t top_5_correct = 0;
-  /// Mean loss of the (summed) logits.
+  /// Mean loss; with flip TTA, the loss of the summed outputs.
   double loss = 0;
   double seconds = 0;
-  /// Names and values of EvaluatorOptions::metrics, in its order.
+  /// Names and values of EvaluatorOptions::metrics, in the same order.
   std::vector<std::pair<std::string, double>> metrics = {};
   /// Indexed by class; empty without EvaluatorOptions::num_classes, or if no target is a class.
   std::vector<ClassCount> classes = {};
@@ -61,9 +61,9 @@ struct PRECAST_API EvalResult {
 
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
-  /// Everything but the loss, by name: top_1 and top_5 where there are any, then `metrics`.
+  /// All values except the loss, with their names: top_1 and top_5 if `classifies`, then `metrics`.
   [[nodiscard]] std::vector<std::pair<std::string, double>> figures() const;
-  /// One of figures(), or val_loss; NaN for another name.
+  /// The value called `name` in figures(), or the loss for `val_loss`; NaN for any other name.
   [[nodiscard]] double figure(std::string_view name) const;
 };
 
@@ -74,24 +74,25 @@ class PRECAST_API Evaluator {
   explicit Evaluator(EvaluatorOptions options) : options_(std::move(options)) {}
   [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
-  /// Called after each batch with the number of samples that this rank has evaluated so far,
-  /// equally often on all ranks. @return false to stop the evaluation; must be the same on all
-  /// ranks
+  /// Called after each batch with the number of samples that this rank has evaluated so far. All
+  /// ranks call it equally often, even a rank that has no more batches.
+  /// @return false to stop the evaluation; must be the same on all ranks
   using OnBatch = std::function<bool(std::int64_t samples)>;
 
   /// Each rank evaluates its share of the source; the result counts the samples of all ranks.
   /// Switches the model to evaluation mode and leaves it there.
-  /// @return nothing if on_batch stopped it
+  /// @return nothing if `on_batch` stopped the evaluation
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
                                                    const OnBatch& on_batch) const;
-  /// Returns the outputs (logits [N, classes]), float32 on the CPU, of every sample, on rank 0; an
-  /// undefined tensor on the others. Batch b of the result is batch b / world of rank b % world, so
-  /// on CPUs with the same number of threads per rank, the result does not depend on the number of
-  /// ranks. Collective.
-  /// @param source only this rank's batches, as a pass of a single rank; null: it has none.
+  /// On rank 0, returns the outputs of every sample (such as logits [N, classes]), float32 on the
+  /// CPU; on other ranks, an undefined tensor. Batch b of the result is batch b / world of rank b %
+  /// world, so on CPUs with the same number of threads per rank, the result does not depend on the
+  /// number of ranks. Collective.
+  /// @param source supplies only this rank's batches, in a pass with rank 0 of 1; null if this rank
+  /// has no batches.
   /// @param on_batch is called after each round of one batch per rank, with the number of samples
-  /// of all ranks so far.
+  /// that all ranks have evaluated so far.
   [[nodiscard]] at::Tensor predict(Model& model, BatchSource* source, Communicator& ranks,
                                    const OnBatch& on_batch) const;
 
@@ -99,8 +100,8 @@ class PRECAST_API Evaluator {
   struct Counts {
     /// [3]: top-1 correct, top-5 correct, samples.
     at::Tensor integers;
-    /// [2, num_classes + 1]: samples and top-1 correct of each class; last: targets that are not
-    /// classes.
+    /// [2, num_classes + 1]: samples and top-1 correct of each class. The last column counts
+    /// targets that are not classes.
     at::Tensor classes;
     at::Tensor loss;
     MetricCounts metrics;

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::int64_t kSmallBatch = 96;
 constexpr std::int64_t kSmallBatchSizePx = 160;
-/// Image sizes of a run whose recordings are kept. They share one pool of memory.
+/// The number of image sizes for which recordings are kept. They share one pool of memory.
 constexpr std::size_t kKeptSteps = 8;
-/// Steps that run before those with several ranks are recorded. PyTorch asks for this number with
-/// NCCL, which connects the ranks in the first steps.
+/// With several ranks, the number of steps that run before a step is recorded. PyTorch's
+/// documentation requires this number with NCCL, which connects the ranks in the first steps.
 constexpr int kWarmUpsOfRanks = 11;
 
-/// Why a recording cannot contain the whole step.
+/// The reasons why a recording cannot contain the whole step.
 std::vector<std::string> obstacles_of(const GraphFacts& facts) {
   std::vector<std::string> obstacles;
   for (const NamedMethod& method : facts.methods) {

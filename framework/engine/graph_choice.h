@@ -16,8 +16,8 @@ namespace precast::engine {
 class StepGraph;
 struct StepParts;
 
-/// The value of training.cuda_graphs: what is recorded once as a CUDA graph and then replayed as
-/// one launch.
+/// The value of training.cuda_graphs, which determines the work that is recorded once as a CUDA
+/// graph and then replayed as one launch.
 enum class GraphMode {
   off,
   /// The forward and backward passes of small batches in fp16 or bf16. A step that cannot be
@@ -26,7 +26,7 @@ enum class GraphMode {
   /// The forward and backward passes of every full batch. A step that cannot be recorded is an
   /// error.
   on,
-  /// The whole step of every full batch, if choose_graph() finds nothing against it; else as `on`.
+  /// The whole step of every full batch, if choose_graph() finds no obstacle; otherwise like `on`.
   step,
 };
 
@@ -41,8 +41,9 @@ enum class GraphScope {
 
 struct GraphChoice {
   GraphScope scope = GraphScope::none;
-  /// With GraphMode::step: why a recording does not contain the whole step, one clause each, such
-  /// as "sam replaces the forward and backward passes". Empty if it does.
+  /// With GraphMode::step, the reasons why a recording does not contain the whole step, one clause
+  /// each, such as "sam replaces the forward and backward passes". Empty if it does contain the
+  /// whole step.
   std::vector<std::string> obstacles;
 };
 
@@ -59,25 +60,25 @@ struct GraphFacts {
   std::string sync_obstacle{};
 };
 
-/// Decides what is recorded. Passes are recorded on one GPU with one rank only, because several
-/// ranks exchange gradients during the backward pass; whole steps also with several ranks, if their
-/// exchange can be recorded.
+/// Decides what is recorded. Passes are recorded only in runs with one rank, on a GPU, because
+/// several ranks exchange gradients during the backward pass. Whole steps are also recorded with
+/// several ranks, if their exchange of gradients can be recorded.
 [[nodiscard]] PRECAST_API GraphChoice choose_graph(const GraphFacts& facts);
 
 /// The choice in words: "the whole step", "the forward and backward passes, not the whole step:
 /// ...".
 [[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
 
-/// Whether a replay saves time. It does if the device finishes a kernel before the host has
-/// launched the next one. According to measurements by others, it saves much time with batches far
-/// below 96 images of 160 px, and none with larger ones (spikformer's figures for 8 and 96 images;
-/// torchbench pull request 706).
+/// Whether replays probably save time. They do if the device finishes a kernel before the host has
+/// launched the next one. In published measurements, replays save much time with batches far below
+/// 96 images of 160 px, and none with larger batches (spikformer, with 8 and 96 images; torchbench
+/// pull request 706).
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
-/// @return null if nothing will be recorded: choose_graph() says none, or the mode is `automatic`
-/// in a build without CUDA. If the mode is `step` and a recording does not contain the whole step,
-/// rank zero prints why.
+/// @return null if nothing will be recorded, because choose_graph() returns GraphScope::none or
+/// because the mode is `automatic` in a build without CUDA. If the mode is `step` and a recording
+/// does not contain the whole step, rank zero prints why.
 /// @throws DeviceError for `on` and `step` in a build without CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<StepGraph> make_step_graph(GraphMode mode,
                                                                      const TrainPlan& plan,

@@ -14,9 +14,9 @@ class GraphRecorder {
  public:
   using Work = std::function<void()>;
 
-  /// Work that was recorded. Recordings that exist at the same time share one pool of memory: a
-  /// replay overwrites everything that the others have written, except the tensors that the host
-  /// still refers to.
+  /// Recorded work. Recordings that exist at the same time share one pool of memory: a replay
+  /// overwrites everything that other recordings have written, except tensors that the host still
+  /// refers to.
   class Recording {
    public:
     /// Waits for replays that are still running.
@@ -26,16 +26,18 @@ class GraphRecorder {
   };
 
   virtual ~GraphRecorder() = default;
-  /// Runs `work` as record() would: on the same stream and without cached casts, so that libraries
-  /// allocate their workspaces and choose their kernels. The current stream waits for it.
+  /// Runs `work` under the conditions of record(), on the same stream and without cached casts, so
+  /// that libraries allocate their workspaces and choose their kernels. The current stream waits
+  /// for `work`.
   virtual void warm_up(const Work& work) = 0;
-  /// Calls `work` and records what it launches, which is not executed. Waits for the device.
+  /// Calls `work` and records the work that it launches, without executing it. Waits for the
+  /// device.
   /// @throws what `work` throws, or c10::Error for work that cannot be recorded. In that case
   /// nothing is recorded, allocator and stream work as before, and the device's default generator
   /// has drawn nothing. Gradients and other results of `work` have undefined values.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(const Work& work) = 0;
-  /// Gives memory that nothing uses back to the device. Until then, memory of recordings that are
-  /// gone may be of no use to other work.
+  /// Returns unused memory to the device. Before this call, other work may be unable to use the
+  /// memory of destroyed recordings.
   virtual void free_unused_memory() = 0;
 };
 

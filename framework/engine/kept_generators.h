@@ -9,12 +9,12 @@
 
 namespace precast::engine {
 
-/// The states of the default random generators of some devices at the construction. Does not wait
-/// for a device. Not thread-safe.
+/// Saves the states of the given devices' default random generators in its constructor. Does not
+/// wait for a device. Not thread-safe.
 class KeptGenerators {
  public:
   KeptGenerators(std::initializer_list<at::Device> devices);
-  /// Restores these states.
+  /// Restores the saved states.
   void put_back() const;
 
  private:

@@ -17,7 +17,8 @@ void MetricCounts::add(const at::Tensor& outputs, const Batch& batch) {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     at::Tensor counted = metrics_[i]->count(outputs, batch);
     if (metrics_[i]->needs_rows()) {
-      require(counted.dim() == 2 && counted.size(0) == batch.size(), "a row of each sample");
+      require(counted.dim() == 2 && counted.size(0) == batch.size(),
+              "a metric with rows returns one row per sample");
       rows_[i].push_back(std::move(counted));
     } else if (sums_[i].defined()) {
       sums_[i].add_(counted);
@@ -45,7 +46,7 @@ std::vector<std::int64_t> MetricCounts::widths(Communicator& ranks) const {
     require(theirs.size() == widths.size(), "all ranks have the same metrics");
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], theirs[i]);
   }
-  require(std::ranges::none_of(widths, unknown), "one rank at least has samples");
+  require(std::ranges::none_of(widths, unknown), "at least one rank has samples");
   return widths;
 }
 

@@ -19,15 +19,15 @@ class PRECAST_API MetricCounts {
   /// @param device the batches' device.
   MetricCounts(const Metrics& metrics, at::Device device);
   void add(const at::Tensor& outputs, const Batch& batch);
-  /// Name and value of each metric over the samples of all ranks. Collective. The rows of rank r
-  /// are those of the samples r, r + world, r + 2 world ... (EpochRequest).
-  /// @param samples number of samples of all ranks, above 0.
+  /// Name and value of each metric over the samples of all ranks. Collective. Rank r must have
+  /// added the rows of the samples r, r + world, r + 2 world ... (EpochRequest).
+  /// @param samples total number of samples over all ranks, above 0.
   [[nodiscard]] std::vector<std::pair<std::string, double>> values(Communicator& ranks,
                                                                    std::int64_t samples);
 
  private:
-  /// The length of each metric's sums or rows, agreed on by the ranks, since a rank without batches
-  /// does not know it.
+  /// The number of sums, or of columns, of each metric. The ranks exchange these numbers, because a
+  /// rank without batches cannot compute them.
   [[nodiscard]] std::vector<std::int64_t> widths(Communicator& ranks) const;
 
   const Metrics& metrics_;

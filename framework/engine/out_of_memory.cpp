@@ -15,7 +15,8 @@ bool is_out_of_memory(const std::exception& error) {
     return true;
   }
   if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
-  // The CPU allocator, the CUDA runtime and CUDA's libraries have no specific exception for this.
+  // The CPU allocator, the CUDA runtime and CUDA's libraries have no specific exception for this,
+  // only messages.
   constexpr std::array<std::string_view, 3> kWords = {"DefaultCPUAllocator", "out of memory",
                                                       "ALLOC_FAILED"};
   const std::string_view text = error.what();

@@ -7,7 +7,7 @@
 namespace precast::engine {
 
 /// Whether a libtorch exception means that the device or the host has run out of memory. libtorch's
-/// allocators, cuDNN and cuBLAS all use different messages.
+/// allocators, cuDNN and cuBLAS report this with different exceptions and messages.
 [[nodiscard]] PRECAST_API bool is_out_of_memory(const std::exception& error);
 
 }  // namespace precast::engine

@@ -30,7 +30,7 @@ AutocastScope::AutocastScope(at::Device device, Precision precision)
 
 AutocastScope::~AutocastScope() {
   if (!active_) return;
-  // The outermost scope drops the cast copies of the weights; otherwise they would accumulate.
+  // The outermost scope clears autocast's cache of cast weights, which would otherwise grow.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(device_, was_enabled_);
 }

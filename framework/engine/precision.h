@@ -34,15 +34,16 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
-  /// Scalar float32 on the device, by which losses and so gradients are multiplied.
+  /// Scalar float32 on the device, by which losses, and therefore gradients, are multiplied.
   [[nodiscard]] const at::Tensor& factor() const { return scale_; }
-  /// Scalar bool on the device: whether the scale fell below 1. If it did, the scale is not the
-  /// cause of infinite gradients.
+  /// Scalar bool on the device: whether the scale has fallen below 1. If so, the scale cannot be
+  /// the cause of infinite gradients.
   [[nodiscard]] at::Tensor collapsed() const;
   /// Divides the gradients by the scale in place.
-  /// @return scalar float32: 1 if any gradient is Inf or NaN.
+  /// @return scalar float32: 1 if any gradient is Inf or NaN, otherwise 0.
   [[nodiscard]] at::Tensor unscale(const std::vector<at::Tensor>& gradients);
-  /// Adapts the scale: 1 if any gradient is Inf or NaN, as unscale() returns.
+  /// Adapts the scale after a step. @param found_inf 1 if any gradient was Inf or NaN, as returned
+  /// by unscale().
   void update(const at::Tensor& found_inf);
 
  private:

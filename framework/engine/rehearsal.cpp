@@ -18,8 +18,8 @@
 namespace precast::engine {
 namespace {
 
-/// Copies of the model's state, on the CPU so that they do not count against the device's memory,
-/// and of the generators that its layers draw from.
+/// Copies of the model's state and of the generators from which its layers draw. The copies are on
+/// the CPU, so that they use no memory of the device.
 class KeptState {
  public:
   KeptState(const Model& model, at::Device device) : generators_({at::kCPU, device}) {
@@ -40,8 +40,8 @@ class KeptState {
   KeptGenerators generators_;
 };
 
-/// One full batch and, if the rank's share is not a multiple of the batch size, the partial last
-/// one.
+/// A source of one full batch and, if the rank's share is not a multiple of the batch size, the
+/// partial last batch.
 class MadeUpSource final : public BatchSource {
  public:
   MadeUpSource(std::int64_t share, const RehearsalOptions& options) : options_(options) {

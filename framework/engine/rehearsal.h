@@ -14,15 +14,15 @@ namespace precast::engine {
 
 struct RehearsalOptions {
   at::Device device = at::kCPU;
-  /// Batches as the sources deliver them.
+  /// Make batches like those that the sources deliver.
   BatchMaker train_batch = {};
   BatchMaker val_batch = {};
   /// Batches that the sources hold on the device in addition to the one in use.
   std::int64_t batches_ahead = 0;
   std::int64_t val_batch_size = 1;
-  /// The size of the complete validation set.
+  /// The number of samples in the complete validation set.
   std::int64_t val_samples = 0;
-  /// Whether the first evaluation is after the first epoch, or only after the last.
+  /// Whether the run evaluates after each epoch; otherwise only after the last one.
   bool evaluate_each_epoch = true;
 };
 
@@ -33,15 +33,15 @@ struct RehearsalOptions {
 /// Runs once, on synthetic samples, every kind of work that the run will do: a training step
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
-/// other size. A run that does not fit in memory thus fails immediately instead of in its last
-/// epochs, and cuDNN's search for the fastest kernels ends before any time is measured.
+/// other size. So a run that does not fit in memory fails immediately instead of in its last
+/// epochs, and cuDNN's search for the fastest kernels is over before any time is measured.
 ///
-/// Does not change parameters, running statistics, the default random generators or gradients
-/// (there are none); leaves the model in evaluation mode. Needs no other rank. The temporary memory
-/// of optimisers and the memory that methods keep are not rehearsed. If it throws, the model is no
-/// longer usable.
-/// @throws Error with ExitCode::out_of_memory naming phase, image size, batch, the epoch in which
-/// it would have happened, and what to lower.
+/// Afterwards, parameters, running statistics and the default random generators are unchanged,
+/// there are no gradients, and the model is in evaluation mode. Does not communicate with other
+/// ranks. The temporary memory of optimisers and the memory that methods keep are not tested. If
+/// this function throws, the model is no longer usable.
+/// @throws Error with ExitCode::out_of_memory naming the phase, the image size, the batch size, the
+/// epoch in which the run would have failed, and the settings to lower.
 PRECAST_API void rehearse(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,
                           const RehearsalOptions& options);
 

@@ -17,15 +17,14 @@
 namespace precast::engine {
 namespace {
 
-/// Not `lock`, which is the name of the lock that a job (tools/experiments/trial) holds during the
-/// run.
+/// The name must not be `lock`: tools/experiments/trial holds a lock of that name during the run.
 constexpr const char* kLockFile = "train.lock";
 
-/// A log with lines, or checkpoints.
+/// Whether the folder contains a log with lines, or checkpoints.
 bool has_results(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "log")) return false;
-  return std::filesystem::file_size(folder / "log") > 0 ||
-         !find_checkpoints(folder / "checkpoints").empty();
+  std::error_code missing;
+  const auto log_bytes = std::filesystem::file_size(folder / "log", missing);
+  return (!missing && log_bytes > 0) || !find_checkpoints(folder / "checkpoints").empty();
 }
 
 std::string new_run_id(const std::string& arch) {
@@ -52,10 +51,10 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
                     path_.string(), lock_holder(path_ / kLockFile)));
   }
   if (!go_on && has_results(path_)) {
-    throw IoError(
-        fmt::format("run folder: expected a new folder, got {} with a log of an earlier "
-                    "run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",
-                    path_.string()));
+    throw IoError(fmt::format(
+        "run folder: expected a new folder, got {} with results of an "
+        "earlier run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",
+        path_.string()));
   }
 }
 

@@ -18,7 +18,7 @@ namespace precast::engine {
 /// `train.lock` in the folder, so that no two processes train in one folder.
 class PRECAST_API RunFolder {
  public:
-  /// Creates and locks the folder. @param run_id empty: `YYYYMMDD-HHMMSS-<arch>-<4 hex>`.
+  /// Creates and locks the folder. @param run_id if empty, `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`.
   /// @param go_on whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
   /// always be used again.
@@ -45,10 +45,11 @@ class PRECAST_API RunFolder {
 /// `timestamp` (Unix seconds) and `relative_time` (seconds since the log was opened).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
-  /// Appends to an existing log. @throws IoError if the file cannot be created.
+  /// Creates the log, or appends to an existing one. @throws IoError if that fails.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
-  /// The length in bytes, including lines still in memory because writing them failed (full disk).
+  /// The length in bytes, including lines that are still in memory because they could not be
+  /// written (full disk).
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
   /// Truncates the file and removes a last line that a crash left incomplete; `relative_time`
   /// continues from the value in the last line.

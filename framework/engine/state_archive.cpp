@@ -40,7 +40,7 @@ DType dtype_of(const at::Tensor& tensor) {
 }
 
 at::Tensor view_record(const TensorRecord& record) {
-  // from_blob wants mutable memory.
+  // from_blob() takes a pointer to mutable memory.
   auto* bytes = const_cast<std::byte*>(record.bytes.data());
   return at::from_blob(bytes, record.shape, scalar_type(record.dtype));
 }
@@ -81,8 +81,8 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
   for (int owner = 1; owner < ranks.world(); ++owner) {
     std::size_t index = 0;
     for (const auto& entry : nlohmann::json::parse(lists[static_cast<std::size_t>(owner)])) {
-      // One after the other, so that a rank that does not keep the tensors needs memory for only
-      // one.
+      // The tensors are sent one after the other, so that the ranks that do not keep them need
+      // memory for only one tensor.
       const auto type = scalar_type(static_cast<DType>(entry[1].get<int>()));
       at::Tensor tensor = ranks.rank() == owner
                               ? mine[index].tensor.detach().contiguous()
@@ -90,7 +90,8 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
                                           at::device(device).dtype(type));
       ranks.broadcast({tensor}, owner);
       const auto name = entry[0].get<std::string>();
-      // Every rank counts steps, and all counts are equal.
+      // Tensors that every rank has, such as the count of steps, are equal on all ranks and stored
+      // once.
       if (ranks.rank() == 0 && std::ranges::find(all, name, &NamedTensor::name) == all.end())
         all.push_back({name, tensor});
       ++index;

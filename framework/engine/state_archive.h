@@ -12,8 +12,8 @@
 
 namespace precast::engine {
 
-/// A contiguous copy of a state's tensors on the CPU, as files store them. Training no longer
-/// changes it.
+/// A contiguous copy of a state's tensors on the CPU, in the layout of weights files. Later
+/// training steps do not change the copy.
 class PRECAST_API StateCopy {
  public:
   explicit StateCopy(const std::vector<NamedTensor>& tensors);
@@ -30,8 +30,8 @@ class PRECAST_API StateCopy {
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 
-/// Copies a file's tensors into those of a state. @param partial whether the file may have further
-/// tensors.
+/// Copies the tensors of a file into the tensors of a state. @param partial whether the file may
+/// contain more tensors than `targets`.
 /// @throws CheckpointError naming the tensors that are missing, unexpected, or of a different shape
 /// or type; the state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,

@@ -23,7 +23,7 @@ bool same_layout(const at::Tensor& place, const at::Tensor& value) {
          place.scalar_type() == value.scalar_type();
 }
 
-/// Whether both have the same fields, in the same shapes and types.
+/// Whether both batches have the same fields, with the same shapes, strides and types.
 bool fits(const Batch& place, const Batch& batch) {
   const auto same = [](const NamedTensor& one, const NamedTensor& other) {
     return one.name == other.name && same_layout(one.tensor, other.tensor);
@@ -32,14 +32,14 @@ bool fits(const Batch& place, const Batch& batch) {
          place.targets == batch.targets;
 }
 
-/// Only the first line: CUDA's errors are followed by advice on debugging kernels.
+/// The first line of the message. In CUDA's errors, advice on debugging kernels follows.
 std::string reason(const std::exception& failure) {
   const auto* torch = dynamic_cast<const c10::Error*>(&failure);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : failure.what();
   return text.substr(0, text.find('\n'));
 }
 
-/// Empty tensors like those of the batch, without sample ids.
+/// A batch of uninitialised tensors like those of `batch`, without sample ids.
 Batch empty_like(const Batch& batch, std::optional<at::Device> device = std::nullopt) {
   Batch made{
       .fields = batch.fields, .sample_ids = {}, .inputs = batch.inputs, .targets = batch.targets};
@@ -57,7 +57,8 @@ StepGraph::StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
       parameters_(std::move(parameters)),
       options_(options),
       recorder_(std::move(recorder)) {
-  require(mode_ != GraphMode::off && recorder_ != nullptr, "a step graph has something to do");
+  require(mode_ != GraphMode::off && recorder_ != nullptr,
+          "a step graph has a recorder and a mode other than off");
   require(options_.kept > 0, "a step graph keeps at least one recording");
 }
 
@@ -65,7 +66,7 @@ at::Tensor StepGraph::run(const Batch& batch, const Work& work) {
   if (recorder_ == nullptr) return work(batch);
   Shape& shape = shape_of(batch);
   const bool warms_up = shape.recording == nullptr && shape.warm_ups < options_.warm_ups;
-  // What runs without a recording cannot use the memory of recordings, even while they rest.
+  // Work that is not replayed cannot use the memory of recordings, even if no replay is running.
   if (warms_up) drop_recordings();
   copy_inputs(batch, shape);
   if (warms_up) return warm_up(shape, work);
@@ -95,7 +96,8 @@ std::vector<bool> StepGraph::trained_now() const {
   return trained;
 }
 
-/// The entry of the batch's shape, as the first one; makes it if there is none.
+/// The entry for the batch's shape, moved to the front of the list. Creates the entry if there is
+/// none.
 StepGraph::Shape& StepGraph::shape_of(const Batch& batch) {
   if (std::vector<bool> now = trained_now(); trained_ != now) {
     shapes_.clear();
@@ -128,7 +130,7 @@ at::Tensor StepGraph::warm_up(Shape& shape, const Work& work) {
   return loss;
 }
 
-/// @return whether there is a recording of the shape now. If not, `shape` may be gone.
+/// @return whether the shape has been recorded. If not, `shape` may have been destroyed.
 bool StepGraph::record(Shape& shape, const Work& work) {
   drop_gradients();
   const KeptGenerators generator({at::kCPU});
@@ -136,12 +138,12 @@ bool StepGraph::record(Shape& shape, const Work& work) {
   try {
     shape.recording = recorder_->record([&] { shape.loss = work(shape.batch); });
   } catch (const std::exception& failure) {
-    // The work runs again for the same step, with the same random numbers.
+    // The caller runs the work again for the same step, with the same random numbers.
     records_ = false;
     generator.put_back();
     drop_gradients();
     const bool out_of_memory = is_out_of_memory(failure);
-    // Ranks record and replay together: one alone cannot continue in another way.
+    // Ranks record and replay together, so one rank alone cannot continue without a recording.
     if (out_of_memory && options_.several_ranks) throw;
     if (!out_of_memory || !keep_one()) give_up(failure, out_of_memory);
     return false;
@@ -154,8 +156,8 @@ bool StepGraph::record(Shape& shape, const Work& work) {
 bool StepGraph::keep_one() {
   if (!drop_recordings()) return false;
   log_warning(
-      "training.cuda_graphs: memory ran out beside the recordings of other image sizes. From now "
-      "on, one recording is kept");
+      "training.cuda_graphs: the recordings of several image sizes do not fit in memory. From now "
+      "on, only one recording is kept");
   options_.kept = 1;
   while (shapes_.size() > 1) shapes_.pop_back();
   return true;
@@ -164,14 +166,16 @@ bool StepGraph::keep_one() {
 at::Tensor StepGraph::replay(Shape& shape) {
   shape.recording->replay();
   ++replays_;
-  // They may be another recording's, or a method may have replaced them after the last step.
+  // The parameters may have the gradients of another recording, or gradients that a method
+  // replaced.
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].mutable_grad() = shape.gradients[i];
   return shape.loss.clone();
 }
 
 void StepGraph::give_up(const std::exception& failure, bool out_of_memory) {
-  // The same work fits without a recording: that is what the rehearsal has found out.
+  // Running out of memory is not an error, because the rehearsal has shown that the same work fits
+  // without a recording.
   if (mode_ != GraphMode::automatic && !out_of_memory) {
     throw DeviceError(fmt::format(
         "training.cuda_graphs: expected a step that a CUDA graph can record, got: {}. Give {}auto "

@@ -17,16 +17,17 @@
 namespace precast::engine {
 
 struct StepGraphOptions {
-  /// The extent of the recorded work; TrainStep reads it.
+  /// How much of a step is recorded; only TrainStep reads this.
   GraphScope scope = GraphScope::passes;
-  /// Runs with a shape before it is recorded, in which libraries allocate their workspaces, cuDNN
-  /// chooses its kernels and the model creates its constants. PyTorch's documentation of CUDA
-  /// graphs asks for this number.
+  /// The number of steps with a shape that run before it is recorded. In these steps, libraries
+  /// allocate their workspaces, cuDNN chooses its kernels and the model creates its constants.
+  /// PyTorch's documentation of CUDA graphs recommends this number.
   int warm_ups = 3;
-  /// The number of recordings kept at the same time, one for each shape. The least recently used
-  /// one is dropped to make room.
+  /// The maximum number of recordings at the same time, one for each shape. If there are more
+  /// shapes, the least recently used recording is dropped.
   std::size_t kept = 1;
-  /// Other ranks record and replay the same work, so this one cannot continue without a recording.
+  /// Whether other ranks record and replay the same work. This rank then cannot continue without a
+  /// recording.
   bool several_ranks = false;
 };
 
@@ -36,44 +37,48 @@ struct StepGraphOptions {
 /// The first steps with a shape run without a recording; then one step is recorded, and replayed
 /// from then on. Batches of a different shape or type get their own recording. If the set of
 /// parameters that require gradients changes (layer freezing), all recordings are dropped. If a
-/// step cannot be recorded, this step and all later ones run as without a graph, with a warning;
-/// or, unless the mode is `automatic` or the reason is memory, the run ends.
+/// step cannot be recorded because memory runs out, or if the mode is `automatic`, this step and
+/// all later ones run without a graph, with a warning. Otherwise the run ends.
 ///
-/// Only recordings can use the memory of recordings. So a step that warms up drops all of them
-/// first: it then needs the memory that it needs without graphs, which a rehearsal has tested. A
-/// shape that had a recording is recorded again at its next step, without warming up. If memory
-/// runs out while a shape is recorded, the others are dropped and from then on one is kept.
+/// Only recordings can use the memory of recordings. Therefore, a step that warms up first drops
+/// all recordings. It then needs no more memory than without graphs, and the rehearsal has tested
+/// that this fits. A shape that had a recording is recorded again at its next step, without warming
+/// up. If memory runs out while a shape is recorded, the other recordings are dropped, and from
+/// then on only one recording is kept.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.
 class PRECAST_API StepGraph {
  public:
-  /// Runs the forward and backward passes, and replaces the parameters' gradients with new ones;
-  /// may then do more on the device.
+  /// Runs the forward and backward passes, which replace the parameters' gradients with new
+  /// tensors, and possibly further work on the device.
   /// @return the loss: scalar, detached.
   using Work = std::function<at::Tensor(const Batch&)>;
 
   static constexpr int kWarmUps = StepGraphOptions{}.warm_ups;
 
   /// @param mode not off.
-  /// @param parameters all of the model, including those that do not require gradients now.
+  /// @param parameters all parameters of the model, including those that do not require gradients
+  /// at the moment.
   StepGraph(GraphMode mode, std::unique_ptr<GraphRecorder> recorder,
             std::vector<at::Tensor> parameters, StepGraphOptions options = {});
 
-  /// Runs `work`, or replays the recording of it. @return as `work`; owned by the caller
+  /// Runs `work`, or replays a recording of it. @return the loss, in a tensor that later replays do
+  /// not overwrite
   /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded for a
-  /// reason other than memory; libtorch's exception if memory runs out, except in a recording
-  /// without `several_ranks`.
+  /// reason other than memory; libtorch's exception if memory runs out, unless this happens while
+  /// recording without `several_ranks`.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
-  /// Drops the recordings, so that other work can use their memory. Does nothing while one is being
-  /// made. If there were any, the parameters have no gradients afterwards.
+  /// Drops the recordings, so that other work can use their memory. Does nothing while a recording
+  /// is being made. If there were recordings, the parameters have no gradients afterwards.
   /// @return whether there were any
   bool drop_recordings();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
-  /// Runs with a shape before it is recorded; the run that records it also replays it.
+  /// The number of steps with a shape that run before it is recorded. The step that records a shape
+  /// also replays it.
   [[nodiscard]] int warm_ups() const { return options_.warm_ups; }
-  /// Number of runs so far that were replays.
+  /// Number of replays so far.
   [[nodiscard]] std::int64_t replays() const { return replays_; }
 
  private:
@@ -82,7 +87,8 @@ class PRECAST_API StepGraph {
     /// Sizes, strides and types; without memory.
     Batch layout;
     int warm_ups = 0;
-    /// The private tensors that the recorded work reads, without sample ids. No fields: not made.
+    /// The private tensors that the recorded work reads, without sample ids. Has no fields until
+    /// copy_inputs() makes them.
     Batch batch{};
     /// The output of the recorded work.
     at::Tensor loss{};
@@ -96,7 +102,7 @@ class PRECAST_API StepGraph {
   static void copy_inputs(const Batch& batch, Shape& shape);
   [[nodiscard]] at::Tensor warm_up(Shape& shape, const Work& work);
   [[nodiscard]] bool record(Shape& shape, const Work& work);
-  /// Drops all recordings and, from now on, keeps that of one shape: the first one.
+  /// Drops all recordings. From now on, keeps only one, for the most recently used shape.
   /// @return whether there were any
   bool keep_one();
   [[nodiscard]] at::Tensor replay(Shape& shape);
@@ -107,7 +113,7 @@ class PRECAST_API StepGraph {
   std::vector<at::Tensor> parameters_;
   StepGraphOptions options_;
   std::int64_t replays_ = 0;
-  /// Which parameters required gradients when `shapes_` began.
+  /// For each parameter, whether it required gradients when the entries of `shapes_` were made.
   std::vector<bool> trained_;
   /// Null once a recording has failed.
   std::unique_ptr<GraphRecorder> recorder_;

@@ -9,7 +9,7 @@
 namespace precast::engine {
 namespace {
 
-/// Below this share of waiting, the data keeps up and the live line names no cause.
+/// If a smaller share of the time is spent waiting for data, the live line names no cause.
 constexpr double kNoticedShare = 0.02;
 
 /// On a narrow terminal, parts of the live line are dropped in this order.
@@ -72,7 +72,7 @@ std::string TrainProgress::epoch_line(const TrainState& state,
     }
     if (best_.name == "val_loss") line += best;
     for (const auto& [name, value] : eval->figures()) {
-      // The line shows only the first of top-1 and top-5.
+      // Of top-1 and top-5, the line shows only top-1, unless top-5 determines the best epoch.
       if (name == "top_5" && eval->classifies && best_.name != "top_5") continue;
       line += fmt::format(" | {} {:.4f}", name == "top_1" ? "top-1" : name, value);
       if (name == best_.name) line += best;

@@ -20,20 +20,21 @@ namespace precast::engine {
 /// count from 1.
 class PRECAST_API TrainProgress {
  public:
-  /// Keeps references to `plan` and `train_source`. @param shown false: no line is ever due, as on
-  /// all ranks except one. @param best the figure that is compared with that of the best epoch.
+  /// Keeps references to `plan` and `train_source`. @param shown false on all ranks except one: no
+  /// line is ever due. @param best the metric by which epochs are compared.
   TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown,
                 BestMetric best = {});
 
-  /// @param state at the beginning of the epoch, or where an earlier run has stopped in it.
+  /// @param state at the beginning of the epoch, or at the step from which an interrupted epoch is
+  /// resumed.
   void begin_epoch(const TrainState& state);
   [[nodiscard]] bool due() const { return shown_ && progress_.due(); }
-  /// @param steps done in this epoch.
+  /// @param steps number of steps done in this epoch.
   void show_step(std::int64_t steps, double lr, double loss);
   void show_evaluation(std::int64_t samples, std::int64_t all_samples);
   void clear() { progress_.clear(); }
   /// `epoch 2/16 | train loss 1.2345 | val loss 1.1012 | top-1 0.5678 (best) | 812 img/s | 1:05`:
-  /// speed and time are those since begin_epoch(); the time includes the evaluation. @param state
+  /// speed and time are counted from begin_epoch(); the time includes the evaluation. @param state
   /// at the end of the epoch.
   [[nodiscard]] std::string epoch_line(const TrainState& state,
                                        const std::optional<EvalResult>& eval) const;

@@ -26,7 +26,7 @@ void restore_position(const ordered_json& json, TrainState& state) {
   json.at("epoch").get_to(state.epoch);
   json.at("step").get_to(state.step);
   json.at("global_step").get_to(state.global_step);
-  // Older checkpoints lack some.
+  // Older checkpoints do not have these three values.
   state.train_loss = json.value("train_loss", 0.0);
   state.best_top_1 = json.value("best_top_1", -1.0);
   state.best_epoch = json.value("best_epoch", std::int64_t{-1});

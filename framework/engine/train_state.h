@@ -7,18 +7,18 @@
 
 namespace precast::engine {
 
-/// The position of a training run, without its tensors. A checkpoint stores it, and a run resumes
-/// from it as if it had not stopped.
+/// The position of a training run and its totals so far. With this and the tensors of a checkpoint,
+/// a run continues as if it had not stopped.
 struct TrainState {
   /// The current epoch and the number of its finished steps. If all steps are finished, the
   /// evaluation of the epoch is due.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
-  /// Steps done over all epochs.
+  /// Number of finished steps, over all epochs.
   std::int64_t global_step = 0;
   /// Sum of this rank's losses over the steps of the epoch: scalar float64 on the device.
   at::Tensor loss_sum;
-  /// The number of losses in loss_sum: also a scalar float64 on the device.
+  /// The number of losses in loss_sum, also as a scalar float64 on the device.
   at::Tensor loss_count;
   /// Mean loss over the last finished epoch and all ranks.
   double train_loss = 0;
@@ -29,8 +29,8 @@ struct TrainState {
   std::int64_t restores = 0;
   /// Number of images trained on, over all ranks.
   std::int64_t images_trained = 0;
-  /// The best value so far of the metric that evaluations are compared by (TrainerOptions::best;
-  /// top-1 for classes), and its epoch; -1: there was none.
+  /// The best value so far of the metric by which evaluations are compared (TrainerOptions::best;
+  /// top-1 for classes), and its epoch. `best_epoch` is -1 if there was no evaluation.
   double best_top_1 = -1;
   std::int64_t best_epoch = -1;
   double train_seconds = 0;
@@ -38,10 +38,10 @@ struct TrainState {
   double wait_seconds = 0;
 };
 
-/// Everything but the tensors, as a checkpoint stores it.
+/// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
-/// The reverse of position_of(). Values that older checkpoints lack get their defaults. @throws
-/// nlohmann::json's exceptions
+/// The reverse of position_of(). Values that are missing in older checkpoints get their defaults.
+/// @throws nlohmann::json's exceptions
 void restore_position(const nlohmann::ordered_json& json, TrainState& state);
 
 }  // namespace precast::engine

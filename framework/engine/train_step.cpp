@@ -26,7 +26,7 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
   return trainable;
 }
 
-/// The side of inputs that are images; 1 for other inputs.
+/// The side of the images in px; 1 if the inputs are not images.
 std::int64_t side_px(const Batch& batch) {
   return batch.input().dim() == 4 ? batch.input().size(2) : 1;
 }
@@ -70,7 +70,7 @@ at::Tensor TrainStep::run(Batch& batch, double lr) {
 }
 
 bool TrainStep::records(GraphScope scope, const Batch& batch) const {
-  // Nothing is captured in a rehearsal, whose gradients are dropped.
+  // A rehearsal records nothing, because its gradients are dropped.
   return graph_ && graph_->scope() == scope && !rehearses_ &&
          batch.size() * parts_.ranks.world() == plan_.global_batch_size &&
          worth_capturing(graph_->mode(), batch.size(), side_px(batch));
@@ -98,7 +98,7 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
 
 void TrainStep::rehearse(Batch& batch) {
   if (!plan_.channels_last) make_inputs_contiguous(batch);
-  // There may be no other rank to average with.
+  // Skips the exchange of gradients, because other ranks may not be running a rehearsal.
   rehearses_ = true;
   if (strategy_ != nullptr) {
     strategy_->rehearse(batch, *this);
@@ -117,15 +117,16 @@ at::Tensor TrainStep::forward(const Batch& batch) {
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   const bool replays = records(GraphScope::passes, batch);
-  // Passes that are not replayed cannot use the memory of recordings. The passes of a strategy
-  // alternate with replays, so that dropping them would cost more than it saves.
+  // Passes that are not replayed cannot use the memory of recordings. With a strategy, such passes
+  // alternate with replays, and recording again each time would cost more than it saves.
   if (!replays && strategy_ == nullptr) drop_recordings();
-  // Passes are replayed only with a single rank, which has no other rank to average with.
+  // Passes are replayed only in runs with a single rank, in which the exchange of gradients does
+  // nothing.
   const auto both = [&](const Batch& same) {
     return passes(same, (replays || last) && !rehearses_);
   };
   at::Tensor loss = replays ? graph_->run(batch, both) : both(batch);
-  // Methods are not part of a rehearsal: it comes before their on_run().
+  // A rehearsal does not call methods, because their on_run() has not been called yet.
   if (rehearses_) return loss;
   for (const NamedMethod& method : parts_.methods) method.method->on_backward(parts_.model);
   return loss;
@@ -166,7 +167,7 @@ std::optional<Optimizer::Scaled> TrainStep::update(double lr) {
 }
 
 bool TrainStep::update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled) {
-  // The optimiser needs all gradients for their norm, and every rank's for what it finds.
+  // The norm and the check for non-finite values need all averaged gradients on this rank.
   if (!parts_.sync.gradients_everywhere()) return false;
   double max_norm = Method::kUnbounded;
   for (const NamedMethod& method : parts_.methods) {
@@ -177,7 +178,7 @@ bool TrainStep::update_at_once(double lr, std::optional<Optimizer::Scaled>& scal
     max_norm = *bound;
   }
   const bool checks = scaler_ || skip_nonfinite_;
-  // A plain update is one pass already.
+  // Without checking and clipping, step() already is a single pass over the gradients.
   if (!checks && std::isinf(max_norm)) return false;
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& parameter : trainable_)
@@ -210,7 +211,7 @@ std::optional<Optimizer::Scaled> TrainStep::unscale() {
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf,
                                                    at::ones({}, found_inf.options()));
   }
-  // If only one rank has the averaged gradients, the others must follow its decision.
+  // If only rank 0 has the averaged gradients, the other ranks must follow its decision.
   if (!parts_.sync.gradients_everywhere()) parts_.ranks.broadcast({found_inf}, /*root=*/0);
   return Optimizer::Scaled{found_inf};
 }

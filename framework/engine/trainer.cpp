@@ -30,7 +30,8 @@ constexpr double kRestoreLrFactor = 0.5;
 /// non-finite loss adds this number.
 constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
 
-/// Adds to a state the time since the last call, and the part of it spent waiting for data.
+/// Adds the time since the last call to a state, and the part of this time that was spent waiting
+/// for data.
 class StepClock {
  public:
   explicit StepClock(const BatchSource& source) : waited_(source.seconds_waited()) {}
@@ -73,7 +74,7 @@ TrainSummary Trainer::run() {
     if (verdict == Verdict::stop) return stop();
     if (verdict == Verdict::diverged) go_back();
   }
-  // A run of no epochs, or one that was resumed after its end.
+  // The plan has no epochs, or the run was resumed after its end.
   if (!last_eval_) last_eval_ = evaluate();
   if (!last_eval_) return stop();
   return summary();
@@ -82,7 +83,7 @@ TrainSummary Trainer::run() {
 TrainSummary Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
     if (save_checkpoint() == Verdict::diverged)
-      go_back();  // throws, or restores a checkpoint at which the run stops
+      go_back();  // throws, or restores an earlier checkpoint from which the run can be resumed
     parts_.checkpointer->finish();
   }
   last_eval_.reset();
@@ -133,7 +134,7 @@ Trainer::Verdict Trainer::train_epoch() {
   while (verdict == Verdict::go_on) {
     std::optional<Batch> batch = parts_.train_source.next();
     if (!batch) {
-      // A source that waits for another process ends its wait when the run is asked to stop.
+      // A source that waits for another process returns no batch if the run is asked to stop.
       if (state_.step < plan_.steps_per_epoch && StopSignals::requested()) return Verdict::stop;
       break;
     }
@@ -177,7 +178,7 @@ void Trainer::take_step(Batch& batch) {
 void Trainer::count_loss(const at::Tensor& loss) {
   if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
   if (options_.on_nonfinite == NonFinite::skip) {
-    // The loss of a skipped step does not count.
+    // The loss of a skipped step is not counted.
     const at::Tensor finite = at::isfinite(loss);
     state_.loss_sum.add_(at::where(finite, loss, at::zeros({}, loss.options())));
     state_.loss_count.add_(finite);
@@ -191,7 +192,7 @@ void Trainer::count_loss(const at::Tensor& loss) {
 Trainer::Verdict Trainer::agree() {
   const std::int64_t word =
       (StopSignals::requested() ? 1 : 0) + (nonfinite_.poll() ? kDivergedWord : 0);
-  // The rank waits for the sum of the previous step, so that no rank waits for the sum of this
+  // Waits for the sum of the previous step, which has usually arrived, instead of the sum of this
   // step.
   auto before = std::exchange(verdict_, parts_.ranks.begin_sum(word));
   if (!before) return Verdict::go_on;
@@ -218,8 +219,10 @@ void Trainer::go_back() {
   nonfinite_.reset();
   verdict_.reset();
   if (parts_.ranks.rank() == 0) {
-    log_warning("the loss was not finite by step {}: back to step {}, learning rate x {}",
-                lost_step, state_.global_step, lr_factor);
+    log_warning(
+        "training.on_nonfinite: the loss was not finite by step {}; restored step {}, with the "
+        "learning rate multiplied by {}",
+        lost_step, state_.global_step, lr_factor);
   }
 }
 
@@ -252,7 +255,7 @@ Trainer::Verdict Trainer::finish_epoch() {
 std::optional<EvalResult> Trainer::evaluate() {
   std::optional<EvalResult> result;
   in_eval_scope([&] {
-    // An evaluation cannot use the memory of recordings.
+    // The evaluation needs this memory, because only recordings can use the memory of recordings.
     step_.drop_recordings();
     result = parts_.evaluator.evaluate(
         parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {
@@ -271,7 +274,7 @@ void Trainer::in_eval_scope(const std::function<void()>& action) {
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (const NamedMethod& method : parts_.methods)
     guards.push_back(method.method->eval_scope(parts_.model));
-  // In training each rank has its own running statistics; those of rank 0 become the model's.
+  // During training, each rank has its own running statistics. The evaluation uses rank 0's.
   parts_.ranks.broadcast(statistics_of(parts_.model), /*root=*/0);
   action();
   // Guards are destroyed in reverse order, like nested scopes.
@@ -301,7 +304,7 @@ void Trainer::log_step(const at::Tensor& loss) {
          {"images", state_.images_trained}});
 }
 
-/// Larger is better. Nothing without an evaluation.
+/// The value of the best metric, negated if lower is better; nothing without an evaluation.
 std::optional<double> Trainer::score(const std::optional<EvalResult>& eval) const {
   if (!eval) return std::nullopt;
   const double value = eval->figure(options_.best.name);

@@ -26,7 +26,7 @@ enum class NonFinite {
   stop,
   /// Skip the update of this batch.
   skip,
-  /// Restore the last checkpoint and halve the rate, at most three times.
+  /// Restore the last checkpoint and halve the learning rate, at most three times.
   restore,
 };
 
@@ -34,15 +34,15 @@ struct TrainerOptions {
   at::Device device = at::kCPU;
   /// Whether to evaluate after each epoch. There is always an evaluation after the last epoch.
   bool evaluate_each_epoch = true;
-  /// Write a record with loss and lr every N steps; 0: never.
+  /// Write a record with loss and learning rate every `log_every` steps; 0 means never.
   std::int64_t log_every = 0;
   NonFinite on_nonfinite = NonFinite::stop;
   GraphMode graphs = GraphMode::off;
-  /// The figure that determines which checkpoint is the best.
+  /// The metric that determines which checkpoint is the best.
   BestMetric best = {};
 };
 
-/// The objects that the trainer uses. All are borrowed and outlive it.
+/// The objects that the trainer uses. All are borrowed and must outlive the trainer.
 struct TrainerParts {
   Model& model;
   const Loss& loss;
@@ -55,26 +55,26 @@ struct TrainerParts {
   GradSync& sync;
   /// Only on rank 0; empty on the other ranks.
   std::vector<MetricSink*> sinks;
-  /// May be null: a run without checkpoints.
+  /// Null for a run without checkpoints.
   Checkpointer* checkpointer = nullptr;
   Watchdog* watchdog = nullptr;
 };
 
 struct TrainSummary {
-  /// Empty if the run was asked to stop before its end.
+  /// Empty if the run was stopped before its end.
   std::optional<EvalResult> final_eval;
   double train_seconds = 0;
   double eval_seconds = 0;
   /// The part of the training time that was spent waiting for batches.
   double wait_seconds = 0;
-  /// Number of images, summed over all ranks.
+  /// Number of images trained on, summed over all ranks.
   std::int64_t images_trained = 0;
   /// Mean training loss of the last epoch.
   double train_loss = 0;
 };
 
-/// The training loop. Every rank runs one; all ranks run the same steps and make the same
-/// decisions. It does not depend on any concrete model, method or dataset.
+/// The training loop. Every rank has one trainer; all trainers run the same steps and make the same
+/// decisions. The trainer does not depend on any concrete model, method or dataset.
 class PRECAST_API Trainer {
  public:
   Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions options);
@@ -83,22 +83,22 @@ class PRECAST_API Trainer {
 
   /// Restores the newest checkpoint, if the checkpointer has one. @throws CheckpointError
   void start();
-  /// After start(): trains through the rest of the plan and evaluates. When a rank is asked to stop
-  /// (StopSignals), all stop after the same step, with a checkpoint. The last checkpoint of a
-  /// finished run may still be being written: see Checkpointer::finish().
+  /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
+  /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
+  /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().
   /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite`
   /// requires it.
   TrainSummary run();
   /// Evaluates the model with the weights that the methods provide for evaluation, such as EMA's
-  /// averages. @return nothing if asked to stop
+  /// averages. @return nothing if the run was asked to stop
   [[nodiscard]] std::optional<EvalResult> evaluate();
-  /// Runs `action` while the model has the weights that are evaluated (such as those of EMA, and
-  /// the running statistics of rank 0). Weights that `action` exports are thus those with the
+  /// Runs `action` while the model has the weights that are evaluated, such as EMA's averages, and
+  /// the running statistics of rank 0. If `action` exports the weights, the exported file has the
   /// reported accuracy.
   void in_eval_scope(const std::function<void()>& action);
 
  private:
-  /// The result on which the ranks agree after a step.
+  /// What the ranks agree to do after a step.
   enum class Verdict { go_on, stop, diverged };
 
   [[nodiscard]] Verdict train_epoch();

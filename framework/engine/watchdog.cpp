@@ -41,7 +41,7 @@ void Watchdog::watch(const std::stop_token& stop) {
   auto last_round = Clock::now();
   while (!stop.stop_requested()) {
     wake_.wait_for(lock, stop, std::min(kRound, limit_), [] { return false; });
-    // The process itself was suspended (Ctrl-Z, a suspended job).
+    // A gap this long means that the process was suspended (Ctrl-Z, a suspended job).
     const auto round = Clock::now();
     if (round - std::exchange(last_round, round) > 10 * kRound) last_tick_ = round;
     if (stop.stop_requested() || round < last_tick_ + limit_) continue;
@@ -55,7 +55,7 @@ void Watchdog::end_process(const std::string& place) {
   const std::string cause =
       fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(), place, describe_());
   on_stall_(cause);
-  log_line("precast-train: error: " + cause);
+  log_line("error: " + cause);
   std::fflush(stderr);
   dump_all_stacks(STDERR_FILENO);
   // Destructors would wait for the hanging threads.

@@ -17,16 +17,16 @@ namespace precast::engine {
 /// text of `describe` and the stack of every thread, and ends the process with ExitCode::stalled.
 class PRECAST_API Watchdog {
  public:
-  /// @param describe returns a string with queue depths and similar facts; called on the watchdog's
-  /// thread.
-  /// @param on_stall called with the message before the process ends, so that peers learn the
-  /// cause.
+  /// @param describe returns queue depths and similar facts for the message; called on the
+  /// watchdog's thread.
+  /// @param on_stall called with the message before the process ends, to report the cause to the
+  /// other ranks.
   Watchdog(std::chrono::seconds limit, std::function<std::string()> describe,
            std::function<void(const std::string&)> on_stall);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
-  /// Reports progress. @param place the run's position.
+  /// Reports progress. @param place the run's position, for the message.
   void tick(std::string place);
 
  private:

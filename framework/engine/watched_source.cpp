@@ -4,7 +4,7 @@
 
 namespace precast::engine {
 
-/// Exists during a call.
+/// An object that exists during a call of begin_epoch() or next().
 class WatchedSource::Call {
  public:
   explicit Call(WatchedSource& of) : of_(of) {

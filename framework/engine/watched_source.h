@@ -12,7 +12,7 @@
 
 namespace precast::engine {
 
-/// A source whose waits another thread can look at, such as that of the Watchdog.
+/// Wraps a source, and lets another thread, such as the Watchdog's, see how long it has waited.
 class PRECAST_API WatchedSource final : public BatchSource {
  public:
   explicit WatchedSource(std::unique_ptr<BatchSource> source);
@@ -26,8 +26,8 @@ class PRECAST_API WatchedSource final : public BatchSource {
   [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
     return source_->replaced();
   }
-  /// seconds_waited() as of the last batch, and, during a call of begin_epoch() or next(), the
-  /// duration of that call so far. Thread-safe.
+  /// The value of seconds_waited() at the end of the last call of begin_epoch() or next(), plus,
+  /// during such a call, the duration of the call so far. Thread-safe.
   [[nodiscard]] double seconds_waited_so_far() const;
 
  private:
@@ -37,7 +37,7 @@ class PRECAST_API WatchedSource final : public BatchSource {
   std::unique_ptr<BatchSource> source_;
   mutable std::mutex mutex_;
   double seconds_waited_ = 0;
-  /// The start of the present call.
+  /// The start of the current call; empty between calls.
   std::optional<Clock::time_point> since_;
 };
 

@@ -20,7 +20,8 @@
 namespace precast::engine {
 namespace {
 
-/// Weights of a different network differ in every name; the first few show which network it is.
+/// In the weights of a different network, every name may differ; the first few show which network
+/// it is.
 constexpr std::size_t kMostNames = 4;
 
 /// `a, b, c, d and 92 more`.
@@ -84,7 +85,7 @@ class Assignment {
     };
     list("missing", missing_);
     list("unexpected", unexpected_);
-    list("other shape", misshaped_);
+    list("different shape", misshaped_);
     throw CheckpointError(message);
   }
 
@@ -106,10 +107,11 @@ class Assignment {
  private:
   std::vector<NamedTensor> state_;
   std::vector<TensorRecord> records_;
-  /// One per entry of state_; null where the file has none.
+  /// The record for each entry of state_; null if the file has none or it is not used.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;
-  /// The tensors of a last layer for a different number of classes, which stay as they are.
+  /// The model's tensors that keep their initial values, because the file has a different number of
+  /// classes.
   std::set<std::string> drawn_;
 };
 

@@ -11,25 +11,26 @@
 namespace precast::engine {
 
 /// Writes the model's parameters and buffers under `<stem>.safetensors` and `<stem>.pt`, contiguous
-/// and with torchvision's names, or ffcv-imagenet's for layers that `spec` lists as blurred. Python
-/// reads the `.pt` with torch.load(weights_only=True) as a state_dict. Each file is written
+/// and with torchvision's names; layers that `spec` lists as blurred get ffcv-imagenet's names.
+/// Python reads the `.pt` with torch.load(weights_only=True) as a state_dict. Each file is written
 /// atomically. @param spec stored in the files. @throws IoError
 PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem,
                                     const std::optional<WeightsSpec>& spec = std::nullopt);
 
-/// What to do if file and model have different numbers of classes, such as 1000 and 10.
+/// What to do if the file and the model have different numbers of classes, such as 1000 and 10.
 enum class OtherHead {
   refuse,
-  /// For fine-tuning: tensors whose first dimension is the number of classes, which differs between
-  /// model and file, keep their random initial values, with a warning.
+  /// For fine-tuning: weights and biases that differ from the file's only in their first dimension,
+  /// the number of classes, keep their random initial values, with a warning.
   keep_drawn,
 };
 
-/// Copies a weights file (safetensors, or Python's .pt/.pth) into the model; dtypes are converted.
-/// Accepts ffcv-imagenet's names for antialiased convolutions (`conv1.conv.weight`, `blur_filter`),
-/// and DDP's `module.` prefix. A missing `num_batches_tracked` counts as 0.
-/// @throws CheckpointError with the number and the first names of missing and unexpected tensors
-/// and of those with a different shape; the model is then unchanged.
+/// Copies the tensors of a weights file (safetensors, or Python's .pt/.pth) into the model;
+/// converts dtypes. Accepts ffcv-imagenet's names for antialiased convolutions
+/// (`conv1.conv.weight`, `blur_filter`), and DDP's `module.` prefix. A missing
+/// `num_batches_tracked` counts as 0.
+/// @throws CheckpointError with the number and the first names of the tensors that are missing,
+/// unexpected or of a different shape; the model is then unchanged.
 PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,
                                     OtherHead head = OtherHead::refuse);
 

@@ -35,7 +35,7 @@ struct Child {
   int rank = 0;
   pid_t pid = 0;
   bool living = true;
-  /// Whether the launcher killed it; its exit code then has no meaning.
+  /// Whether the launcher killed the child; its exit code then has no meaning.
   bool killed = false;
   std::list<ChildStream> streams;
 };
@@ -69,7 +69,7 @@ class Launch {
   void pause_all();
   void kill_all();
   void reap();
-  /// Determines whether the end of a child is a failure. @return the failure, or nothing.
+  /// @return the failure, or nothing if the end of the child is not a failure.
   std::optional<Failure> judge(const Child& child, int status);
   void fail(Failure failure);
   void print_first();
@@ -78,7 +78,7 @@ class Launch {
 
   const LaunchOptions& options_;
   std::vector<std::string> base_environment_;
-  /// When it closes, children notice that the launcher is gone.
+  /// Children watch this pipe, which closes when the launcher ends.
   Pipe life_;
   Output output_;
   std::list<Child> children_;
@@ -96,7 +96,8 @@ bool names(std::string_view entry, std::string_view variable) {
 }
 
 Launch::Launch(const LaunchOptions& options) : options_(options) {
-  require(!options.command.empty() && options.processes > 0, "a command and its processes");
+  require(!options.command.empty() && options.processes > 0,
+          "launch() has a command and at least one process");
   constexpr std::array kOurs{"PRECAST_RANK",       "PRECAST_WORLD_SIZE",
                              "PRECAST_LOCAL_RANK", "PRECAST_LOCAL_WORLD_SIZE",
                              "PRECAST_STORE",      kLauncherPipeVariable};
@@ -115,7 +116,8 @@ Launch::~Launch() {
     while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  // Restores the old handlers first, so that Ctrl-C ends a wait for a terminal or pager.
+  // Restores the old handlers before flush(), so that Ctrl-C ends the process if a terminal or
+  // pager does not accept the output.
   signals_.reset();
   output_.flush();
 }
@@ -154,8 +156,8 @@ void Launch::start(int rank) {
     files.push_back({stream.pipe().writer(), theirs});
   };
   attach(STDOUT_FILENO, rank == 0 ? STDOUT_FILENO : STDERR_FILENO);
-  // If standard error is a terminal, rank 0 writes to it directly: it could not draw its live line
-  // through a pipe.
+  // If standard error is a terminal, rank 0 writes to it directly, because it could not draw its
+  // live line through a pipe.
   if (rank != 0 || isatty(STDERR_FILENO) != 1) attach(STDERR_FILENO, STDERR_FILENO);
   const int failure = spawn(options_.command, environment(rank), files, true, child.pid);
   if (failure != 0) throw IoError("launcher: cannot start", options_.command[0], failure);
@@ -212,7 +214,7 @@ void Launch::wait_for_events() {
 void Launch::handle(int signal) {
   switch (signal) {
     case SIGCHLD:
-      return;  // it woke us up
+      return;  // its only purpose is to wake up poll()
     case SIGTSTP:
       return pause_all();
     case SIGINT:
@@ -221,7 +223,7 @@ void Launch::handle(int signal) {
       }
       break;
     case SIGHUP:
-      signal = SIGTERM;  // its terminal is gone: stop with a checkpoint
+      signal = SIGTERM;  // the terminal was closed: ranks save a checkpoint and stop
       break;
     default:
       break;
@@ -271,8 +273,8 @@ void Launch::reap() {
     for (ChildStream& stream : child.streams) stream.finish();
     if (std::optional<Failure> failure = judge(child, status)) failures.push_back(*failure);
   }
-  // If several ranks ended at the same time, a rank that failed only because a peer failed does not
-  // count as the first.
+  // If several ranks have ended since the last call, a rank that failed only because a peer failed
+  // must not count as the first failure.
   std::stable_partition(failures.begin(), failures.end(),
                         [](const Failure& failure) { return failure.code != kPeerFailed; });
   for (Failure& failure : failures) fail(std::move(failure));
@@ -315,7 +317,7 @@ void Launch::print_first() {
   const auto living = std::count_if(children_.begin(), children_.end(),
                                     [](const Child& child) { return child.living; });
   std::string line = first_->cause;
-  if (line.ends_with("(SIGKILL)")) line += ", which the kernel also does when memory runs out";
+  if (line.ends_with("(SIGKILL)")) line += ", which the kernel also sends when memory runs out";
   if (living > 0) {
     line += fmt::format("; {} other{} {:g} s to end", living, living == 1 ? " has" : "s have",
                         std::chrono::duration<double>(options_.grace).count());
@@ -327,7 +329,7 @@ int Launch::exit_code() const {
   if (first_) return first_->code;
   const bool killed = std::any_of(children_.begin(), children_.end(),
                                   [](const Child& child) { return child.killed; });
-  // Without a failure only a second SIGINT kills.
+  // If no rank has failed, only a second SIGINT can have killed a child.
   if (killed) return kSignalCode + SIGINT;
   return preempted_ ? kPreempted : static_cast<int>(ExitCode::done);
 }

@@ -51,7 +51,7 @@ class Variables {
     const std::optional<std::string> value = text(name);
     throw ConfigError(fmt::format(
         "ranks from {0}: {1}: expected {2}, got {3}. {0} sets it; start the program through {0}, "
-        "or unset the variables of {0} to train alone",
+        "or unset the variables of {0} to train with one rank",
         source_, name, expected, value ? fmt::format("\"{}\"", *value) : "nothing"));
   }
 
@@ -60,7 +60,7 @@ class Variables {
   const char* source_;
 };
 
-/// Names of the variables with a source's four numbers.
+/// The names of the four variables that a source sets.
 struct Names {
   const char* rank;
   const char* world;
@@ -89,8 +89,8 @@ bool is(const Source& source, const Source& other) {
   return std::string_view(source.name) == other.name;
 }
 
-/// Slurm sets a rank of 0 in a batch script and in an interactive shell too. There the step number
-/// is missing, or one of those that Slurm keeps for itself.
+/// Slurm also sets rank 0 in batch scripts and interactive shells. There the step number is
+/// missing, or is one of the numbers that Slurm reserves.
 bool in_srun_step(const Variables& slurm) {
   std::optional<std::string> step = slurm.text("SLURM_STEP_ID");
   if (!step) step = slurm.text("SLURM_STEPID");
@@ -116,8 +116,8 @@ void read_ranks(const Variables& variables, const Names& names, RankInfo& info) 
   info.rank = variables.number(names.rank, 0, info.world - 1);
 }
 
-/// @param may_miss whether the local numbers may be missing; all ranks then count as ranks on one
-/// host.
+/// @param may_miss whether the local numbers may be missing. If they are, all ranks count as ranks
+/// on one host.
 void read_local_ranks(const Variables& variables, const Names& names, bool may_miss,
                       RankInfo& info) {
   info.local_world = may_miss && !variables.text(names.local_world)
@@ -155,7 +155,7 @@ RankInfo read_torchrun(const Variables& variables) {
   // Users who set the variables by hand often leave out LOCAL_WORLD_SIZE. Without LOCAL_RANK, ranks
   // could share a GPU.
   if (info.world > 1) {
-    (void)variables.required_text(kTorchrun.names.local_rank, "the rank among those of this host");
+    (void)variables.required_text(kTorchrun.names.local_rank, "the rank within this host");
   }
   read_local_ranks(variables, kTorchrun.names, true, info);
   info.address = variables.required_text("MASTER_ADDR", "the host of rank 0");
@@ -172,8 +172,8 @@ int slurm_local_world(const Variables& variables, const RankInfo& info) {
     const int node = variables.number("SLURM_NODEID", 0, kMostNodes);
     const std::optional<int> tasks = tasks_on_node(*list, node);
     if (!tasks || *tasks < 1 || *tasks > info.world) {
-      variables.refuse(name, fmt::format("the tasks of each node, such as 4(x2),1, from 1 to {} on "
-                                         "node {}",
+      variables.refuse(name, fmt::format("a list of tasks per node, such as 4(x2),1, with 1 to {} "
+                                         "tasks on node {}",
                                          info.world, node));
     }
     return *tasks;
@@ -181,7 +181,8 @@ int slurm_local_world(const Variables& variables, const RankInfo& info) {
   return variables.number("SLURM_NTASKS_PER_NODE", 1, info.world);
 }
 
-/// The node of rank 0. srun may run on a login node, so the address of srun is the last resort.
+/// The node of rank 0. The address of srun is only used as a last resort, because srun may run on a
+/// login node.
 std::string slurm_address(const Variables& variables) {
   constexpr const char* kNodes = "SLURM_STEP_NODELIST";
   if (const std::optional<std::string> nodes = variables.text(kNodes)) {
@@ -252,7 +253,7 @@ Environment process_environment() {
 
 RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fallback) {
   const Source* chosen = nullptr;
-  const Source* other = nullptr;  // the first that disagrees
+  const Source* other = nullptr;  // the first source that disagrees
   for (const Source& source : kSources) {
     if (!present(source, environment)) continue;
     if (chosen == nullptr) {
@@ -269,10 +270,10 @@ RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fall
   }
   if (other != nullptr && is(*chosen, kSlurm)) std::swap(chosen, other);
   RankInfo info = read(*chosen, environment, fallback);
-  // precast's launcher may itself run under any of the others.
+  // There is no warning for precast's launcher, which may itself run under any of the others.
   if (other != nullptr && !is(*chosen, kPrecast)) {
-    info.warning = fmt::format("{}, but {}: the first is used", describe(*chosen, environment),
-                               describe(*other, environment));
+    info.warning = fmt::format("{}, but {}. The first of the two is used",
+                               describe(*chosen, environment), describe(*other, environment));
   }
   return info;
 }

@@ -13,7 +13,8 @@ using Environment = std::function<const char*(const char*)>;
 /// This process's own environment.
 [[nodiscard]] PRECAST_API Environment process_environment();
 
-/// The rank of this process among those that train together, and the address where they meet.
+/// The rank of this process among the processes that train together, and the address where they
+/// meet.
 struct RankInfo {
   /// From 0 to world - 1.
   int rank = 0;
@@ -27,8 +28,8 @@ struct RankInfo {
   /// The program that started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or
   /// "single".
   std::string source = "single";
-  /// A warning that says what two sources disagree about and which one was used. Empty if they
-  /// agree; only one rank should show it.
+  /// A warning if two sources disagree: it shows their values and says which source was used.
+  /// Otherwise empty. Only one rank should print it.
   std::string warning;
 };
 
@@ -41,9 +42,9 @@ struct MeetingPoint {
 
 /// Determines the rank from the environment variables of the program that started this one. The
 /// first match is used: precast's own launcher, torchrun, Slurm (srun), Open MPI, PMI (MPICH, Intel
-/// MPI); the table in README.md lists what each one sets. If mpirun started its own daemons with
-/// srun, the Slurm variables describe the daemons; therefore, MPI has precedence if it disagrees
-/// with Slurm.
+/// MPI). The table in README.md lists their variables. If Slurm and MPI disagree, MPI has
+/// precedence: mpirun may have started its daemons with srun, and the Slurm variables then describe
+/// the daemons.
 /// @throws ConfigError naming the variable, its value, what was expected and the source.
 [[nodiscard]] PRECAST_API RankInfo find_rank_info(const Environment& environment,
                                                   const MeetingPoint& fallback = {});

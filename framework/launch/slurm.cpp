@@ -32,7 +32,7 @@ std::string_view cut(std::string_view& rest, char separator) {
   return piece;
 }
 
-/// `01-03` or `07`. @return false if it is neither.
+/// Appends the numbers of a range such as `01-03` or `07`. @return false if it is not a range.
 bool append_range(std::string_view range, std::vector<std::string>& numbers) {
   const std::size_t dash = range.find('-');
   const std::string_view from = range.substr(0, dash);
@@ -45,7 +45,8 @@ bool append_range(std::string_view range, std::vector<std::string>& numbers) {
   return true;
 }
 
-/// One entry, such as `rack[0-1]node[1-2]-ib`. @return false if it is not one.
+/// Appends the hosts of one entry, such as `rack[0-1]node[1-2]-ib`. @return false if the entry is
+/// not valid.
 bool append_hosts(std::string_view pattern, std::vector<std::string>& hosts) {
   std::vector<std::string> names{""};
   while (!pattern.empty()) {

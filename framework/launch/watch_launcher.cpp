@@ -30,7 +30,8 @@ int pipe_of(const std::string& text) {
 void wait_for_end(int fd) {
   char byte = 0;
   while (true) {
-    const ssize_t size = read(fd, &byte, 1);  // nobody writes
+    // Nobody writes to the pipe: read() returns when the launcher ends.
+    const ssize_t size = read(fd, &byte, 1);
     if (size == 0) _exit(static_cast<int>(ExitCode::peer_failed));
     if (size < 0 && errno != EINTR) return;
   }
@@ -45,7 +46,7 @@ bool watch_launcher() {
   unsetenv(kLauncherPipeVariable);
   if (fd < 0) return false;
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  // Signals go to the program's own threads.
+  // The new thread inherits this mask, so that signals are delivered to the program's own threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

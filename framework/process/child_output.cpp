@@ -22,13 +22,13 @@ constexpr std::size_t kPipeBytes = 1'048'576;
 
 void Output::line(int fd, std::string_view prefix, std::string_view text) {
   std::string whole;
-  // Removes rank 0's live line, which rank 0 draws again.
+  // Erases rank 0's live line from the terminal; rank 0 redraws it.
   if (isatty(fd) == 1) whole = "\r\033[K";
   whole += prefix;
   whole += text;
   whole += '\n';
   bytes_ += whole.size();
-  // Short lines are written together, but never more than a pipe accepts at once.
+  // Joins short lines into one piece, up to the size that a pipe accepts in one write.
   if (!pieces_.empty() && pieces_.back().fd == fd && pieces_.back().written == 0 &&
       pieces_.back().text.size() + whole.size() <= PIPE_BUF) {
     pieces_.back().text += whole;
@@ -47,7 +47,7 @@ void Output::write_some() {
   const std::size_t size = std::min<std::size_t>(piece.text.size() - piece.written, PIPE_BUF);
   const ssize_t written = write(piece.fd, piece.text.data() + piece.written, size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  // The reader is gone (EPIPE, EIO): the children continue without it.
+  // The reader is gone (EPIPE, EIO): drops the piece, so that the children can continue.
   piece.written =
       written < 0 ? piece.text.size() : piece.written + static_cast<std::size_t>(written);
   if (piece.written < piece.text.size()) return;

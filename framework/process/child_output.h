@@ -10,17 +10,18 @@
 namespace precast {
 
 /// A queue of lines for standard output and standard error, in order of arrival. Lines are never
-/// interleaved; a reader that is slow or has gone (a pager, a paused terminal) never blocks the
+/// interleaved; a reader that is slow or has exited (a pager, a paused terminal) never blocks the
 /// caller. Not thread-safe.
 class PRECAST_API Output {
  public:
   /// @param text without the newline.
   void line(int fd, std::string_view prefix, std::string_view text);
-  /// The descriptor that write_some() waits for; -1 if nothing waits.
+  /// The descriptor to which write_some() writes next; -1 if no output is waiting.
   [[nodiscard]] int waiting_fd() const;
-  /// Call when poll() reports waiting_fd() as writable: writes a piece that does not block.
+  /// Call when poll() reports waiting_fd() as writable: writes a piece that is small enough not to
+  /// block.
   void write_some();
-  /// Writes everything that waits, and blocks until it is written.
+  /// Writes all waiting output; blocks until everything is written.
   void flush();
   /// Whether so much output is waiting that the caller should stop reading for now.
   [[nodiscard]] bool full() const { return bytes_ >= kMostBytes; }
@@ -39,7 +40,8 @@ class PRECAST_API Output {
 /// Splits what a child writes to one pipe into lines.
 class PRECAST_API ChildStream {
  public:
-  /// @param fd descriptor that gets the lines. @param prefix text before each line.
+  /// @param fd the descriptor to which `output` writes the lines. @param prefix text before each
+  /// line.
   ChildStream(Output& output, int fd, std::string prefix);
 
   [[nodiscard]] Pipe& pipe() { return pipe_; }

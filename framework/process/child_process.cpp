@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Reads both pipes until the child has closed them. @return false when `deadline` came first.
+/// Reads both pipes until the child has closed them. @return false if `deadline` passes first.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
              ChildResult& result) {
   constexpr std::size_t kMostBytes = 1'000'000;
@@ -36,7 +36,7 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
       const ssize_t size = read(waits[i].fd, buffer.data(), buffer.size());
       if (size < 0 && errno == EINTR) continue;
       if (size <= 0) {
-        waits[i].fd = -1;  // poll ignores it
+        waits[i].fd = -1;  // poll() ignores negative descriptors
       } else if (texts[i]->size() < kMostBytes) {
         texts[i]->append(buffer.data(), static_cast<std::size_t>(size));
       }

@@ -20,13 +20,13 @@ static_assert(std::atomic<int>::is_always_lock_free);
 extern "C" void write_signal(int signal) {
   const int errno_before = errno;
   const auto byte = static_cast<unsigned char>(signal);
-  // A full pipe already wakes the reader.
+  // If the pipe is full, the write fails, but the reader wakes up anyway.
   [[maybe_unused]] const ssize_t written = write(writer.load(), &byte, 1);
   errno = errno_before;
 }
 
-/// Created once and never closed: a handler may still run in another thread after it has been
-/// uninstalled.
+/// The pipe is created once and never closed, because a handler may still be running in another
+/// thread after it has been uninstalled.
 Pipe& pipe_of_process() {
   static Pipe* pipe = [] {
     auto* made = new Pipe;
@@ -41,9 +41,9 @@ Pipe& pipe_of_process() {
 }  // namespace
 
 SignalPipe::SignalPipe(const std::vector<int>& signals) {
-  require(!in_use.exchange(true), "one SignalPipe at a time");
+  require(!in_use.exchange(true), "only one SignalPipe exists at a time");
   pipe_of_process();
-  (void)take();  // signals that arrived after the last SignalPipe ended
+  (void)take();  // discards signals that the previous SignalPipe received but nobody read
   struct sigaction action {};
   action.sa_handler = write_signal;
   action.sa_flags = SA_RESTART | SA_NOCLDSTOP;

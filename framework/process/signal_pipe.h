@@ -8,19 +8,20 @@
 namespace precast {
 
 /// Turns signals into bytes of a pipe, so that poll() can wait for them together with other
-/// descriptors. It uses handlers and a pipe instead of a signalfd, for which every thread of the
-/// process, including those of libraries, would have to block the signals. Only one may exist in a
-/// process at a time.
+/// descriptors. A signalfd is no alternative: every thread of the process, including the threads of
+/// libraries, would have to block the signals. Only one SignalPipe may exist in a process at a
+/// time.
 class PRECAST_API SignalPipe {
  public:
-  /// Catches `signals`, except those that the process ignores (nohup, background jobs).
+  /// Catches `signals`, except those that the process ignores (nohup, background jobs). SIGCHLD is
+  /// caught even if it was ignored.
   explicit SignalPipe(const std::vector<int>& signals);
   SignalPipe(const SignalPipe&) = delete;
   SignalPipe& operator=(const SignalPipe&) = delete;
-  /// Restores the handlers that were there before.
+  /// Restores the previous handlers.
   ~SignalPipe();
 
-  /// Readable when signals have arrived.
+  /// A descriptor that becomes readable when a signal arrives.
   [[nodiscard]] int fd() const;
   /// The signals received since the last call, in order.
   [[nodiscard]] std::vector<int> take();

@@ -16,8 +16,8 @@ namespace precast {
 namespace {
 
 void ask_for_own_group(posix_spawnattr_t& attributes) {
-  // Since it leads its own group, the program runs in the background of the terminal, and `stty
-  // tostop` would stop it at its first line of output.
+  // A program that leads its own group is a background job of the terminal. With `stty tostop`, its
+  // first output would raise SIGTTOU, which stops it, unless the signal is blocked.
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   sigaddset(&mask, SIGTTOU);
@@ -29,7 +29,7 @@ void ask_for_own_group(posix_spawnattr_t& attributes) {
 }  // namespace
 
 Pipe::Pipe() {
-  if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw IoError("cannot make", "a pipe", errno);
+  if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw IoError("cannot create", "a pipe", errno);
 }
 
 Pipe::~Pipe() {

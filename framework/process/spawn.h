@@ -35,7 +35,7 @@ struct InheritedFile {
   int theirs = -1;
 };
 
-/// The environment, one `NAME=value` for each variable.
+/// The environment of this process, one `NAME=value` for each variable.
 [[nodiscard]] PRECAST_API std::vector<std::string> current_environment();
 
 /// Pointers to the strings, followed by a null pointer, as exec expects arguments and environments.
@@ -43,10 +43,10 @@ struct InheritedFile {
 [[nodiscard]] PRECAST_API std::vector<char*> null_terminated(const std::vector<std::string>& texts);
 
 /// Starts the program `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as its
-/// standard input. Does not fork, so it is safe in a process with threads.
-/// @param own_group whether the program leads a new process group: signals of a terminal (Ctrl-C,
-/// Ctrl-Z) then do not reach it, and it may write to a terminal that stops background writers
-/// (`stty tostop`).
+/// standard input. Uses posix_spawn() instead of fork(), so it is safe in a process with threads.
+/// @param own_group whether the program leads a new process group. The terminal's signals (Ctrl-C,
+/// Ctrl-Z) then do not reach it. SIGTTOU is blocked, so that it can still write to a terminal that
+/// stops background writers (`stty tostop`).
 /// @return 0, with the process id in `child`, or an errno value.
 [[nodiscard]] PRECAST_API int spawn(const std::vector<std::string>& arguments,
                                     const std::vector<std::string>& environment,

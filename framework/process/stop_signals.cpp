@@ -31,7 +31,7 @@ StopSignals::StopSignals(std::span<const int> signals) {
   for (const int signal : signals) {
     Before before{signal, {}};
     require(::sigaction(signal, nullptr, &before.action) == 0, "signals can be handled");
-    // Under nohup, work continues when its terminal is closed.
+    // Under nohup, a program continues when its terminal is closed.
     if (signal == SIGHUP && before.action.sa_handler == SIG_IGN) continue;
     ::sigaction(signal, &action, nullptr);
     before_.push_back(before);

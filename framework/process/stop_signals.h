@@ -10,15 +10,15 @@
 
 namespace precast {
 
-/// While a StopSignals exists, its signals request long work to stop instead of ending the process.
-/// A second SIGINT ends the process at once. A SIGHUP that the process ignores (nohup) stays
-/// ignored. Only one may exist in a process at a time.
+/// While a StopSignals exists, its signals do not end the process, but set requested(), so that a
+/// long operation can stop cleanly. A second SIGINT ends the process immediately. A SIGHUP that the
+/// process ignores (nohup) stays ignored. Only one StopSignals may exist in a process at a time.
 class PRECAST_API StopSignals {
  public:
   /// The signals that terminals, shells and containers send.
   static constexpr std::array kCommand = {SIGINT, SIGTERM};
-  /// In addition, the signals that batch systems send before they take a machine away, and that a
-  /// terminal sends when it is closed.
+  /// Also the signal that batch systems send before they take a machine away (SIGUSR1), and the
+  /// signal that is sent when a terminal is closed (SIGHUP).
   static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
   explicit StopSignals(std::span<const int> signals = kCommand);
@@ -28,7 +28,7 @@ class PRECAST_API StopSignals {
 
   /// Set by the first signal, cleared by the next StopSignals. Thread-safe.
   [[nodiscard]] static const std::atomic<bool>& requested();
-  /// The exit code of a process that a signal stopped, as shells count: 128 + its number.
+  /// The exit code for a process that a signal stopped, as in shells: 128 + the signal's number.
   [[nodiscard]] static int exit_code();
 
  private:

@@ -15,8 +15,8 @@
 
 namespace precast {
 
-/// A bounds-checked cursor over little-endian bytes. Every failure is a CheckpointError that names
-/// the source and the byte position. Borrows the bytes. Not thread-safe.
+/// A bounds-checked cursor over little-endian bytes. Every failure throws a CheckpointError that
+/// names the source and the byte position. Borrows the bytes. Not thread-safe.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, std::string source)

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Free space kept for the manifest, folders, and data that other processes write meanwhile.
+/// Free space required in addition, for the manifest, folders, and data that other processes write
+/// meanwhile.
 constexpr std::uint64_t kSpareBytes = 64'000'000;
 
 /// The paths in a folder, in no particular order. Empty if the folder is missing. @throws IoError
@@ -65,10 +66,11 @@ bool cannot_exchange(int errno_value) {
   return errno_value == EINVAL || errno_value == ENOSYS || errno_value == EOPNOTSUPP;
 }
 
-/// Gives the folder `from` the name `to`, which another folder may have. On a file system that
-/// cannot exchange names, the older one is renamed first: between the two renames only checkpoints
-/// of other steps exist.
-/// @return the new paths of older folders: at most one, unless other processes do the same.
+/// Gives the folder `from` the name `to`, even if another folder has this name. On a file system
+/// that cannot exchange names, the other folder is renamed first; between the two renames, only
+/// checkpoints of other steps exist.
+/// @return the new paths of folders that had this name: at most one, unless other processes write
+/// the same checkpoint.
 /// @throws IoError
 std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, FileOps& ops) {
   std::vector<fs::path> replaced;
@@ -86,7 +88,7 @@ std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, Fil
         if (refused == 0) replaced.push_back(aside);
         failpoint("checkpoint.before_second_rename");
       }
-      // The folder is gone: moved, or removed by another process.
+      // No folder has the name now: it was renamed above, or another process moved or removed it.
       if (refused == 0 || refused == ENOENT) continue;
     }
     if (!replaced.empty()) rename_folder(replaced.back(), to, ops);
@@ -205,14 +207,15 @@ void CheckpointWriter::add_written(const std::string& name) {
 fs::path CheckpointWriter::commit(std::optional<double> metric) {
   failpoint("checkpoint.before_manifest");
   if (metric && std::isfinite(*metric)) manifest_.metric = metric;
-  // Files and names before it are synced; this syncs the manifest and its name.
+  // All other files and their names have been synced; this syncs the manifest and its name.
   write_file(folder_ / kManifestName, manifest_text(manifest_), ops_);
   failpoint("checkpoint.before_rename");
   const fs::path final_path = parent_ / checkpoint_name(manifest_.step);
   const std::vector<fs::path> replaced = put_in_place(folder_, final_path, ops_);
   folder_.clear();
   failpoint("checkpoint.before_parent_sync");
-  // Until this succeeds, a power failure may restore the older one, so it must be intact.
+  // Until this succeeds, the older checkpoint must stay intact: after a power failure, its name may
+  // refer to it again.
   sync_folder(parent_, ops_);
   failpoint("checkpoint.before_removal");
   try {
@@ -289,12 +292,13 @@ std::size_t prune_checkpoints(const fs::path& parent, const Retention& retention
     fs::path temporary = temporary_path(one.path);
     if (rename_folder(one.path, temporary, ops) == 0) {
       moved.push_back(std::move(temporary));
-    } else if (errno != ENOENT) {  // which is another process's work
+    } else if (errno != ENOENT) {  // ENOENT: another process removed it
       throw IoError("cannot rename", one.path.string(), errno);
     }
   }
   failpoint("checkpoint.before_prune_sync");
-  // After a power failure, no folder with a checkpoint's name may lack a file.
+  // The renames must be durable before files are removed: after a power failure, a folder with a
+  // checkpoint's name must be complete.
   if (!moved.empty()) sync_folder(parent.empty() ? "." : parent, ops);
   failpoint("checkpoint.before_prune_removal");
   for (const fs::path& path : moved) remove_folder(path, ops);

@@ -18,15 +18,15 @@ namespace precast {
 /// manifest. A checkpoint is written under a temporary name that no two writers share
 /// (`ckpt-<step>.tmp.<host>.<process>.<token>`) and is renamed when it is complete. Before it is
 /// removed, it is renamed to a temporary name. A folder with the name of a checkpoint is therefore
-/// intact, whenever a process was killed. If the disk loses data that it reported as written, the
-/// hashes detect it. Functions are thread-safe.
+/// always complete, even if a process was killed. If the disk loses data that it reported as
+/// written, the hashes reveal this. Functions are thread-safe.
 
-/// Writes one checkpoint. Without commit() the destructor removes what was written. Not
+/// Writes one checkpoint. Without commit(), the destructor removes the files that were written. Not
 /// thread-safe.
 class PRECAST_API CheckpointWriter {
  public:
-  /// Creates `parent` if it is missing. @param expected_bytes roughly what will be added.
-  /// @throws IoError, including when the disk does not have this and another 64 MB free
+  /// Creates `parent` if it is missing. @param expected_bytes the approximate size of all files.
+  /// @throws IoError, including when less than `expected_bytes` + 64 MB are free on the disk
   CheckpointWriter(const std::filesystem::path& parent, std::int64_t step,
                    std::uint64_t expected_bytes, FileOps& ops = posix_file_ops());
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -35,16 +35,17 @@ class PRECAST_API CheckpointWriter {
 
   /// Writes a file. Names must be plain (is_manifest_file_name) and unique. @throws IoError
   void add(const std::string& name, std::span<const std::byte> bytes);
-  /// The path of a file that other code writes; call add_written() afterwards.
+  /// The path for a file that the caller writes; call add_written() afterwards.
   [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
-  /// Reads the file once for its hash and makes it durable. @throws IoError
+  /// Adds a file that the caller has written at path(): reads it once for its hash and makes it
+  /// durable. @throws IoError
   void add_written(const std::string& name);
 
-  /// Makes the checkpoint durable and visible, in place of an older one of the same step. Call
-  /// once. @param metric the figure by which checkpoints are compared; a value that is not finite
+  /// Makes the checkpoint durable and visible; replaces an older checkpoint of the same step. Call
+  /// once. @param metric the metric by which checkpoints are compared; a value that is not finite
   /// counts as none.
-  /// @return its folder. @throws IoError; the older checkpoint is then still there or, if only the
-  /// last sync failed, the new one.
+  /// @return the checkpoint's folder. @throws IoError; the older checkpoint then still exists or,
+  /// if only the last sync failed, the new one.
   std::filesystem::path commit(std::optional<double> metric = {});
 
  private:
@@ -66,34 +67,36 @@ struct StoredCheckpoint {
 [[nodiscard]] PRECAST_API std::vector<StoredCheckpoint> find_checkpoints(
     const std::filesystem::path& parent);
 
-/// Reads all files and compares sizes and hashes. Files that the manifest does not name are
-/// ignored. @throws CheckpointError naming the file; IoError if a file cannot be read.
+/// Reads all files and compares their sizes and hashes with the manifest. Files that the manifest
+/// does not list are ignored. @throws CheckpointError naming the file; IoError if a file cannot be
+/// read.
 PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 
-/// The newest checkpoint that verify_checkpoint() accepts; others are skipped with a warning.
+/// The newest checkpoint that verify_checkpoint() accepts; newer ones are skipped with a warning.
 /// @throws IoError if `parent` cannot be listed
 [[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid(
     const std::filesystem::path& parent);
 
-/// Which checkpoints are kept: the `last` newest ones and the `best` ones by metric. If metrics are
-/// equal, the newer checkpoint is the better one; checkpoints without a metric are never among the
-/// best.
+/// Which checkpoints are kept: the `last` newest ones and the `best` ones by metric. If two
+/// checkpoints have equal metrics, the newer one counts as better. Checkpoints without a metric are
+/// never among the best.
 struct Retention {
   std::size_t last = 1;
   std::size_t best = 0;
   bool higher_is_better = true;
 };
 
-/// Removes all other checkpoints, but never the newest valid one, and nothing at all if none is
-/// valid.
-/// @return the number removed. @throws IoError
+/// Removes all checkpoints that `retention` does not keep, except the newest valid one. Removes
+/// nothing if no checkpoint is valid.
+/// @return the number of checkpoints removed. @throws IoError
 PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
                                           FileOps& ops = posix_file_ops());
 
-/// Removes the temporary folders of killed writers: those of processes of this host that no longer
-/// exist, and those of any host that are older than a day. Folders that cannot be removed stay.
-/// @return the number removed.
+/// Removes temporary folders that killed writers left: folders of processes on this host that no
+/// longer exist, and folders from any host that are older than a day. Folders that cannot be
+/// removed stay.
+/// @return the number of folders removed.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
                                                  FileOps& ops = posix_file_ops());
 

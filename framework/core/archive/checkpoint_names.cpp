@@ -22,7 +22,7 @@ constexpr std::string_view kPrefix = "ckpt-";
 constexpr std::string_view kTemporary = ".tmp.";
 constexpr std::chrono::hours kMaxAge{24};
 
-/// Parses a number that makes up all of `text`.
+/// Parses `text` as a number; nothing may follow it.
 template <typename Number>
 std::optional<Number> whole_number(std::string_view text) {
   Number value{};
@@ -31,7 +31,8 @@ std::optional<Number> whole_number(std::string_view text) {
   return value;
 }
 
-/// Letters, digits, '-' and '.' of the host's name.
+/// The name of this host, with all characters other than letters, digits, '-' and '.' replaced by
+/// '-'.
 const std::string& host_name() {
   static const std::string name = [] {
     std::array<char, HOST_NAME_MAX + 1> buffer{};
@@ -47,7 +48,7 @@ const std::string& host_name() {
   return name;
 }
 
-/// Distinguishes this process from an earlier one with the same process id: in containers, ids
+/// Distinguishes this process from an earlier process with the same id; in containers, process ids
 /// repeat.
 const std::string& process_token() {
   static const std::string token = [] {

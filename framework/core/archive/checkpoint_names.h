@@ -9,14 +9,14 @@ namespace precast {
 
 /// `ckpt-0000000042`
 [[nodiscard]] std::string checkpoint_name(std::int64_t step);
-/// The step in the name of a checkpoint; none for any other name.
+/// The step in the name of a checkpoint; nothing for any other name.
 [[nodiscard]] std::optional<std::int64_t> checkpoint_step(const std::string& name);
 
 /// A temporary name in the folder of `checkpoint` that no other call, process or host generates:
 /// `ckpt-0000000042.tmp.<host>.<process>.<token>`.
 [[nodiscard]] std::filesystem::path temporary_path(const std::filesystem::path& checkpoint);
-/// True if the folder has such a name and its creator is gone: a process of this host that no
-/// longer exists, or any process after a day.
+/// Whether the folder has such a temporary name and its writer has ended: the writer was a process
+/// on this host that no longer exists, or the folder is older than a day.
 [[nodiscard]] bool is_stale_temporary(const std::filesystem::path& path);
 
 }  // namespace precast

@@ -27,9 +27,9 @@ constexpr std::uint64_t kFormatVersion = 1;
 constexpr std::size_t kMaxNameBytes = 200;
 constexpr std::size_t kMaxKeyBytes = 32;
 constexpr std::size_t kMaxShownBytes = 100;
-/// Levels: the document, its list, and an entry of the list.
+/// The levels are the document, its list, and an entry of the list.
 constexpr std::size_t kMaxDepth = 3;
-/// An entry is a map of three values; the document itself has a few more.
+/// Each entry counts as four values, a map and its three members; the document has a few more.
 constexpr std::size_t kMaxValues = 4 * kMaxManifestFiles + 16;
 constexpr std::size_t kReadBytes = 1U << 20U;
 
@@ -44,8 +44,8 @@ struct Value {
 
 /// Receives JSON as a stream of events and keeps each value under its path, such as
 /// `files[2].size`. Parsing stops if there is deeper nesting or there are more values than in a
-/// manifest, so that a malicious text needs no more memory than a valid one. Repeated keys are two
-/// values with one path, and are rejected.
+/// manifest, so that a malicious text needs no more memory than a valid one. A repeated key gives a
+/// second value with the same path, and is rejected.
 class FlatJson {
  public:
   std::map<std::string, Value> values;
@@ -134,7 +134,8 @@ class FlatJson {
   std::vector<Level> levels_;
 };
 
-/// Removes values from the document and checks them; values that remain at the end are unexpected.
+/// Removes values from the document and checks them. Values that remain at the end belong to
+/// unknown keys.
 class Fields {
  public:
   Fields(std::map<std::string, Value> values, const std::string& source)
@@ -157,7 +158,7 @@ class Fields {
   }
 
   std::uint64_t digest(const std::string& place) {
-    constexpr std::string_view kExpected = "16 digits 0-9, a-f";
+    constexpr std::string_view kExpected = "16 hexadecimal digits (0-9, a-f)";
     const std::string text = take(place, Value::Kind::text, kExpected).text;
     std::uint64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value, 16);
@@ -192,7 +193,7 @@ ManifestFile take_file(Fields& fields, const std::string& place) {
   return file;
 }
 
-/// Everything but the digest.
+/// All of the manifest except the digest.
 nlohmann::ordered_json body(const Manifest& manifest) {
   nlohmann::ordered_json document;
   document["version"] = kFormatVersion;
@@ -207,7 +208,7 @@ nlohmann::ordered_json body(const Manifest& manifest) {
   return document;
 }
 
-/// The digest of the content, not of the text: spaces do not matter.
+/// The digest of the content, not of the text, so that spaces do not matter.
 std::uint64_t digest(const nlohmann::ordered_json& body) {
   const std::string text = body.dump();
   return XXH3_64bits(text.data(), text.size());
@@ -221,7 +222,7 @@ std::vector<ManifestFile> take_files(Fields& fields) {
        place = fmt::format("files[{}]", files.size())) {
     files.push_back(take_file(fields, place));
     const std::string& name = files.back().name;
-    if (!names.insert(name).second) fields.fail(place + ".name", "a name once", name + " again");
+    if (!names.insert(name).second) fields.fail(place + ".name", "each name once", name + " again");
   }
   if (files.size() > kMaxManifestFiles) {
     fields.fail("files", fmt::format("at most {}", kMaxManifestFiles),
@@ -243,7 +244,8 @@ bool is_manifest_file_name(std::string_view name) {
 std::string manifest_text(const Manifest& manifest) {
   require(manifest.step >= 0, "a step is not negative");
   require(!manifest.metric || std::isfinite(*manifest.metric), "a metric is finite");
-  require(manifest.files.size() <= kMaxManifestFiles, "a checkpoint has few files");
+  require(manifest.files.size() <= kMaxManifestFiles,
+          "a checkpoint has at most kMaxManifestFiles files");
   std::set<std::string_view> names;
   for (const ManifestFile& file : manifest.files) {
     require(is_manifest_file_name(file.name), "a checkpoint's files have plain names");
@@ -252,7 +254,7 @@ std::string manifest_text(const Manifest& manifest) {
   nlohmann::ordered_json document = body(manifest);
   document["xxh3_64"] = fmt::format("{:016x}", digest(document));
   std::string text = document.dump(1);
-  require(text.size() <= kMaxManifestBytes, "a manifest is small");
+  require(text.size() <= kMaxManifestBytes, "a manifest has at most kMaxManifestBytes bytes");
   return text + '\n';
 }
 
@@ -275,7 +277,8 @@ Manifest parse_manifest(std::span<const std::byte> text, const std::string& sour
   Manifest manifest;
   manifest.step = static_cast<std::int64_t>(fields.number("step", INT64_MAX));
   if (fields.has("metric")) {
-    manifest.metric = fields.take("metric", Value::Kind::real, "a number with a point").real;
+    manifest.metric =
+        fields.take("metric", Value::Kind::real, "a number with a decimal point").real;
   }
   manifest.files = take_files(fields);
   const std::uint64_t stored = fields.digest("xxh3_64");

@@ -27,7 +27,8 @@ std::string header_text(std::string_view descr, std::span<const std::int64_t> sh
   return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
 }
 
-/// The header is the text of a Python dict; this reads just the dict that NumPy writes.
+/// The header is the text of a Python dict. This parser reads only dicts in the form that NumPy
+/// writes.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& source) : rest_(text), source_(source) {}
@@ -43,7 +44,8 @@ class HeaderParser {
       } else if (key == "fortran_order" && !std::exchange(order, true)) {
         if (!accept("False"))
           fail(
-              "fortran_order: expected False, got True. Save numpy.ascontiguousarray of the array");
+              "fortran_order: expected False, got True. Save numpy.ascontiguousarray(array) "
+              "instead");
       } else if (key == "shape" && !std::exchange(shape, true)) {
         parse_shape(array);
       } else {
@@ -147,8 +149,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& s
   if (file.size() >= start) std::memcpy(&header_bytes, text.data() + 8, wide ? 4 : 2);
   if (file.size() < start || header_bytes > file.size() - start) {
     throw DataError(
-        fmt::format("{}: expected a header of {} bytes, got a file of {}. "
-                    "It is truncated",
+        fmt::format("{}: expected a header of {} bytes, got a file of {} bytes. "
+                    "The file is truncated",
                     source, header_bytes, file.size()));
   }
   NpyHeader header;
@@ -168,9 +170,9 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   NpyArray array{*dtype, std::move(header.shape), {}};
   const auto data = file.subspan(header.begin);
   if (byte_count(array.dtype, array.shape) != data.size()) {
-    throw DataError(
-        fmt::format("{}: expected the bytes of {} {}, got {}. It is truncated or damaged", source,
-                    dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
+    throw DataError(fmt::format(
+        "{}: expected the bytes of {} {}, got {} bytes. The file is truncated or damaged", source,
+        dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
   }
   array.bytes.assign(data.begin(), data.end());
   return array;

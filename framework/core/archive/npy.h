@@ -23,12 +23,12 @@ struct NpyHeader {
   std::size_t begin = 0;
 };
 
-/// @param file the beginning of the file, or all of it. @throws DataError for versions other than
-/// 1.0 to 3.0, for Fortran order, and for structured element types.
+/// @param file the beginning of the file, or all of it. @throws DataError for format versions other
+/// than 1.0 to 3.0, for Fortran order, and for structured element types.
 [[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
                                                      const std::string& source);
 
-/// An array as in NumPy's `.npy`: C order, little-endian. Any DType but bf16.
+/// An array of a `.npy` file: C order, little-endian, any DType except bf16.
 struct NpyArray {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
@@ -40,13 +40,14 @@ PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 
-/// Writes elements of any type, otherwise as write_npy() above. @param descr NumPy's type string,
-/// such as `<u2`.
+/// Like write_npy() above, for elements of any type. @param descr NumPy's type string, such as
+/// `<u2`.
 PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view descr,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
 
-/// @throws IoError; DataError unless the file has version 1.0 to 3.0 and C order.
+/// @throws IoError; DataError unless the file has format version 1.0 to 3.0, C order and an element
+/// type of DType.
 [[nodiscard]] PRECAST_API NpyArray read_npy(const std::filesystem::path& path);
 /// @param source names the file in messages. @throws DataError
 [[nodiscard]] PRECAST_API NpyArray parse_npy(std::span<const std::byte> file,

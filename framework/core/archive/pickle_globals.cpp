@@ -14,8 +14,8 @@ struct Entry {
 };
 
 /// Globals marked `opaque` are never called: their results are placeholders. They are listed
-/// because training checkpoints contain them in addition to the weights. Python 2 names are those
-/// of pickle protocol 2.
+/// because training checkpoints contain them in addition to the weights. Pickles of protocol 2 use
+/// the names of Python 2, such as `__builtin__`.
 constexpr std::array kGlobals = {
     Entry{"collections", "OrderedDict", Role::make_dict},
     Entry{"collections", "defaultdict", Role::make_dict},

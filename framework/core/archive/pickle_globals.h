@@ -7,15 +7,16 @@
 
 namespace precast {
 
-/// A class or function that a pickle may name, and the effect of calling it. Any other name is
-/// rejected.
+/// A class or function of the allow list, and the effect of calling it. A pickle that names any
+/// other is rejected.
 struct PickleGlobal {
   PickleValue::Role role;
-  /// Only for a storage type.
+  /// The element type, if this is a storage type.
   DType dtype = DType::f32;
 };
 
-/// `find_pickle_global("collections", "OrderedDict")`; none if it is not on the list.
+/// `find_pickle_global("collections", "OrderedDict")`; nothing if the allow list does not contain
+/// it.
 [[nodiscard]] std::optional<PickleGlobal> find_pickle_global(std::string_view module,
                                                              std::string_view name);
 

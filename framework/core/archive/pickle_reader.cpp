@@ -15,8 +15,8 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// Number of values that a tensor counts as towards kMostPickleValues, in addition to one for each
-/// of its sizes and strides.
+/// Towards kMostPickleValues, a tensor counts as this many values, plus one for each of its sizes
+/// and strides.
 constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kShownLength = 100;
@@ -84,7 +84,7 @@ class Machine {
     const auto size = reader_.number<std::uint8_t>();
     const auto bytes = reader_.take(size);
     if (size > sizeof(std::int64_t)) {
-      push(Kind::opaque);  // such as a 64-bit seed without sign
+      push(Kind::opaque);  // such as an unsigned 64-bit seed
       return;
     }
     std::uint64_t value = 0;
@@ -218,7 +218,7 @@ class Machine {
     if (!found) {
       reader_.fail(
           fmt::format("pickle: expected tensors and plain values, got '{}.{}', which is "
-                      "not on the list of what may be loaded. Save model.state_dict()",
+                      "not on the allow list. Save only model.state_dict()",
                       module.substr(0, kShownLength), name.substr(0, kShownLength)));
     }
     PickleValue& value = push(Kind::global);
@@ -243,7 +243,8 @@ class Machine {
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
-    // Six bytes can repeat a call whose result needs a kilobyte of memory.
+    // Charges tensors by their size, because six bytes of pickle can repeat a call whose result
+    // needs a kilobyte of memory.
     stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;
@@ -273,7 +274,7 @@ class Machine {
       case Role::none:
         break;
     }
-    reader_.fail("pickle: this call is not allowed");
+    reader_.fail("pickle: expected a call on the allow list, got another call");
   }
 
   /// ('storage', torch.FloatStorage, key, device, elements)
@@ -306,14 +307,15 @@ class Machine {
       case 0x81:  // NEWOBJ
         stack_.pop(Kind::tuple, "a tuple of arguments");
         if (stack_.pop(Kind::global, "a class")->role != Role::opaque) {
-          reader_.fail("pickle: this class may not be made");
+          reader_.fail("pickle: expected a class whose objects are ignored, got another class");
         }
         push(Kind::opaque);
         return true;
-      case 'b': {  // BUILD sets attributes, such as an OrderedDict's _metadata: not needed here
+      case 'b': {  // BUILD sets attributes, such as an OrderedDict's _metadata; ignored
         stack_.pop();
         const Kind kind = stack_.top().kind;
-        if (kind != Kind::dict && kind != Kind::opaque) reader_.fail("pickle: unexpected state");
+        if (kind != Kind::dict && kind != Kind::opaque)
+          reader_.fail("pickle: expected the state of a dict, got the state of another object");
         return true;
       }
       case 'Q':

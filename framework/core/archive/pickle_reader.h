@@ -15,7 +15,8 @@
 namespace precast {
 
 /// One value of a pickle. Containers point to values of the same Pickle. Several containers may
-/// share a value, and a hostile file may even contain cycles, so limit the depth of a traversal.
+/// share a value, and a malicious file may even contain cycles: limit the depth when you traverse
+/// it.
 struct PRECAST_API PickleValue {
   enum class Kind {
     none,
@@ -30,20 +31,21 @@ struct PRECAST_API PickleValue {
     tensor,
     /// A class or function of the allow list.
     global,
-    /// Known to be harmless and not needed: numpy scalars, argparse.Namespace ...
+    /// A placeholder for a value that is harmless and not needed: a numpy scalar, an
+    /// argparse.Namespace ...
     opaque,
   };
   /// The effect of calling a global of the allow list.
   enum class Role { none, make_dict, make_tensor, pass_first, storage_type, opaque };
 
-  /// Bytes under `data/<key>`.
+  /// A storage: the bytes of the zip entry `data/<key>`.
   struct Storage {
     DType dtype;
     std::string_view key;
     std::uint64_t elements;
   };
-  /// A view of a storage. Shape, strides and offset are in elements, as read from the file: the
-  /// caller checks that they fit the storage.
+  /// A view of a storage. Shape, strides and offset are in elements, as read from the file; the
+  /// caller must check that they fit the storage.
   struct Tensor {
     Storage storage;
     std::int64_t offset;
@@ -53,7 +55,7 @@ struct PRECAST_API PickleValue {
 
   Kind kind = Kind::none;
   Role role = Role::none;
-  DType dtype = DType::f32;  // of a storage_type
+  DType dtype = DType::f32;  // only of a storage_type
   std::int64_t integer = 0;
   std::string_view text;  // a view of the pickle's bytes
   /// Items of a tuple or list; keys and values of a dict, alternating.
@@ -72,10 +74,10 @@ struct Pickle {
   const PickleValue* top = nullptr;
 };
 
-/// Reads the pickle (protocols 2 to 4) inside a file of torch.save. It runs nothing: only opcodes
-/// and globals of an allow list are accepted. Calls of these globals build dicts and tensor
-/// descriptions; other results are kept as `opaque`. The sizes of stack and memo and the number of
-/// values are limited, and numbers are checked.
+/// Reads the pickle (protocols 2 to 5) inside a file of torch.save. Executes no code from the file:
+/// only opcodes and globals of an allow list are accepted. Calls of these globals give dicts and
+/// tensor descriptions; all other results are `opaque` placeholders. The sizes of stack and memo
+/// and the number of values are limited, and numbers are checked.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,
                                               const std::string& source);

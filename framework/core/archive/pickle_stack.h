@@ -10,34 +10,36 @@
 
 namespace precast {
 
-/// Stack, marks and memo of a pickle that is being read. All three have limits, because a pickle is
-/// not trusted. Errors are reported by ByteReader::fail(). Not thread-safe.
+/// The stack, the marks and the memo of a pickle that is being read. All three have limits, because
+/// the pickle may be malicious. Errors are reported by ByteReader::fail(). Not thread-safe.
 class PickleStack {
  public:
   /// Keeps references to both arguments. @param pickle gets the values
   PickleStack(const ByteReader& reader, Pickle& pickle) : reader_(reader), pickle_(pickle) {}
 
-  /// Counts `values` more values towards their limit, which bounds the memory that a few bytes of
-  /// pickle can request.
+  /// Counts `values` more values towards a limit, which bounds the memory that a small pickle can
+  /// request.
   void charge(std::size_t values);
-  /// A new value, which the pickle owns.
+  /// Pushes a new value, which the pickle owns.
   PickleValue& push(PickleValue::Kind kind);
-  /// A value that the pickle already owns.
+  /// Pushes a value that the pickle already owns.
   void push_again(PickleValue* value) { values_.push_back(value); }
-  /// Values below the last mark belong to an unfinished container and are not popped.
+  /// Pops the last value. Fails if there is none above the last mark: the values below it belong to
+  /// an unfinished container.
   PickleValue* pop();
-  /// @param expected the kind in words
+  /// @param expected the kind in words, for the error
   PickleValue* pop(PickleValue::Kind kind, const char* expected);
   /// Pops the last `count` values, the deepest first.
   std::vector<PickleValue*> pop_many(std::size_t count);
   std::vector<PickleValue*> pop_to_mark();
-  /// The single value left at the end.
+  /// Pops the value that must be the only one left at the end.
   PickleValue* pop_last();
   PickleValue& top();
 
   void mark() { marks_.push_back(values_.size()); }
-  /// Stores the top of the stack in the memo under that number, or under the next free one.
+  /// Stores the top of the stack in the memo under `index`.
   void remember(std::uint32_t index);
+  /// Stores the top of the stack in the memo under the next free number.
   void remember_next() { remember(static_cast<std::uint32_t>(memo_.size())); }
   /// Pushes a value from the memo.
   void recall(std::uint32_t index);

@@ -25,8 +25,8 @@ constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kDigestKey = "precast_xxh3_64";
 
-/// Hashes everything that a reader returns, so that a changed byte is an error unless it changes no
-/// result.
+/// Hashes everything that parse_safetensors() returns, so that a changed byte is an error unless it
+/// changes no result.
 std::string digest(std::span<const TensorRecord> records,
                    const std::map<std::string, std::string>& metadata) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
@@ -62,8 +62,8 @@ struct Entry {
   bool has_shape = false;
 };
 
-/// Receives the header as a stream of events. No tree is built, so a malicious header needs no more
-/// memory than the tensors that it names, and parsing stops at any structure except the valid one.
+/// Receives the header as a stream of events, and stops at any structure that is not valid. No tree
+/// is built, so a malicious header needs no more memory than the tensors that it lists.
 class HeaderReader {
  public:
   std::vector<Entry> entries;
@@ -78,7 +78,7 @@ class HeaderReader {
 
   bool number_unsigned(std::uint64_t value) {
     if (list_ == nullptr || value > INT64_MAX) return fail(fmt::format("{}", value));
-    if (list_->size() == kMaxDimensions) return fail("more than 64 numbers in a list");
+    if (list_->size() == kMaxDimensions) return fail("number beyond the first 64 of a list");
     list_->push_back(static_cast<std::int64_t>(value));
     return true;
   }
@@ -86,7 +86,7 @@ class HeaderReader {
   bool string(std::string& value) {
     if (depth_ != 2 || list_ != nullptr) return fail(fmt::format("text '{}'", value));
     if (in_metadata_) {
-      if (!metadata.emplace(key_, value).second) return fail("the metadata key twice");
+      if (!metadata.emplace(key_, value).second) return fail("repeated metadata key");
       return true;
     }
     if (key_ != "dtype" || !entries.back().dtype.empty()) return fail(fmt::format("'{}'", value));
@@ -96,12 +96,12 @@ class HeaderReader {
 
   bool start_object(std::size_t) {
     const bool legal = depth_ == 0 || (depth_ == 1 && list_ == nullptr);
-    if (!legal) return fail("a map");
+    if (!legal) return fail("map");
     if (++depth_ == 1) return true;
     in_metadata_ = name_ == kMetadataKey;
-    if (in_metadata_) return !std::exchange(seen_metadata_, true) || fail("the metadata twice");
-    if (entries.size() == kMaxTensors) return fail("more than a million tensors");
-    if (!names_.insert(name_).second) return fail("this name twice");
+    if (in_metadata_) return !std::exchange(seen_metadata_, true) || fail("repeated metadata");
+    if (entries.size() == kMaxTensors) return fail("tensor beyond the first million");
+    if (!names_.insert(name_).second) return fail("repeated name");
     entries.emplace_back().name = name_;
     return true;
   }
@@ -118,14 +118,14 @@ class HeaderReader {
   }
 
   bool start_array(std::size_t) {
-    if (depth_ != 2 || in_metadata_ || list_ != nullptr) return fail("a list");
+    if (depth_ != 2 || in_metadata_ || list_ != nullptr) return fail("list");
     Entry& entry = entries.back();
     if (key_ == "shape" && !std::exchange(entry.has_shape, true)) {
       list_ = &entry.shape;
     } else if (key_ == "data_offsets" && entry.offsets.empty()) {
       list_ = &entry.offsets;
     } else {
-      return fail("a list");
+      return fail("list");
     }
     return true;
   }
@@ -183,8 +183,8 @@ TensorRecord to_record(Entry& entry, std::span<const std::byte> data, const std:
   return {std::move(entry.name), *dtype, std::move(entry.shape), data.subspan(begin, end - begin)};
 }
 
-/// Bytes between tensors, or bytes that tensors share, would let one file be read as two different
-/// ones.
+/// Rejects bytes between tensors, and bytes that tensors share: different programs could read such
+/// a file differently.
 void check_no_holes(const std::vector<TensorRecord>& records, std::span<const std::byte> data,
                     const std::string& source) {
   std::vector<const TensorRecord*> order;
@@ -217,7 +217,8 @@ json header_entry(const TensorRecord& record, std::uint64_t offset) {
           {"data_offsets", {offset, offset + record.bytes.size()}}};
 }
 
-/// The positions of the records' bytes: larger elements first, so that all are aligned.
+/// The positions of the records' bytes. Tensors with larger elements come first, so that all
+/// elements are aligned.
 struct Layout {
   std::vector<std::size_t> order;
   /// The offset of each record, in the order of the records.
@@ -238,7 +239,7 @@ Layout lay_out(std::span<const TensorRecord> records) {
   return layout;
 }
 
-/// As JSON, with blanks up to the alignment. @param path for messages
+/// The header as JSON, padded with spaces to a multiple of kAlignment. @param path for messages
 std::string header_text(const std::filesystem::path& path, std::span<const TensorRecord> records,
                         const std::map<std::string, std::string>& metadata,
                         const std::vector<std::uint64_t>& offsets) {
@@ -254,7 +255,7 @@ std::string header_text(const std::filesystem::path& path, std::span<const Tenso
       throw CheckpointError(fmt::format("{}: expected each tensor name once, got '{}' twice",
                                         path.string(), record.name));
     }
-    // push_back of the pair: ordered_json's operator[] searches all earlier keys.
+    // Appends the pair directly, because ordered_json's operator[] searches all earlier keys.
     header.get_ref<nlohmann::ordered_json::object_t&>().push_back(
         {record.name, header_entry(record, offsets[i])});
   }
@@ -262,7 +263,8 @@ std::string header_text(const std::filesystem::path& path, std::span<const Tenso
   try {
     text = header.dump();
   } catch (const json::exception&) {
-    throw CheckpointError(fmt::format("{}: expected names in UTF-8", path.string()));
+    throw CheckpointError(
+        fmt::format("{}: expected names and metadata in UTF-8, got other bytes", path.string()));
   }
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   return text;
@@ -293,7 +295,9 @@ TensorArchive parse_safetensors(std::span<const std::byte> file, const std::stri
   }
   const std::string_view header = reader.text(header_bytes);
   const auto data = file.subspan(reader.position());
-  if (!header.starts_with('{')) throw CheckpointError(source + ": expected a header '{', got none");
+  if (!header.starts_with('{'))
+    throw CheckpointError(source +
+                          ": expected a JSON header that starts with '{', got something else");
 
   HeaderReader events;
   if (!json::sax_parse(header.begin(), header.end(), &events)) {

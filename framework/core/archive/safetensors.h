@@ -12,12 +12,12 @@
 
 namespace precast {
 
-/// The safetensors format (Hugging Face): 8 bytes of header length, a JSON header, raw tensors. It
-/// contains no code.
+/// The safetensors format (Hugging Face): 8 bytes of header length, a JSON header, raw tensors.
+/// Such a file cannot contain code.
 ///
-/// Files written by precast also have a digest (XXH3-64) of all names, types, shapes and bytes in
-/// the metadata, under `precast_xxh3_64`. Reading checks it where it exists, so that bit rot is
-/// detected. Other programs ignore it.
+/// In files written by precast, the metadata also contains a digest (XXH3-64) of all names, types,
+/// shapes, bytes and other metadata, under `precast_xxh3_64`. If the digest exists, reading checks
+/// it, so that bit rot is detected. Other programs ignore the digest.
 
 /// Writes atomically. The header keeps the order of `records`; the data is laid out with the widest
 /// element type first, so that each tensor is aligned to its elements.

@@ -12,7 +12,7 @@ namespace precast {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "weights files are little-endian and are used as they are in memory");
+              "weights files are little-endian and are used without conversion");
 
 constexpr std::array kInfos = {
     DTypeInfo{DType::f64, 8, "float64", "F64", "DoubleStorage", "<f8"},

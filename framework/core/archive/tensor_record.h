@@ -13,10 +13,10 @@
 
 namespace precast {
 
-/// Element types that weights files hold.
+/// The element types of weights files.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
-/// The names of one element type in other formats. A name is empty if that format does not have the
+/// An element type and its names in other formats. A name is empty if the format does not have the
 /// type.
 struct DTypeInfo {
   DType dtype;
@@ -36,8 +36,8 @@ struct DTypeInfo {
 [[nodiscard]] PRECAST_API std::optional<DType> find_dtype(std::string_view DTypeInfo::*column,
                                                           std::string_view name);
 
-/// Number of elements of `shape` (1 for a scalar, `[]`); none if a size is negative or the product
-/// does not fit into 63 bits.
+/// Number of elements of `shape` (1 for a scalar, `[]`); nothing if a size is negative or the
+/// product does not fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape);
 /// The size in bytes of a tensor of this shape, with the same checks.
@@ -54,8 +54,8 @@ struct TensorRecord {
   std::span<const std::byte> bytes;
 };
 
-/// The tensors of a weights file. Records view the file's bytes, or `owned` where a tensor had to
-/// be made contiguous. Move-only: the records of a copy would view the original.
+/// The tensors of a weights file. Records view the file's bytes, or `owned` if a tensor had to be
+/// made contiguous. Move-only, because the records of a copy would view the original's memory.
 struct TensorArchive {
   std::vector<TensorRecord> records;
   std::map<std::string, std::string> metadata;

@@ -25,7 +25,7 @@ using Kind = PickleValue::Kind;
 
 constexpr std::string_view kFolder = "archive/";
 constexpr std::string_view kPickleName = "data.pkl";
-/// The folder in which torch.jit stores files that a program adds.
+/// The folder in which torch.jit stores additional files of a program.
 constexpr std::string_view kExtraFolder = "extra/";
 /// The keys under which training scripts store the weights inside a checkpoint, the most common
 /// first.
@@ -37,8 +37,8 @@ bool starts_with(std::span<const std::byte> file, std::string_view start) {
   return file.size() >= start.size() && std::memcmp(file.data(), start.data(), start.size()) == 0;
 }
 
-/// Whether the file starts with a pickle of protocol 2 or later: torch before 1.6 wrote several in
-/// a row.
+/// Whether the file starts with a pickle of protocol 2 or later. torch before 1.6 wrote several
+/// pickles, one after the other.
 bool is_legacy(std::span<const std::byte> file) {
   return file.size() >= 2 && file[0] == std::byte{0x80} && file[1] >= std::byte{2} &&
          file[1] <= std::byte{5};
@@ -127,7 +127,8 @@ class TensorLoader {
     return true;
   }
 
-  /// @param from the bytes of the storage from the tensor's first element on.
+  /// Copies a strided tensor into contiguous memory. @param from the bytes of the storage, starting
+  /// at the tensor's first element.
   std::span<const std::byte> copy(const PickleValue::Tensor& tensor,
                                   std::span<const std::byte> from, std::uint64_t bytes) {
     WindowKey key{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides,
@@ -187,22 +188,23 @@ const PickleValue& find_weights(const PickleValue& top, const std::string& sourc
       keys.push_back(top.items[i]->text.substr(0, 100));
     }
   }
-  throw CheckpointError(
-      fmt::format("{}: expected a dict of tensors, or one under any of the keys {}; got {}. "
-                  "Save model.state_dict()",
-                  source, fmt::join(kWeightKeys, ", "),
-                  top.kind == Kind::dict ? fmt::format("the keys {}", fmt::join(keys, ", "))
-                                         : "something else"));
+  throw CheckpointError(fmt::format(
+      "{}: expected a dict of tensors, or such a dict under one of the keys {}; got {}. "
+      "Save model.state_dict()",
+      source, fmt::join(kWeightKeys, ", "),
+      top.kind == Kind::dict ? fmt::format("the keys {}", fmt::join(keys, ", "))
+                             : "something else"));
 }
 
-/// `archive/` of `archive/data.pkl`: torch names the folder after the file it first wrote.
+/// The folder of `data.pkl`, such as `archive/`. torch names it after the file to which it was
+/// first saved.
 std::string find_folder(const ZipReader& zip) {
   std::optional<std::string> folder;
   for (const std::string& name : zip.names()) {
     if (name.ends_with("/constants.pkl")) {
       throw CheckpointError(fmt::format(
-          "{}: this is a TorchScript archive. In Python: torch.save(torch.jit.load(path)"
-          ".state_dict(), new_path)",
+          "{}: expected a file of torch.save, got a TorchScript archive. Convert it in Python: "
+          "torch.save(torch.jit.load(path).state_dict(), new_path)",
           zip.source()));
     }
     if (!name.ends_with("/data.pkl") || std::ranges::count(name, '/') != 1) continue;
@@ -232,8 +234,9 @@ void read_metadata(const ZipReader& zip, const std::string& folder, TensorArchiv
   const std::string tensors = folder + "data/";
   const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
   for (const std::string& name : zip.names()) {
-    // Reading compares an entry's name in the directory with the name before its bytes, so that a
-    // damaged name is an error instead of a missing spec.
+    // Reads all uncompressed entries except the tensors, not only the metadata: read() compares the
+    // entry's name in the directory with the name in its header. Otherwise, a damaged name would
+    // look like a file without metadata.
     if (name.starts_with(tensors) || (name != extra && !zip.is_stored(name))) continue;
     const auto bytes = zip.read(name);
     if (name != extra) continue;
@@ -278,7 +281,7 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
   if (is_legacy(file)) {
     throw CheckpointError(fmt::format(
         "{}: expected a zip file, as torch.save has written since 1.6, got the older format. "
-        "In Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
+        "Convert it in Python: torch.save(torch.load(path, map_location='cpu'), new_path)",
         source));
   }
   const ZipReader zip(file, source);

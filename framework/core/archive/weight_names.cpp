@@ -18,7 +18,7 @@ constexpr std::string_view kFilter = ".blur_filter";
 constexpr std::array<float, 9> kFilterValues = {1. / 16, 2. / 16, 1. / 16, 2. / 16, 4. / 16,
                                                 2. / 16, 1. / 16, 2. / 16, 1. / 16};
 
-/// The bits of 1/16, 2/16 and 4/16.
+/// The bit patterns of 1/16, 2/16 and 4/16.
 struct FilterBits {
   DType dtype;
   std::array<std::uint64_t, 3> bits;
@@ -29,11 +29,12 @@ constexpr std::array<FilterBits, 4> kFilterBits = {{
     {DType::f16, {0x2C00, 0x3000, 0x3400}},
     {DType::bf16, {0x3D80, 0x3E00, 0x3E80}},
 }};
-/// For each position of a filter, which of the three values it contains.
+/// For each position of a filter, the index of its value in FilterBits::bits.
 constexpr std::array<std::size_t, 9> kFilterPlaces = {0, 1, 0, 1, 2, 1, 0, 1, 0};
 
-/// A convolution's weight is [out, in / groups, height, width], where groups divides out. The check
-/// also limits the memory that a wrong file can request.
+/// Whether this can be the weight of a convolution with `channels` input channels. Its shape is
+/// [out, in / groups, height, width], and the number of groups must divide `out`. The check also
+/// limits the memory that a wrong file can request.
 bool has_channels(const TensorRecord& weight, std::int64_t channels) {
   const auto& shape = weight.shape;
   return shape.size() == 4 && shape[0] > 0 && shape[1] > 0 && channels % shape[1] == 0 &&
@@ -41,7 +42,7 @@ bool has_channels(const TensorRecord& weight, std::int64_t channels) {
          static_cast<std::uint64_t>(channels) <= weight.bytes.size();
 }
 
-/// `P` and `.weight` of `P.weight`.
+/// Splits `P.weight` into `P` and `.weight`.
 std::pair<std::string, std::string> split_name(const std::string& name) {
   const std::size_t dot = std::min(name.rfind('.'), name.size());
   return {name.substr(0, dot), name.substr(dot)};
@@ -99,7 +100,8 @@ FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
     const auto [layer, last] = split_name(record.name);
     const auto found = blurred.find(layer);
     if (found != blurred.end() && (last == ".weight" || last == ".bias")) {
-      // At its position in Python's state_dict(): a module's buffers come before its submodules.
+      // Adds the filter before the weight, as in Python's state_dict(), where a module's buffers
+      // come before its submodules.
       if (last == ".weight") {
         const std::int64_t channels = found->second;
         const std::size_t bytes = static_cast<std::size_t>(channels) * sizeof kFilterValues;
@@ -131,7 +133,7 @@ bool is_blur_filter(const TensorRecord& record) {
     return false;
   const std::size_t size = dtype_info(record.dtype).size_bytes;
   for (std::size_t i = 0; i < record.bytes.size() / size; ++i) {
-    std::uint64_t bits = 0;  // little-endian, as the file
+    std::uint64_t bits = 0;  // little-endian, like the file
     std::memcpy(&bits, record.bytes.data() + i * size, size);
     if (bits != known->bits[kFilterPlaces[i % kFilterPlaces.size()]]) return false;
   }

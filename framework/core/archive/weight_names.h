@@ -11,28 +11,28 @@
 
 namespace precast {
 
-/// Records under the names that torchvision's models give them.
+/// Records with the names that torchvision's models use.
 struct TorchvisionNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
-  /// Constants that precast's models do not store.
+  /// The names of records that are left out, because they are constants that precast's models do
+  /// not store.
   std::vector<std::string> left_out;
 };
 
-/// Undoes what ffcv-imagenet's antialiasing (BlurPoolConv2d) does to names: for each
-/// `P.blur_filter`, which is left out, `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes
-/// `P.bias`. All other names stay unchanged, so that a custom model may have a part called `conv`.
-/// @param source names the file in messages. @throws CheckpointError for a name that then occurs
-/// twice
+/// Undoes the renaming by ffcv-imagenet's antialiasing (BlurPoolConv2d): for each `P.blur_filter`,
+/// which is left out, `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes `P.bias`. All
+/// other names stay unchanged, so that a custom model may have a layer called `conv`.
+/// @param source names the file in messages. @throws CheckpointError if a name then occurs twice
 [[nodiscard]] PRECAST_API TorchvisionNames
 torchvision_names(const std::vector<TensorRecord>& records, const std::string& source);
 
-/// Records under the names that ffcv-imagenet gives them. Move-only: the records of a copy would
-/// view the original.
+/// Records with the names that ffcv-imagenet uses. Move-only, because the records of a copy would
+/// view the original's memory.
 struct FfcvNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
-  /// The memory that the records `blur_filter` refer to.
+  /// The memory of the records called `blur_filter`.
   std::vector<float> filters;
 
   FfcvNames() = default;
@@ -43,21 +43,23 @@ struct FfcvNames {
   ~FfcvNames() = default;
 };
 
-/// Applies what ffcv-imagenet's antialiasing does to names: for each blurred layer P, `P.weight`
+/// Applies the renaming by ffcv-imagenet's antialiasing: for each blurred layer P, `P.weight`
 /// becomes `P.conv.weight`, `P.bias` becomes `P.conv.bias`, and `P.blur_filter` is added:
-/// [channels, 1, 3, 3] float32, [1, 2, 1] x [1, 2, 1] / 16. A network without the filter rejects
+/// [channels, 1, 3, 3] float32, [1, 2, 1] x [1, 2, 1] / 16. A network without BlurPool rejects
 /// these names.
-/// @param records under torchvision's names. @param blurred layers and their input channels.
+/// @param records with torchvision's names. @param blurred the blurred layers and their numbers of
+/// input channels.
 /// @param source names the file in messages. @throws CheckpointError naming a layer that has no
 /// weight with that number of channels
 [[nodiscard]] PRECAST_API FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
                                                const std::map<std::string, std::int64_t>& blurred,
                                                const std::string& source);
 
-/// The layers P with `P.blur_filter`.
+/// The names P of the layers for which there is a `P.blur_filter`.
 [[nodiscard]] PRECAST_API std::vector<std::string> filtered_layers(
     const std::vector<TensorRecord>& records);
-/// Whether the record is a filter as ffcv_names() writes it, in any floating-point type.
+/// Whether the record is a filter with the values that ffcv_names() writes, in any floating-point
+/// type.
 [[nodiscard]] PRECAST_API bool is_blur_filter(const TensorRecord& record);
 
 }  // namespace precast

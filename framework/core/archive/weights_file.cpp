@@ -32,7 +32,7 @@ void strip_wrappers(std::vector<TensorRecord>& records, const std::string& sourc
   }
 }
 
-/// A safetensors file starts with a header length and `{`.
+/// A safetensors file starts with 8 bytes of header length and `{`.
 bool looks_like_safetensors(std::span<const std::byte> file) {
   return file.size() >= 9 && file[8] == std::byte{'{'};
 }

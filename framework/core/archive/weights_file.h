@@ -21,10 +21,10 @@ enum class WeightsFormat : std::uint8_t { safetensors, torch };
 /// Move-only. Reading is thread-safe.
 class PRECAST_API WeightsFile {
  public:
-  /// In the file's order. `module.` and `_orig_mod.`, the prefixes of DistributedDataParallel and
-  /// torch.compile, are removed.
+  /// The records in the file's order. `module.` and `_orig_mod.`, the prefixes that
+  /// DistributedDataParallel and torch.compile add, are removed from the names.
   [[nodiscard]] const std::vector<TensorRecord>& records() const { return archive_.records; }
-  /// Null if there is none.
+  /// The record called `name`; null if there is none.
   [[nodiscard]] const TensorRecord* find(std::string_view name) const;
   /// The metadata of a safetensors file; for a torch file, only the model spec.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
@@ -42,15 +42,15 @@ class PRECAST_API WeightsFile {
   WeightsFormat format_;
 };
 
-/// Opens safetensors and torch files and distinguishes them by their content. Never executes code
+/// Opens a safetensors or torch file; recognises the format by the content. Never executes code
 /// from a file.
-/// @throws IoError if the file cannot be read; CheckpointError naming it if it has a different
-/// format, is truncated or damaged.
+/// @throws IoError if the file cannot be read; CheckpointError naming the file if it has a
+/// different format, is truncated or is damaged.
 [[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
 
-/// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (which hold no
-/// metadata but the model spec, see torch_zip.h). Atomic. @throws IoError; CheckpointError for
-/// another extension or a duplicate name.
+/// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (in which the
+/// model spec is the only metadata, see torch_zip.h). Atomic. @throws IoError; CheckpointError for
+/// any other extension or a duplicate name.
 PRECAST_API void save_weights(const std::filesystem::path& path,
                               std::span<const TensorRecord> records,
                               const std::map<std::string, std::string>& metadata = {},

@@ -49,7 +49,7 @@ class SpecReader {
     if (depth_ == 2 && field_ == "blurred") {
       std::int64_t channels = 0;
       return whole(channels, value) &&
-             (spec.blurred.emplace(entry_, channels).second || fail("a name twice"));
+             (spec.blurred.emplace(entry_, channels).second || fail("repeated name"));
     }
     return real(static_cast<double>(value));
   }
@@ -59,22 +59,22 @@ class SpecReader {
       return true;
     }
     if (depth_ == 2 && field_ == "params")
-      return spec.params.emplace(entry_, std::move(value)).second || fail("a name twice");
-    if (depth_ != 2 || field_ != "class_names") return fail("a text");
+      return spec.params.emplace(entry_, std::move(value)).second || fail("repeated name");
+    if (depth_ != 2 || field_ != "class_names") return fail("text");
     spec.class_names.push_back(std::move(value));
     return true;
   }
 
   bool start_object(std::size_t /*size*/) {
     const bool legal = depth_ == 0 || (depth_ == 1 && (field_ == "params" || field_ == "blurred"));
-    if (!legal) return fail("a map");
+    if (!legal) return fail("map");
     ++depth_;
     return true;
   }
   bool start_array(std::size_t /*size*/) {
     const bool legal =
         depth_ == 1 && (field_ == "class_names" || field_ == "mean" || field_ == "std");
-    if (!legal) return fail("a list");
+    if (!legal) return fail("list");
     ++depth_;
     return true;
   }
@@ -89,8 +89,8 @@ class SpecReader {
         "version",     "arch", "params", "blurpool",   "blurred",    "num_classes",
         "class_names", "mean", "std",    "resolution", "in_channels"};
     field_ = std::move(name);
-    if (!kFields.contains(field_)) return fail("an unknown key");
-    return seen_.insert(field_).second || fail("the key twice");
+    if (!kFields.contains(field_)) return fail("key");
+    return seen_.insert(field_).second || fail("repeated key");
   }
 
   bool parse_error(std::size_t position, const std::string& /*token*/, const json::exception&) {
@@ -113,18 +113,18 @@ class SpecReader {
     return true;
   }
   bool real(double value) {
-    if (depth_ != 2 || (field_ != "mean" && field_ != "std")) return fail("a number");
+    if (depth_ != 2 || (field_ != "mean" && field_ != "std")) return fail("number");
     (field_ == "mean" ? spec.mean : spec.std).push_back(value);
     return true;
   }
 
-  /// 1 within the text's map, 2 within a list or a map in it.
+  /// The nesting depth: 1 in the top-level map, 2 in a list or a map inside it.
   int depth_ = 0;
   std::string field_, entry_;
   std::set<std::string, std::less<>> seen_;
 };
 
-/// The wrong keys with the expected values; empty if there are none.
+/// A message about the first wrong value, with the expected value; empty if all values are valid.
 std::string find_problem(const SpecReader& read) {
   const WeightsSpec& spec = read.spec;
   const auto range = [](const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
@@ -171,7 +171,8 @@ std::string weights_spec_text(const WeightsSpec& spec) {
                                  {"mean", spec.mean},
                                  {"std", spec.std},
                                  {"resolution", spec.resolution_px}};
-  // Versions without this key read only images of 3 channels, and reject unknown keys.
+  // Older versions of precast do not have this key, support only 3 channels, and reject unknown
+  // keys.
   if (spec.in_channels != 3) text["in_channels"] = spec.in_channels;
   for (const auto& [name, value] : spec.params) text["params"][name] = value;
   for (const auto& [layer, channels] : spec.blurred) text["blurred"][layer] = channels;

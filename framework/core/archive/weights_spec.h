@@ -15,13 +15,13 @@
 
 namespace precast {
 
-/// The facts that are needed to use weights: the network that they belong to, and the images that
-/// it was trained on. The tensors do not contain them: if weights are loaded into the same
-/// architecture with different options, there is no error, but predictions are worse.
+/// The facts that are needed to use weights: the network to which they belong, and the images on
+/// which it was trained. They cannot be derived from the tensors: if weights are loaded into the
+/// same architecture with different options, there may be no error, but worse predictions.
 ///
 /// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
-/// kWeightsSpecKey; in `.pt` files as the record `extra/precast_spec` of the zip archive, which
-/// torch.load ignores. framework/core/README.md describes the text.
+/// kWeightsSpecKey; in `.pt` files as the zip entry `extra/precast_spec`, which torch.load ignores.
+/// framework/core/README.md describes the format.
 struct WeightsSpec {
   /// `resnet18`
   std::string arch = {};
@@ -32,16 +32,16 @@ struct WeightsSpec {
   /// The convolutions that BlurPool blurs, each with its number of input channels:
   /// {"layer2.0.conv1", 64}. Empty without BlurPool.
   std::map<std::string, std::int64_t> blurred = {};
-  /// Channels of the images, >= 1. In the text only if it is not 3.
+  /// Channels of the images, >= 1. Written only if it is not 3.
   std::int64_t in_channels = 3;
   /// Outputs of the last layer, >= 1.
   std::int64_t num_classes = 1;
-  /// The name of each class; empty: unknown.
+  /// The name of each class; empty if unknown.
   std::vector<std::string> class_names = {};
-  /// Mean and standard deviation of each channel, for pixels in 0..255; empty: the images are not
+  /// Mean and standard deviation of each channel, for pixels in 0..255; empty if images are not
   /// normalised.
   std::vector<double> mean = {}, std = {};
-  /// Side of the images in evaluation, px; 0: unknown.
+  /// Side of the images in evaluation, px; 0 if unknown.
   std::int64_t resolution_px = 0;
 
   bool operator==(const WeightsSpec&) const = default;
@@ -54,20 +54,21 @@ inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 /// The spec as JSON; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);
 
-/// Strict: one format version, no unknown or repeated key, at most kMaxWeightsSpecBytes. Needs
-/// memory in proportion to the length of the text, however deeply it is nested. @param source names
-/// the file in messages.
+/// Parses a spec strictly: one format version, no unknown or repeated key, at most
+/// kMaxWeightsSpecBytes. Needs memory in proportion to the length of the text, even if the text is
+/// deeply nested. @param source names the file in messages.
 /// @throws CheckpointError naming the key
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);
 
-/// The metadata of a weights file with this spec: the spec, and `format: pt`, which tells other
-/// programs that the tensors are PyTorch's.
+/// The metadata for a weights file with this spec: the spec, and `format: pt`, from which other
+/// programs see that these are PyTorch's tensors.
 [[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
     const WeightsSpec& spec);
 
-/// The spec that the file carries; none in files of other programs and of older versions.
-/// @throws CheckpointError if it is damaged
+/// The spec that the file contains; nothing for files of other programs and of older versions of
+/// precast.
+/// @throws CheckpointError if the spec is damaged
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> spec_of(const WeightsFile& file);
 /// spec_of() for the file at a path. @throws also what load_weights() throws
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> read_weights_spec(

@@ -32,9 +32,9 @@ constexpr std::uint16_t kNamesAreUtf8 = 0x800;
 constexpr std::uint16_t kVersion20 = 20;
 constexpr std::uint16_t kVersion45 = 45;
 constexpr std::size_t kAlignment = 64;
-constexpr std::uint16_t kNoDate = 0x21;  // 1980-01-01: equal weights give equal files
+constexpr std::uint16_t kNoDate = 0x21;  // 1980-01-01, so that equal weights give equal files
 
-/// Eight tables, so that eight bytes are processed at a time (Intel's "slicing-by-8").
+/// Eight tables that let crc32() process eight bytes at a time (Intel's "slicing-by-8").
 constexpr auto kCrcTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t i = 0; i < 256; ++i) {
@@ -87,7 +87,7 @@ struct ListedEntry {
   std::string name;
   Zip64Fields fields{};
   std::uint32_t crc = 0;
-  /// Its bytes are in the file uncompressed and unencrypted.
+  /// Whether the entry is neither compressed nor encrypted.
   bool stored = false;
 };
 
@@ -192,7 +192,8 @@ void ZipReader::read_directory(const Directory& directory) {
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     const ListedEntry listed = read_entry(reader, source_);
     const std::string& name = listed.name;
-    // Otherwise, if entries share bytes, checking a small file could take hours.
+    // Limits the sum of the sizes. Otherwise, entries could share bytes, and checking a small file
+    // could take hours.
     if (listed.fields.stored_size > stored_bytes_left) {
       throw CheckpointError(fmt::format(
           "{}: entry '{}': expected entries that do not overlap, got more bytes than the file has",
@@ -234,7 +235,8 @@ std::span<const std::byte> ZipReader::read(std::string_view name) const {
   reader.skip(kLocalHeaderBytes - 8);
   const auto name_bytes = reader.number<std::uint16_t>();
   const auto extra_bytes = reader.number<std::uint16_t>();
-  if (reader.text(name_bytes) != name) reader.fail("expected the name of the directory");
+  if (reader.text(name_bytes) != name)
+    reader.fail("expected the entry's name in the directory, got another name");
   reader.skip(extra_bytes);
   const auto bytes = reader.take(entry.size);
   if (entry.crc != 0 && crc32(bytes) != entry.crc) {

@@ -14,7 +14,8 @@
 
 namespace precast {
 
-/// CRC-32 of zip and PNG (reflected 0x04C11DB7). @param before the CRC of the preceding bytes.
+/// The CRC-32 that zip and PNG use (reflected 0x04C11DB7). @param before the CRC of the preceding
+/// bytes.
 [[nodiscard]] PRECAST_API std::uint32_t crc32(std::span<const std::byte> bytes,
                                               std::uint32_t before = 0);
 
@@ -32,9 +33,9 @@ class PRECAST_API ZipReader {
   /// Whether the entry can be read: it is neither compressed nor encrypted. @throws CheckpointError
   /// for an unknown name.
   [[nodiscard]] bool is_stored(std::string_view name) const;
-  /// The entry's bytes, checked against their CRC unless that is 0 (torch writes 0 when
-  /// `set_crc32_options(False)` asks for it). @throws CheckpointError for a damaged, compressed or
-  /// encrypted entry.
+  /// The entry's bytes. Checks their CRC, unless the stored CRC is 0, as torch writes it after
+  /// `set_crc32_options(False)`. @throws CheckpointError for a damaged, compressed or encrypted
+  /// entry.
   [[nodiscard]] std::span<const std::byte> read(std::string_view name) const;
   [[nodiscard]] const std::string& source() const { return source_; }
 
@@ -60,8 +61,9 @@ class PRECAST_API ZipReader {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-/// Writes a zip archive of stored entries, each aligned to 64 bytes, as torch requires for mapping.
-/// Nothing appears under the final name before finish(). The same entries give the same bytes.
+/// Writes a zip archive of stored entries. The bytes of each entry are aligned to 64 bytes, as
+/// torch requires for memory mapping. No file appears under the final name before finish(). The
+/// same entries give the same bytes.
 /// Not thread-safe.
 class PRECAST_API ZipWriter {
  public:

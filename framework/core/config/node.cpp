@@ -21,7 +21,8 @@ constexpr std::size_t kMaxNodes = 100'000;
 constexpr std::uint64_t kMaxFileBytes = 4U << 20;
 constexpr std::size_t kShownLength = 60;
 
-/// The first byte that is not part of well-formed UTF-8 (Unicode 15, table 3-7), or text.size().
+/// The position of the first byte that is not part of well-formed UTF-8 (Unicode 15, table 3-7), or
+/// text.size() if there is none.
 std::size_t first_invalid_utf8(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -70,12 +71,12 @@ class Survey final : public YAML::EventHandler {
   }
   void OnMapEnd() override {}
 
-  /// The position at which the document that was read last starts.
+  /// The start of the document that was read last.
   [[nodiscard]] const YAML::Mark& start() const { return start_; }
 
  private:
   void count(const YAML::Mark& mark) {
-    // Keys count too, unlike in the tree.
+    // The limit is twice kMaxNodes, because keys are counted too.
     if (++nodes_ > 2 * kMaxNodes) throw YAML::ParserException(mark, "too many values");
   }
 
@@ -152,7 +153,7 @@ class Importer {
         node.entries.push_back({key, key_origin, import(pair.second, whole_key, depth + 1)});
       } else {
         diagnostics_.error(key_origin, whole_key,
-                           fmt::format("duplicate key, first given in line {}", first->second));
+                           fmt::format("duplicate key, first given on line {}", first->second));
       }
     }
   }
@@ -163,17 +164,17 @@ class Importer {
   bool too_large_ = false;
 };
 
-/// Reads the text once, which finds most errors. @return whether a second document follows the
-/// first; `survey` then has its position. @throws YAML::Exception
+/// Parses the text once without building a tree; this finds most errors. @return whether a second
+/// document follows the first; `survey` then has its position. @throws YAML::Exception
 bool has_second_document(const std::string& text, Survey& survey) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   return parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey);
 }
 
-/// Checks that a value or key is UTF-8, because it is later printed and stored as JSON, which
-/// accepts nothing else.
-/// @return false with an error at the first wrong byte.
+/// Checks that the text is UTF-8, because its keys and values are later stored as JSON, which must
+/// be UTF-8.
+/// @return false after reporting an error at the first wrong byte.
 bool check_utf8(std::string_view text, Origin origin, Diagnostics& diagnostics) {
   const std::size_t wrong = first_invalid_utf8(text);
   if (wrong == text.size()) return true;

@@ -10,11 +10,11 @@
 
 namespace precast {
 
-/// The location at which a configuration value was written, for messages.
+/// The place where a configuration value was written, for messages.
 struct PRECAST_API Origin {
   /// A file, or "command line".
   std::string source;
-  /// 1-based; 0 where there is none.
+  /// Counted from 1; 0 if there is no line or column.
   int line = 0;
   int column = 0;
 
@@ -22,7 +22,7 @@ struct PRECAST_API Origin {
   [[nodiscard]] std::string text() const;
 };
 
-/// One value of a recipe: a scalar as it was written, a list, or a map. No other code uses the YAML
+/// One value of a recipe: a scalar as it was written, a list, or a map. Only node.cpp uses the YAML
 /// library.
 struct PRECAST_API ConfigNode {
   enum class Kind { null, scalar, list, map };
@@ -34,9 +34,9 @@ struct PRECAST_API ConfigNode {
   std::vector<Entry> entries;
   Origin origin;
 
-  /// The entry's value, or null.
+  /// The value of the entry with this key, or null.
   [[nodiscard]] const ConfigNode* find(std::string_view key) const;
-  /// The value as a user would write it on one line, truncated to 60 characters; for messages.
+  /// The value for messages: as a user would write it on one line, truncated to 60 characters.
   [[nodiscard]] std::string text() const;
   /// The value as JSON-compatible YAML flow text, not truncated.
   [[nodiscard]] std::string flow() const;
@@ -48,7 +48,7 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// Collects all errors of a configuration, so that a user sees all of them together. Not
+/// Collects all errors in a configuration, so that a user sees all of them together. Not
 /// thread-safe.
 class PRECAST_API Diagnostics {
  public:

@@ -16,28 +16,29 @@
 
 namespace precast {
 
-/// Which part a recipe chose, and the values it gave to the part's options.
+/// The part that a recipe chose, and the values that it gives to the part's options.
 struct PRECAST_API PartSpec {
   /// A registered name.
   std::string name;
-  /// A map of options; null: every option has its default.
+  /// A map of options; null if every option has its default.
   ConfigNode options = {};
-  /// Where the options are in the recipe, for messages: "optimizer", "model.params".
+  /// The key of the options in the recipe, for messages: "optimizer", "model.params".
   std::string key = {};
 
   /// Sets an option to the value of a YAML text: "0.1", "true". Replaces an earlier value.
   void set(std::string_view option, std::string value);
 };
 
-/// A part of a recipe before its product is made. It declares its options and, when they have their
-/// values, makes the product. @tparam Inputs what the program passes to every part of the kind.
+/// A part of a recipe. It declares its options and, after the recipe's values have been assigned to
+/// them, makes the product. @tparam Inputs the arguments that the program passes to every part of
+/// this kind.
 template <typename Product, typename... Inputs>
 class Part {
  public:
   virtual ~Part() = default;
   /// Declares the options, bound to members of this object.
   virtual void options(Schema& /*schema*/) {}
-  /// @throws ConfigError for options that do not fit together.
+  /// @throws ConfigError for options that contradict each other.
   [[nodiscard]] virtual std::unique_ptr<Product> make(Inputs... inputs) const = 0;
 };
 
@@ -98,13 +99,13 @@ class PartRegistry : public Registry<Part<Product, Inputs...>> {
     add_part(std::move(name), std::move(help),
              [factory = std::move(factory)] { return std::make_unique<Plain>(factory); });
   }
-  /// A part that is a class. @throws as above
+  /// A part that is a class. @throws std::logic_error if `name` is taken.
   void add_part(std::string name, std::string help, typename Base::Factory factory) {
     Base::add(std::move(name), std::move(help), std::move(factory));
   }
 
-  /// Makes the product that `spec` describes. @throws ConfigError for an unknown name or option and
-  /// for a value out of range, naming them; as Part::make.
+  /// Makes the product that `spec` describes. @throws ConfigError naming an unknown part or option,
+  /// or a value out of range; also what Part::make() throws.
   [[nodiscard]] std::unique_ptr<Product> make(const PartSpec& spec, Inputs... inputs) const {
     const std::unique_ptr<PartType> part = this->create(spec.name);
     Schema schema;

@@ -159,8 +159,8 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     return;
   }
   Key& meant = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
-  // A value from a later source replaces this one under any name of the key: the command line
-  // overrides the file.
+  // One source must not give a key under two names. A later source, such as the command line, may
+  // use any name of the key to override the value.
   if (meant.given_ && meant.given_as_ != key.name_ && meant.origin_.source == value.origin.source) {
     diagnostics.error(
         value.origin, shown,
@@ -208,7 +208,7 @@ bool Schema::take(Key& key, const ConfigNode& value, std::string_view shown,
                                   value.text(), suggest(name, key.choices_)));
     return false;
   };
-  // Checks happen on a copy, so that a wrong value never reaches the program.
+  // The value is checked in a copy, so that a wrong value never reaches the bound variable.
   const auto take_value = [&]<typename T>(T* bound) {
     T parsed = *bound;
     if (!read_value(value, &parsed)) return expected(type_name(*key.target_));
@@ -339,7 +339,8 @@ const Schema::Key* Schema::find(std::string_view name) const {
 }
 
 std::string Schema::unknown(std::string_view name) const {
-  // A hint for a large schema would list all its keys, so it names only keys of the same section.
+  // The hint suggests only keys of the same section, because the list of all keys would be too
+  // long.
   const std::string_view section = name.substr(0, name.rfind('.') + 1);
   std::vector<std::string> near;
   std::set<std::string> sections;

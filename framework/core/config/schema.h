@@ -23,14 +23,14 @@ struct Override {
   ConfigNode value;
 };
 
-/// The keys that a configuration may have. Each key is bound to a variable: its value when the key
-/// is added is the default, and apply() overwrites it. So defaults, checks, `--help` and the
-/// resolved configuration come from one table, and each default is written only once, as the member
-/// initialiser.
+/// The keys that a configuration may have. Each key is bound to a variable. The variable's value at
+/// the time when the key is added is the default; apply() overwrites it. Thus defaults, checks,
+/// `--help` and the resolved configuration come from one table, and each default is written only
+/// once, as a member initialiser.
 ///
 /// Coercions: `true/false/yes/no/on/off/1/0` for bool; a bool where an integer is expected counts
-/// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema borrows
-/// the variables and must not outlive them. Not thread-safe.
+/// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema refers
+/// to the variables and must not outlive them. Not thread-safe.
 class PRECAST_API Schema {
  public:
   /// A variable of an enumeration type, accessed as an index into Key::choices.
@@ -52,19 +52,21 @@ class PRECAST_API Schema {
     bool required = false;
   };
 
-  /// The name, target and allowed values of one key. Setters return the key, so that a table has
-  /// one line per key.
+  /// The name, target and allowed values of one key. Setters return the key, so that a key and its
+  /// limits are written in one expression.
   class PRECAST_API Key {
    public:
     Key& min(double low);
-    /// A lower bound that is itself not allowed: `lr > 0`.
+    /// An exclusive lower bound: `lr > 0`.
     Key& above(double low);
     Key& max(double high);
+    /// An exclusive upper bound.
     Key& below(double high);
     Key& choices(std::vector<std::string> names);
-    /// The value must be given.
+    /// The configuration must contain the key.
     Key& required();
-    /// The key is accepted for compatibility with old files and ignored, with this warning.
+    /// The key is accepted for compatibility with old files, and ignored with `reason` as the
+    /// warning.
     Key& dead(std::string reason);
 
    private:
@@ -83,14 +85,15 @@ class PRECAST_API Schema {
     std::optional<std::string> alias_of_;
     bool required_ = false;
     bool given_ = false;
-    /// The name under which it was given (its own or an alias), and the value as it was written.
+    /// The name under which the key was given (its own name or an alias), and the value as it was
+    /// written.
     std::string given_as_;
     ConfigNode written_;
     Origin origin_{"default", 0, 0};
   };
 
-  /// @param name dotted: `lr.lr_peak_epoch`; without a dot for the options of one part.
-  /// The reference stays valid until the next call.
+  /// @param name dotted, such as `lr.lr_peak_epoch`; for an option of a part, without a dot.
+  /// The returned reference is valid until the next key is added.
   Key& add(std::string name, Target target, std::string help);
   /// Adds a variable of an enumeration type, with the names of its values.
   template <typename Enum>
@@ -109,10 +112,10 @@ class PRECAST_API Schema {
         [target, meanings](std::size_t place) { *target = meanings.at(place); }};
     return add(std::move(name), choice, std::move(help)).choices(std::move(names));
   }
-  /// Adds a key of old files that has no effect.
+  /// Adds a key that exists only in old files and has no effect.
   Key& add_dead(std::string name, std::string reason);
-  /// Adds a key that nothing reads in this configuration. If it is given, this is an error with
-  /// `reason`, or a warning after warn_of_unread().
+  /// Adds a key that nothing reads in this configuration. If the configuration contains it,
+  /// `reason` is reported as an error, or as a warning after warn_of_unread().
   Key& add_unread(std::string name, std::string reason);
   void warn_of_unread() { unread_is_error_ = false; }
   /// Reports that the key `name` was given although nothing reads it.
@@ -124,7 +127,7 @@ class PRECAST_API Schema {
   Key& add_renamed(std::string name, const Schema& other, std::string_view key);
 
   /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
-  /// go to `diagnostics`, each with a hint; the variable then keeps its value.
+  /// are reported to `diagnostics`, each with a hint; the variable then keeps its value.
   /// @param prefix put before key names in messages: "methods[1].ema".
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
@@ -137,13 +140,12 @@ class PRECAST_API Schema {
   /// Whether the key has an effect: it is neither dead nor unread.
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  /// The location from which the value of `name` came. @throws std::logic_error for an unknown
-  /// name.
+  /// The place where the value of `name` was written. @throws std::logic_error for an unknown name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;
   /// The value given for `name`, as it was written; null if none was given.
   [[nodiscard]] const ConfigNode& given_value(std::string_view name) const;
-  /// The values as they are now, flat: {"data.num_workers": 12, ...}.
+  /// The current values, as a flat map: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;
   /// The keys that have an effect, in order.
   [[nodiscard]] std::vector<KeyHelp> keys() const;

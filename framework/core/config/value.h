@@ -21,7 +21,7 @@ PRECAST_API bool read_value(const ConfigNode& node, std::vector<std::string>* ta
 PRECAST_API bool read_value(const ConfigNode& node, ConfigNode* target);
 /// @}
 
-/// Converts to JSON: numbers, true and false as such, other scalars as text.
+/// Converts a value to JSON. Numbers, true and false keep their type; other scalars become strings.
 [[nodiscard]] PRECAST_API nlohmann::ordered_json to_json(const ConfigNode& node);
 
 }  // namespace precast

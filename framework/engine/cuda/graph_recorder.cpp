@@ -22,8 +22,8 @@
 namespace precast::engine {
 namespace {
 
-/// Makes autocast cast weights at each use: a cast cached by an earlier step must not be recorded
-/// as an input.
+/// Makes autocast cast weights at each use. Otherwise, the recording would read a cast that an
+/// earlier step has cached.
 class NoAutocastCache {
  public:
   NoAutocastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
@@ -44,12 +44,12 @@ void wait_for(const c10::cuda::CUDAStream& later, const c10::cuda::CUDAStream& e
   done.block(later);
 }
 
-/// A capture on the current stream, undone by the destructor unless end() has succeeded.
+/// A capture on the current stream. The destructor undoes it, unless end() has succeeded.
 ///
-/// CUDAGraph (libtorch 2.11) undoes nothing itself: capture_begin() marks the default generator as
-/// capturing and makes the allocators take this stream's memory from the graph's pool;
-/// capture_end() reverts both, but only after cudaStreamEndCapture() has succeeded. The pool must
-/// then be left by its handle, so it is given.
+/// CUDAGraph (libtorch 2.11) does not undo a failed capture: capture_begin() marks the default
+/// generator as capturing and makes the allocators take this stream's memory from the graph's pool.
+/// capture_end() reverts both, but only after cudaStreamEndCapture() has succeeded. Leaving the
+/// pool in other cases requires its handle, so the handle is passed to the constructor.
 class Capture {
  public:
   Capture(const c10::cuda::CUDAStream& stream, at::cuda::MempoolId_t pool)
@@ -64,7 +64,8 @@ class Capture {
     if (graph_ != nullptr) undo();
   }
 
-  /// Thread-local: the loader's threads and the copy stream continue meanwhile.
+  /// In thread-local mode, the loader's threads and the copy stream can continue during the
+  /// capture.
   void begin() { graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal); }
   [[nodiscard]] std::unique_ptr<at::cuda::CUDAGraph> end() {
     graph_->capture_end();
@@ -75,14 +76,15 @@ class Capture {
   void undo() noexcept {
     end_on_stream();
     try {
-      // Another state object with the same seed and offset: only that clears the capture mark.
+      // Only a new state object, with the same seed and offset, clears the mark of the capture.
       {
         const std::scoped_lock lock(generator_.mutex());
         generator_.graphsafe_set_state(generator_before_);
       }
       leave_pool();
     } catch (const std::exception& failure) {
-      log_warning("training.cuda_graphs: a failed recording was not undone: {}", failure.what());
+      log_warning("training.cuda_graphs: cannot clean up after a failed recording: {}",
+                  failure.what());
     }
   }
 
@@ -94,8 +96,8 @@ class Capture {
       if (cudaStreamEndCapture(stream_.stream(), &unused) == cudaSuccess && unused != nullptr)
         static_cast<void>(cudaGraphDestroy(unused));
     }
-    // Errors at this point only repeat why the capture failed. They are cleared, so that the next
-    // check of a kernel launch does not see them.
+    // Errors at this point only repeat the reason why the capture failed. Clears them, so that they
+    // are not reported for the next kernel launch.
     static_cast<void>(cudaGetLastError());
   }
 
@@ -103,8 +105,8 @@ class Capture {
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
     } catch (const c10::Error&) {
-      // Either the pool had not been entered yet, or capture_end() has left it; in the latter case,
-      // the graph releases it.
+      // Either capture_begin() had not entered the pool yet, or capture_end() has already left it;
+      // in the latter case, the graph releases the pool.
       return;
     }
     c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
@@ -121,7 +123,8 @@ class Capture {
 };
 
 /// The pool of recordings that exist together. The allocator deletes a pool when the last graph
-/// that uses it is gone, and its id must then not be used again: so the recordings own it.
+/// that uses it is destroyed, and the id must not be used again. Therefore, the recordings share
+/// ownership of this object.
 struct Pool {
   at::cuda::MempoolId_t id;
 };
@@ -133,7 +136,7 @@ class CudaRecording final : public GraphRecorder::Recording {
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;
   ~CudaRecording() override {
-    // An error is not lost: the next call of CUDA returns it too.
+    // Ignoring an error here does not lose it: the next CUDA call returns it too.
     static_cast<void>(cudaDeviceSynchronize());
   }
 
@@ -164,8 +167,8 @@ class CudaGraphRecorder final : public GraphRecorder {
   [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override {
     std::shared_ptr<const Pool> pool = pool_.lock();
     if (pool == nullptr) pool = std::make_shared<Pool>(Pool{at::cuda::graph_pool_handle()});
-    // The recording allocates from a private pool, which cannot use memory that the allocator
-    // keeps.
+    // The recording allocates from a private pool, which cannot use memory that the allocator has
+    // cached.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
     const c10::cuda::CUDAStreamGuard on_side_stream(side_stream_);
