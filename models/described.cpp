@@ -32,7 +32,7 @@ using at::Tensor;
 
 /// The shape of the values that flow from one layer to the next.
 struct Flow {
-  /// Channels; features after flatten.
+  /// Number of channels; after flatten, number of features.
   std::int64_t channels = 3;
   /// Side of the square images; 0: unknown.
   std::int64_t side = 0;
@@ -46,7 +46,7 @@ struct Flow {
   bool operator==(const Flow&) const = default;
 };
 
-/// Layers in sequence. Those with weights are submodules, named by their indices.
+/// Layers in sequence. Layers that are modules are submodules, named by their indices.
 struct Chain : torch::nn::Module {
   Tensor forward(Tensor x) {
     for (const auto& step : steps) x = step(x);
@@ -73,7 +73,7 @@ struct Entry {
   /// For messages: `model.params.layers[2].conv`.
   std::string key;
   Chain& chain;
-  /// Its position, as Sequential names it.
+  /// The layer's index, which is its name in torch.nn.Sequential.
   std::string place;
   Flow& flow;
 };
@@ -142,8 +142,9 @@ class Builder {
   }
   static void need_image(const Entry& entry) {
     if (entry.flow.flat)
-      fail(entry.node.origin, entry.key,
-           fmt::format("expected images, got {}. Put it before flatten", entry.flow.text()));
+      fail(
+          entry.node.origin, entry.key,
+          fmt::format("expected images, got {}. Put this layer before flatten", entry.flow.text()));
   }
   template <typename Step>
   static void step(const Entry& entry, Step step) {
@@ -155,7 +156,7 @@ class Builder {
     entry.chain.register_module(entry.place, module);
     step(entry, [module](const Tensor& x) mutable { return module->forward(x); });
   }
-  /// The output side of a window that moves over the image.
+  /// Sets the side of the images after a window has moved over them.
   static void slide(const Entry& entry, std::int64_t kernel, std::int64_t stride,
                     std::int64_t padding) {
     if (entry.flow.side == 0) return;
@@ -171,13 +172,15 @@ class Builder {
     std::int64_t out = 0, kernel = 3, stride = 1, padding = -1, groups = 1;
     bool bias = true;
     Schema schema;
-    schema.add("out", &out, "channels; 0: the number of classes").min(0).required();
+    schema.add("out", &out, "number of output channels; 0: the number of classes")
+        .min(0)
+        .required();
     schema.add("kernel", &kernel, "side of the window").min(1);
     schema.add("stride", &stride, "step of the window").min(1);
     schema.add("padding", &padding, "-1: kernel / 2").min(-1);
     schema.add("groups", &groups, "number of groups of channels that are convolved separately")
         .min(1);
-    schema.add("bias", &bias, "add a learned number to each channel");
+    schema.add("bias", &bias, "add a learned bias to each channel");
     read(entry, schema);
     if (out == 0) out = spec_.num_classes;
     if (padding < 0) padding = kernel / 2;
@@ -257,10 +260,9 @@ class Builder {
     need_image(entry);
     read_nothing(entry);
     if (entry.flow.side == 0)
-      fail(
-          entry.node.origin, entry.key,
-          "expected images of a known size, got images of any size. Put global_avg_pool before it, "
-          "or give model.params.image_size");
+      fail(entry.node.origin, entry.key,
+           "expected images of a known size, got images of any size. Put global_avg_pool before "
+           "flatten, or set model.params.image_size");
     step(entry, [](const Tensor& x) { return x.flatten(1); });
     entry.flow.channels *= entry.flow.side * entry.flow.side;
     entry.flow.flat = true;
@@ -268,12 +270,13 @@ class Builder {
   void add_linear(const Entry& entry) {
     if (!entry.flow.flat)
       fail(entry.node.origin, entry.key,
-           fmt::format("expected features, got {}. Put flatten before it", entry.flow.text()));
+           fmt::format("expected features, got {}. Put flatten before this layer",
+                       entry.flow.text()));
     std::int64_t out = 0;
     bool bias = true;
     Schema schema;
     schema.add("out", &out, "number of features; 0: the number of classes").min(0);
-    schema.add("bias", &bias, "add a learned number to each feature");
+    schema.add("bias", &bias, "add a learned bias to each feature");
     read(entry, schema);
     if (out == 0) out = spec_.num_classes;
     module_step(entry,
@@ -294,7 +297,7 @@ class Builder {
   void add_scale(const Entry& entry) {
     double factor = 1;
     Schema schema;
-    schema.add("factor", &factor, "what each value is multiplied by").required();
+    schema.add("factor", &factor, "factor by which each value is multiplied").required();
     read(entry, schema);
     step(entry, [factor](const Tensor& x) { return x * factor; });
   }
@@ -309,8 +312,8 @@ class Builder {
   void add_residual(const Entry& entry) {
     ConfigNode layers, shortcut;
     Schema schema;
-    schema.add("layers", &layers, "the branch").required();
-    schema.add("shortcut", &shortcut, "layers between the input and the sum; none: the identity");
+    schema.add("layers", &layers, "layers of the residual branch").required();
+    schema.add("shortcut", &shortcut, "layers on the shortcut; none: the identity");
     read(entry, schema);
     auto residual = std::make_shared<Residual>();
     const Flow in = entry.flow;
@@ -359,7 +362,7 @@ void DescribedOptions::options(Schema& schema) {
   schema.add("image_size", &image_size, "side of the images, px; 0: any").min(0);
   schema
       .add("features", &features,
-           "number of values per sample if the input is an array; 0: it is an image")
+           "number of values per sample if the input is an array; 0: the input is an image")
       .min(0);
 }
 
@@ -374,8 +377,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
     chain->steps.insert(chain->steps.begin(),
                         [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });
   }
-  // One class, because the number of classes is not known yet: the recipe is read before the
-  // dataset.
+  // num_classes is 1 until the dataset has been read; only then is the number of outputs checked.
   const bool other_number = spec.num_classes > 1 && flow.channels != spec.num_classes;
   if (spec.targets == TargetKind::class_mask) {
     if (flow.flat || other_number)
@@ -387,10 +389,12 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
              (spec.targets == TargetKind::values && !flow.flat)) {
     // The output may be images, for example; the loss compares the shapes.
   } else if (!flow.flat || other_number) {
-    Builder::fail(options.layers.items.back().origin, "model.params.layers",
-                  fmt::format("expected {} features at the end, one per class, got {}. End with "
-                              "global_avg_pool, flatten, linear",
-                              spec.num_classes, flow.text()));
+    Builder::fail(
+        options.layers.items.back().origin, "model.params.layers",
+        fmt::format("expected {} features at the end, one per {}, got {}. End with {}",
+                    spec.num_classes,
+                    spec.targets == TargetKind::values ? "value of a target" : "class", flow.text(),
+                    flow.flat ? "linear" : "global_avg_pool, flatten, linear"));
   }
   return detail::as_model(chain);
 }

@@ -15,14 +15,14 @@ struct DescribedOptions {
   ConfigNode layers;
   /// Side of the images in px, required for flatten; 0: any size.
   std::int64_t image_size = 0;
-  /// Above 0: the input is not an image but an array of this number of values.
+  /// Number of values per sample if the input is an array; 0: the input is an image.
   std::int64_t features = 0;
 
   void options(Schema& schema);
 };
 
-/// A chain of layers that the recipe describes. Its input is an image [N, 3, H, W] or, with
-/// `features`, an array of any type with that number of values.
+/// A chain of layers that the recipe describes. Its input consists of images [N, in_channels, H, W]
+/// or, with `features`, arrays of any type with that number of values per sample.
 ///
 ///   layers      a list, each entry `name` or `name: {options}`:
 ///     conv      out (0: the number of classes), kernel (3), stride (1),
@@ -38,11 +38,12 @@ struct DescribedOptions {
 ///     dropout   p (0.5)
 ///     residual  layers, shortcut (none: the identity): the sum of both
 ///
-/// Names, order and starting weights are those of Python's torch.nn.Sequential of the same layers
+/// Names, order and initial weights are those of Python's torch.nn.Sequential with the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics work as in the other models.
-/// Shapes are computed layer by layer, from the input to the output: [N, classes]; for masks
-/// (TargetKind::class_mask) [N, classes, H, W]; for values, or without targets, any shape.
+/// The shapes are computed and checked layer by layer. The output must be [N, classes]; for masks
+/// (TargetKind::class_mask) [N, classes, H, W]; for values also images of any shape; without
+/// targets any shape.
 /// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
 /// match.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,

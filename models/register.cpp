@@ -25,9 +25,11 @@ void register_models(ModelRegistry& registry) {
              {.bottleneck = true, .blocks = {3, 4, 23, 3}});
   add_resnet(registry, "resnet152", "ResNet-152 v1.5, 60.2 M parameters",
              {.bottleneck = true, .blocks = {3, 8, 36, 3}});
-  add_resnet(registry, "wide_resnet50_2", "ResNet-50 with inner layers twice as wide, 68.9 M",
+  add_resnet(registry, "wide_resnet50_2",
+             "ResNet-50 with inner layers twice as wide, 68.9 M parameters",
              {.bottleneck = true, .blocks = {3, 4, 6, 3}, .width_per_group = 128});
-  add_resnet(registry, "resnext50_32x4d", "ResNet-50 with 32 groups of 4 channels, 25.0 M",
+  add_resnet(registry, "resnext50_32x4d",
+             "ResNet-50 with 32 groups of 4 channels, 25.0 M parameters",
              {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4});
 }
 

@@ -26,7 +26,7 @@ using detail::BatchNorm2d;
 using detail::BlurConv2d;
 using detail::Forked;
 
-/// Builds the layers of a network in torchvision's manner: square kernels, "same" padding, no bias.
+/// Builds the layers of a network as torchvision does: square kernels, "same" padding, no bias.
 struct LayerMaker {
   bool blurpool = false;
   Communicator* batch_norm_ranks = nullptr;
@@ -47,7 +47,7 @@ struct LayerMaker {
   [[nodiscard]] BatchNorm2d norm(std::int64_t channels) const {
     return BatchNorm2d(channels, batch_norm_ranks, ghost_batch_size);
   }
-  /// A norm that a ReLU follows, directly or after an addition.
+  /// A norm that is followed by a ReLU, directly or after an addition.
   [[nodiscard]] BatchNorm2d norm_relu(std::int64_t channels) const {
     BatchNorm2d made = norm(channels);
     if (fused) made->fuse();
@@ -55,7 +55,7 @@ struct LayerMaker {
   }
 };
 
-/// The projection of a block's input where its shape changes.
+/// The projection on the shortcut of a block that changes the shape of its input.
 struct DownsampleImpl : torch::nn::Module {
   DownsampleImpl(std::int64_t in, std::int64_t out, std::int64_t stride, const LayerMaker& make)
       : conv(register_module("0", make.conv(in, out, 1, stride))),
@@ -70,9 +70,9 @@ TORCH_MODULE(Downsample);
 
 /// One residual block. `downsample` may be empty.
 struct Block : torch::nn::Module {
-  /// @param x for the branch, and a fork of it for the shortcut.
+  /// @param x the input: `y` for the branch, `fork` for the shortcut.
   virtual Forked forward(const Forked& x) = 0;
-  /// The norm before the addition.
+  /// The last norm of the branch, before the addition.
   [[nodiscard]] virtual BatchNorm2d last_norm() const = 0;
 
   double drop_rate = 0;
@@ -216,7 +216,8 @@ struct ResNet : torch::nn::Module {
                              .stride = b == 0 ? stride : 1,
                              .groups = shape.groups,
                              .width_per_group = shape.width_per_group};
-      // Made before the block's own layers, as torchvision does: it draws from the same generator.
+      // Made before the block's own layers, as in torchvision, because both draw from the same
+      // generator.
       Downsample shortcut = nullptr;
       if (block.stride != 1 || block.in != out)
         shortcut = Downsample(block.in, out, block.stride, make_);
@@ -225,7 +226,8 @@ struct ResNet : torch::nn::Module {
     return stage;
   }
 
-  /// Call after every layer has drawn its default weights; the linear layer keeps them.
+  /// Call after every layer has drawn its default weights. The linear layer keeps its default
+  /// weights.
   void initialise(const ResNetOptions& options) {
     for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->template as<torch::nn::Conv2dImpl>())
@@ -234,7 +236,8 @@ struct ResNet : torch::nn::Module {
     if (options.log_bias) {
       torch::nn::init::constant_(fc->bias, -std::log(static_cast<double>(fc->bias.numel())));
     }
-    // Comes last, so that all other layers start from the same weights with and without it.
+    // Draws weights last, so that all other layers have the same initial weights with and without
+    // it.
     if (options.squeeze_excite.latent_channels > 0) add_squeeze_excites(options);
     const auto& depth = options.stochastic_depth;
     set_drop_rates({.drop_rate = depth.drop_rate,
@@ -283,10 +286,11 @@ struct ResNet : torch::nn::Module {
 }  // namespace
 
 void ResNetOptions::options(Schema& schema) {
-  schema.add("zero_init_residual", &zero_init_residual, "the last norm of each block starts at 0");
+  schema.add("zero_init_residual", &zero_init_residual,
+             "weights of the last norm of each block start at 0");
   schema.add(
       "log_bias", &log_bias,
-      "biases of the last layer start at -log(classes), for losses of one decision per class");
+      "biases of the last layer start at -log(classes), for losses with one decision per class");
   schema
       .add("squeeze_excite.latent_channels", &squeeze_excite.latent_channels,
            "channels of the hidden layer; below 1: as a fraction of the convolution's channels; "
@@ -294,7 +298,7 @@ void ResNetOptions::options(Schema& schema) {
       .min(0);
   schema
       .add("squeeze_excite.min_channels", &squeeze_excite.min_channels,
-           "minimum number of input and output channels; convolutions with fewer stay as they are")
+           "minimum number of input and output channels; convolutions with fewer are unchanged")
       .min(1);
   schema
       .add("stochastic_depth.drop_rate", &stochastic_depth.drop_rate,
@@ -303,7 +307,7 @@ void ResNetOptions::options(Schema& schema) {
       .below(1);
   schema
       .add("stochastic_depth.mode", &stochastic_depth.mode,
-           "drop for the whole batch, or for each sample")
+           "block: drop a branch for the whole batch; sample: for each sample separately")
       .choices({"block", "sample"});
   schema
       .add("stochastic_depth.distribution", &stochastic_depth.distribution,

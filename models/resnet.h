@@ -14,7 +14,7 @@ namespace precast::models {
 
 /// The parameters that distinguish the residual networks.
 struct ResNetShape {
-  /// Whether blocks consist of 1x1, 3x3 and 1x1 convolutions instead of two 3x3.
+  /// Whether blocks consist of 1x1, 3x3 and 1x1 convolutions instead of two 3x3 convolutions.
   bool bottleneck = false;
   /// Number of blocks in each of the four stages.
   std::array<std::int64_t, 4> blocks{};
@@ -26,8 +26,8 @@ struct ResNetShape {
 /// model.params of the residual networks. They are set by the methods of the same names and by
 /// bce_loss.
 struct PRECAST_API ResNetOptions {
-  /// The last norm of each block starts at 0, so that the block starts as the identity (Goyal et
-  /// al., 2017).
+  /// The weights of the last norm of each block start at 0, so that the block starts as the
+  /// identity (Goyal et al., 2017).
   bool zero_init_residual = false;
   /// The biases of the last layer start at -log(num_classes) (Composer's LINEAR_LOG_CONSTANT_BIAS).
   bool log_bias = false;
@@ -50,9 +50,10 @@ struct PRECAST_API ResNetOptions {
 /// A residual network (He et al., CVPR 2016) for images [N, in_channels, H, W], H and W of at least
 /// 1 px.
 ///
-/// Names, order and initial weights of parameters are those of torchvision.models 0.26
-/// (torchvision/models/resnet.py): bottlenecks put the stride on the 3x3 convolution ("v1.5"),
-/// wide ones are Zagoruyko & Komodakis (BMVC 2016), grouped ones Xie et al. (CVPR 2017).
+/// Names, order and initial weights of the parameters are those of torchvision.models 0.26
+/// (torchvision/models/resnet.py). Bottlenecks put the stride on the 3x3 convolution ("v1.5"); wide
+/// bottlenecks are from Zagoruyko & Komodakis (BMVC 2016), grouped ones from Xie et al. (CVPR
+/// 2017).
 /// @throws ConfigError for `num_classes` or `in_channels` below 1.
 [[nodiscard]] PRECAST_API std::unique_ptr<Model> make_resnet(const ResNetShape& shape,
                                                              const ModelSpec& spec,

@@ -50,11 +50,11 @@ void register_metrics(MetricRegistry& registry) {
   registry.add("top_k", "fraction of samples whose class is among the k largest logits",
                make_top_k);
   registry.add("per_class_accuracy",
-               "fraction of samples classified correctly, averaged over classes",
+               "fraction of samples that are classified correctly, averaged over the classes",
                make_per_class_accuracy);
   registry.add("f1", "harmonic mean of precision and recall", make_f1);
   registry.add("map", "mean average precision, for several labels per sample", make_map);
-  registry.add("mean_iou", "intersection over union of masks, the mean over classes",
+  registry.add("mean_iou", "intersection over union of masks, averaged over the classes",
                make_mean_iou);
   registry.add("mse", "mean squared error", make_mse_metric);
   registry.add("r2", "coefficient of determination: fraction of the variance that is explained",
@@ -70,36 +70,40 @@ void register_methods(MethodRegistry& registry) {
   registry.add("channels_last", "store images and weights channels last", make_channels_last);
   registry.add("gradient_clipping", "bound the norm of the gradient (Pascanu et al. 2013)",
                make_gradient_clipping);
-  registry.add("adaptive_gradient_clipping",
-               "bound the gradient of each output channel by its weights (Brock et al. 2021)",
-               make_adaptive_gradient_clipping);
+  registry.add(
+      "adaptive_gradient_clipping",
+      "bound the gradient of each output channel relative to its weights (Brock et al. 2021)",
+      make_adaptive_gradient_clipping);
   registry.add("ghost_batch_norm",
-               "batch statistics of smaller groups of samples (Hoffer et al. 2017)",
+               "compute batch statistics over smaller groups of samples (Hoffer et al. 2017)",
                make_ghost_batch_norm);
-  registry.add("mixup", "mix each image and label with its neighbour's (Zhang et al. 2018)",
+  registry.add("mixup",
+               "mix each image and label with those of the preceding sample (Zhang et al. 2018)",
                make_mixup);
   registry.add("cutmix",
-               "replace a rectangle of each image with the same area of the neighbouring image "
+               "replace a box of each image with the same box of the preceding image "
                "(Yun et al. 2019)",
                make_cutmix);
   registry.add("mixup_or_cutmix", "mixup or cutmix, chosen for each batch (timm, torchvision)",
                make_mixup_or_cutmix);
-  registry.add("ema", "evaluate an average of the weights (Polyak & Juditsky 1992)", make_ema);
+  registry.add("ema", "evaluate a moving average of the weights (Polyak & Juditsky 1992)",
+               make_ema);
   registry.add("swa", "evaluate the mean of the weights of late epochs (Izmailov et al. 2018)",
                make_swa);
   registry.add("squeeze_excite",
                "scale channels by weights computed from their means (Hu et al. 2018)",
                make_squeeze_excite);
-  registry.add("stochastic_depth", "leave residual branches out at random (Huang et al. 2016)",
+  registry.add("stochastic_depth", "drop residual branches at random (Huang et al. 2016)",
                make_stochastic_depth);
   registry.add("zero_init_residual", "residual blocks start as the identity (Goyal et al. 2017)",
                make_zero_init_residual);
-  registry.add("bce_loss", "one decision per class instead of softmax (Wightman et al. 2021)",
+  registry.add("bce_loss",
+               "train one decision per class instead of a softmax (Wightman et al. 2021)",
                make_bce_loss);
   registry.add("layer_freezing", "freeze early layers late in a run (Brock et al. 2017)",
                make_layer_freezing);
   registry.add("batch_resize",
-               "reduce images on the device early in training (Howard 2018, Composer)",
+               "make images smaller on the device, early in training (Howard 2018, Composer)",
                make_batch_resize);
   registry.add("scale_schedule", "run the recipe in fewer or more epochs (Composer)",
                make_scale_schedule);
@@ -119,7 +123,7 @@ void register_losses(LossRegistry& registry) {
                make_pixel_cross_entropy);
   registry.add("mse", "mean squared error", make_mse);
   registry.add("l1", "mean absolute error", make_l1);
-  registry.add("huber", "squared error where it is small, absolute error elsewhere (Huber 1964)",
+  registry.add("huber", "squared error if it is small, absolute error if it is large (Huber 1964)",
                make_huber);
 }
 

@@ -7,7 +7,7 @@ namespace precast::models {
 /// The type of activations and their gradients.
 using ActivationType = FloatType;
 
-/// Threads of a block.
+/// Threads per block.
 constexpr int kThreads = 256;
 
 }  // namespace precast::models

@@ -10,12 +10,13 @@
 // are channels-last, that is, matrices [rows, channels] with rows = N * H * W; statistics,
 // parameters and their gradients are float32. Includes no header of libtorch.
 //
-// Results depend on values and shapes only: neither on the GPU nor on the order of blocks. All
+// Results depend only on values and shapes, not on the GPU or on the order in which blocks run. All
 // functions are asynchronous on their stream and safe to call from several threads.
 
 namespace precast::models {
 
-/// Device memory; activations [rows, channels] aligned to 16 bytes, the others float32 [channels].
+/// Pointers to device memory: activations [rows, channels], aligned to 16 bytes; statistics and
+/// parameters, float32 [channels].
 struct BatchNormForward {
   const void* x = nullptr;
   /// Added after the norm; nullptr: no addition.
@@ -26,7 +27,8 @@ struct BatchNormForward {
   /// Weight of the batch's statistics in the new running statistics.
   float momentum = 0.1F;
   bool relu = true;
-  /// Updated; the variance is the unbiased one, as in torch.nn.BatchNorm2d. nullptr: none.
+  /// Updated in place, with the unbiased variance as in torch.nn.BatchNorm2d. nullptr: no running
+  /// statistics.
   float* running_mean = nullptr;
   float* running_var = nullptr;
 
@@ -34,32 +36,34 @@ struct BatchNormForward {
   /// The batch's mean and 1 / sqrt(variance + eps), for the backward pass.
   float* mean = nullptr;
   float* inv_std = nullptr;
-  /// Written if there are a residual and ReLU.
+  /// batch_norm_mask_bytes() bytes, written if there are both a residual and a ReLU.
   std::uint8_t* mask = nullptr;
+  /// batch_norm_workspace_bytes() bytes, aligned to 8.
   void* workspace = nullptr;
 };
 
-/// y = max(0, (x - mean) / sqrt(variance + eps) * weight + bias + residual).
+/// y = max(0, (x - mean) / sqrt(variance + eps) * weight + bias + residual); without `relu`, y is
+/// the sum itself.
 void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
                         cudaStream_t stream);
 
-/// Device memory, as above.
+/// Pointers to device memory, as in BatchNormForward.
 struct BatchNormBackward {
   const void* x = nullptr;
   const void* dy = nullptr;
-  /// Added to dy, for outputs with two consumers; nullptr: none.
+  /// The gradient from a second consumer of the output, which is added to dy; nullptr: none.
   const void* dy_fork = nullptr;
   const float* weight = nullptr;
   const float* bias = nullptr;
   const float* mean = nullptr;
   const float* inv_std = nullptr;
   bool relu = true;
-  /// As written by the forward pass. nullptr: there was no residual, and the ReLU is computed again
-  /// from x.
+  /// The mask that the forward pass wrote. nullptr: there was no residual, and the ReLU is computed
+  /// again from x.
   const std::uint8_t* mask = nullptr;
 
   void* dx = nullptr;
-  /// The residual's gradient; nullptr: there was none.
+  /// The residual's gradient; nullptr: there was no residual.
   void* d_residual = nullptr;
   float* d_weight = nullptr;
   float* d_bias = nullptr;

@@ -3,7 +3,7 @@
 namespace precast::models {
 namespace {
 
-/// The gradient before the ReLU.
+/// Reads the gradient of y and computes the gradient of the ReLU's input.
 template <typename T, int V>
 struct GradientReader {
   Affine<V> norm;
@@ -38,9 +38,9 @@ struct GradientReader {
   }
 };
 
-/// Sums of the gradient, and of the gradient times the normalised x, over the chunk's rows. Writes
-/// the gradient before the ReLU, which is also the residual's gradient, so that gradient_kernel()
-/// reads it instead of the tensors from which it was computed.
+/// Sums the gradient of the ReLU's input, and this gradient times the normalised x, over the
+/// chunk's rows. If there is a residual, also writes the gradient, which is the residual's
+/// gradient; gradient_kernel() then reads it instead of dy, dy_fork and the mask.
 template <typename T, int V>
 __global__ void gradient_sums_kernel(Tiling tiling, BatchNormBackward call,
                                      float2* __restrict__ partial) {

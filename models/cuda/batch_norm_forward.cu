@@ -10,7 +10,7 @@ struct Moments {
   float m2;
 };
 
-/// Chan, Golub, LeVeque 1979: moments of the union.
+/// The moments of both sets of values together (Chan, Golub and LeVeque, 1979).
 __device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
   if (b.count == 0) return a;
   if (a.count == 0) return b;
@@ -20,14 +20,15 @@ __device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
   return {count, a.mean + delta * share, a.m2 + b.m2 + delta * delta * a.count * share};
 }
 
-/// Moments of the chunk's rows, per channel: partial[chunk, channel].
+/// Writes the moments of the chunk's rows for each channel: partial[chunk, channel].
 template <typename T, int V>
 __global__ void moments_kernel(const T* __restrict__ x, Tiling tiling,
                                float2* __restrict__ partial) {
   PRECAST_SHARED(moments, float2[kThreads][V]);
   PRECAST_SHARED(counts, float[kThreads]);
   const Place place(tiling);
-  // Sums of differences from the first value: exact enough even if the mean is far from zero.
+  // Differences from the first value are summed, which is accurate even if the mean is far from
+  // zero.
   float shift[V] = {}, sum[V] = {}, squares[V] = {};
   float count = 0;
   if (place.group < tiling.groups) {
@@ -68,7 +69,7 @@ __global__ void moments_kernel(const T* __restrict__ x, Tiling tiling,
       counts[mine] = mine_count + other_count;
     }
   }
-  // Thread 0 of a column merged it and reads only its own results: no barrier.
+  // The remaining threads read only what they wrote themselves, so no barrier is needed.
   if (place.line != 0 || place.group >= tiling.groups) return;
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) {
@@ -77,7 +78,7 @@ __global__ void moments_kernel(const T* __restrict__ x, Tiling tiling,
   }
 }
 
-/// Merges the chunks' moments, a warp per channel.
+/// Merges the moments of the chunks, with one warp per channel.
 __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling tiling,
                                       BatchNormForward call) {
   const int channel =
@@ -129,7 +130,7 @@ __global__ void apply_kernel(Tiling tiling, BatchNormForward call) {
       // Not fmaxf, which would turn NaN into 0.
       if (call.relu && value <= 0) value = 0;
       round_to(value, out.values[v]);
-      // The rounded value decides, as for separate ops.
+      // The mask depends on the rounded value, as with separate ops.
       if (to_float(out.values[v]) > 0) mask |= 1U << v;
     }
     y[at] = out;

@@ -1,7 +1,6 @@
 #pragma once
 
-// Code shared by the kernels of batch_norm_forward.cu and batch_norm_backward.cu, and internal to
-// both.
+// Internal code that the kernels of batch_norm_forward.cu and batch_norm_backward.cu share.
 
 #include "models/cuda/activation.cuh"
 #include "models/cuda/batch_norm.h"
@@ -10,7 +9,7 @@
 namespace precast::models {
 namespace {
 
-/// Channels per block of the kernels that combine partial results; a warp for each.
+/// Channels per block in the kernels that combine partial results, with one warp per channel.
 constexpr int kFinishedChannels = kThreads / 32;
 
 /// The position of a thread in the matrix.

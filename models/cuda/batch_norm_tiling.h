@@ -5,8 +5,8 @@
 
 #include "models/cuda/activation.h"
 
-// How the kernels of batch norm share their matrix. Internal to batch_norm_*.cu and bytes_moved.h.
-// Includes no header of CUDA or libtorch.
+// How the batch norm kernels divide their matrix between threads and blocks. Internal to
+// batch_norm_*.cu and bytes_moved.h. Includes no header of CUDA or libtorch.
 
 namespace precast::models {
 
@@ -22,8 +22,8 @@ struct BatchNormShape {
          bytes_of(shape.type);
 }
 
-/// How threads and blocks share the matrix. Depends on the shape only, so that sums have the same
-/// order on every GPU.
+/// How the matrix is divided between threads and blocks. This depends only on the shape, so that
+/// sums have the same order on every GPU.
 struct Tiling {
   std::int64_t rows;
   int channels;
@@ -32,7 +32,7 @@ struct Tiling {
   /// Threads along the channels and along the rows; powers of two.
   int lanes;
   int lines;
-  /// Rows of a block.
+  /// Rows per block.
   int chunk_rows;
   int chunks;
 };
@@ -42,7 +42,8 @@ struct Tiling {
 }
 
 [[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack) {
-  // Enough blocks for the largest GPUs, few enough that combining their results takes no time.
+  // Enough blocks for the largest GPUs, but few enough that combining their results takes little
+  // time.
   constexpr std::int64_t kBlocks = 1024;
   /// Threads side by side along the channels.
   constexpr int kMostLanes = 32;
@@ -56,7 +57,7 @@ struct Tiling {
   const std::int64_t chunks =
       (kBlocks + blocks_along_channels(tiling) - 1) / blocks_along_channels(tiling);
   std::int64_t rows = (shape.rows + chunks - 1) / chunks;
-  // Each thread has several rows, so that the sums within a block cost little.
+  // Each thread has at least four rows, so that the sums within a block take little time.
   const std::int64_t least = std::int64_t{4} * tiling.lines;
   if (rows < least) rows = least;
   tiling.chunk_rows = static_cast<int>(rows);

@@ -4,12 +4,13 @@
 namespace precast::models {
 namespace {
 
-/// Rows of the result that a thread computes one after the other, so that it reads a row once
+/// Number of result rows that a thread computes in sequence, so that it reads an input row once
 /// instead of three times.
 constexpr int kStripRows = 8;
 
-/// How threads share the images: blockIdx.x is an image's strip of rows, blockIdx.y a part of the
-/// strip; the threads of a block are side by side along channels and columns.
+/// How the images are divided between threads: blockIdx.x is a strip of rows of an image,
+/// blockIdx.y a part of the strip. Consecutive threads of a block compute consecutive channels,
+/// then the next column.
 struct Strips {
   /// Size of the images.
   int height;
@@ -23,8 +24,8 @@ struct Strips {
   int count;
 };
 
-/// The values that are blurred: `all` pixels, those at `even` rows and columns with zeros
-/// between them, or the sum of both.
+/// The input of the blur: `all` pixels, only pixels at `even` rows and columns with zeros in
+/// between, or the sum of both.
 template <typename T, int V>
 struct Pixels {
   const Pack<T, V>* all;
@@ -128,7 +129,7 @@ void blur_forward(const BlurShape& shape, const BlurForward& call, cudaStream_t 
 
 void blur_backward(const BlurShape& shape, const BlurBackward& call, cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
-    // The filter is symmetric: the gradient is the blurred gradient.
+    // The filter is symmetric, so the gradient of x is the blurred gradient of y.
     const Pixels<T, V> dy{static_cast<const Pack<T, V>*>(call.dy),
                           static_cast<const Pack<T, V>*>(call.dy_even)};
     launch<T, V, 1>(shape, dy, call.dx, nullptr, stream);

@@ -5,25 +5,25 @@
 #include "models/cuda/bytes_moved.h"
 
 // The filter of BlurPool: [1, 2, 1] x [1, 2, 1] / 16 on each channel, with zeros outside the image
-// (models/detail/blur_conv.h). Images are channels-last, [images, height, width, channels]. The
-// pixels at even rows and columns are those that a convolution with stride 2 and a 1x1 kernel
-// reads: [images, (height + 1) / 2, (width + 1) / 2, channels]. Includes no header of libtorch.
+// (models/detail/blur_conv.h). Images are channels-last, [images, height, width, channels]. A
+// convolution with stride 2 and a 1x1 kernel reads only the pixels at even rows and columns,
+// [images, (height + 1) / 2, (width + 1) / 2, channels]. Includes no header of libtorch.
 //
 // All functions are asynchronous on their stream and safe to call from several threads. Results do
 // not depend on the GPU.
 
 namespace precast::models {
 
-/// Device memory, aligned to 16 bytes.
+/// Pointers to device memory, aligned to 16 bytes.
 struct BlurForward {
   const void* x = nullptr;
-  /// The blurred pixels: all of them, and those at even rows and columns. Either may be nullptr.
+  /// Results: all blurred pixels, and only those at even rows and columns. Either may be nullptr.
   void* y = nullptr;
   void* y_even = nullptr;
 };
 void blur_forward(const BlurShape& shape, const BlurForward& call, cudaStream_t stream);
 
-/// Device memory, aligned to 16 bytes.
+/// Pointers to device memory, aligned to 16 bytes.
 struct BlurBackward {
   /// The gradients of y and of y_even. Either may be nullptr.
   const void* dy = nullptr;

@@ -6,11 +6,11 @@
 #include "models/cuda/activation.h"
 #include "models/cuda/batch_norm_tiling.h"
 
-// The bytes of GPU memory that the kernels of this folder read and write, from the sizes of their
-// arrays: each byte that a launch reads counts once, and so does each that it writes; a call counts
-// the sum of its launches. kernel_bench divides these numbers by times, the cost model of a
-// training step (tools/bench/cost) divides them by the rate of copies, and kernel_bytes_test
-// compares them with counted accesses. Includes no header of CUDA or libtorch.
+// The bytes of GPU memory that the kernels of this folder read and write, computed from the sizes
+// of their arrays. In each launch, a byte counts once if it is read and once if it is written; the
+// bytes of a call are the sum over its launches. kernel_bench divides these numbers by times, the
+// cost model of a training step (tools/bench/cost) divides them by the bandwidth of copies, and
+// kernel_bytes_test compares them with counted accesses. Includes no header of CUDA or libtorch.
 
 namespace precast::models {
 
@@ -21,34 +21,36 @@ namespace precast::models {
          static_cast<std::size_t>(shape.channels / pack_of(shape.type, shape.channels));
 }
 
-/// Bytes of device memory that a call uses for partial sums, of two floats each; aligned to 8
-/// bytes.
+/// Size of the device memory in which a call stores its partial sums, two floats each. It must be
+/// aligned to 8 bytes.
 [[nodiscard]] inline std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
   const Tiling tiling = tiling_of(shape, pack_of(shape.type, shape.channels));
   return 2 * sizeof(float) * static_cast<std::size_t>(tiling.chunks) *
          static_cast<std::size_t>(shape.channels);
 }
 
-/// For activations of Y bytes of 16-bit values, 3 Y: two reads, one write; with a residual 4 Y +
-/// Y/16. Separate ops of batch norm, addition and ReLU move 5 Y (8 Y). Partial sums and parameters
-/// are up to 9 % more: most with few rows of 256 or more channels, as at the end of a ResNet.
+/// Bytes moved by batch_norm_forward(). For activations of Y bytes (16-bit values), they are 3 Y:
+/// two reads and one write; with a residual, 4 Y + Y/16. Separate ops for batch norm, addition and
+/// ReLU move 5 Y (8 Y with a residual). Partial sums and parameters increase this by up to 9 %,
+/// most with few rows of 256 or more channels, as at the end of a ResNet.
 [[nodiscard]] inline std::size_t batch_norm_forward_bytes(const BatchNormShape& shape,
                                                           bool residual) {
-  // Weight, bias, mean and standard deviation are read, the last two written; running statistics
-  // are both.
+  // Weight, bias, mean and standard deviation are read; the last two are also written. Running
+  // statistics are read and written.
   const std::size_t parameters = 10 * sizeof(float) * static_cast<std::size_t>(shape.channels);
   return (residual ? 4 : 3) * activation_bytes(shape) +
          (residual ? batch_norm_mask_bytes(shape) : 0) + 2 * batch_norm_workspace_bytes(shape) +
          parameters;
 }
 
-/// 5 Y: x and dy twice, dx once; with a residual 6 Y + Y/16. A second gradient (dy_fork) is read as
-/// often as dy: 2 Y more, with a residual Y. Separate ops move 8 Y (9 Y), and 3 Y for the sum of
-/// two gradients. Partial sums and parameters as above.
+/// Bytes moved by batch_norm_backward(), with Y as above: 5 Y (x and dy read twice, dx written
+/// once); with a residual, 6 Y + Y/16. A second gradient (dy_fork) is read as often as dy and adds
+/// 2 Y, or Y with a residual. Separate ops move 8 Y (9 Y with a residual), and 3 Y to add two
+/// gradients. Partial sums and parameters come on top, as above.
 [[nodiscard]] inline std::size_t batch_norm_backward_bytes(const BatchNormShape& shape,
                                                            bool residual, bool fork = false) {
   const std::size_t passes = (residual ? 6 : 5) + (fork ? (residual ? 1 : 2) : 0);
-  // Weight, bias, mean and standard deviation are read twice; the gradients of the first two are
+  // Weight, bias, mean and standard deviation are read twice; the gradients of weight and bias are
   // written and read.
   const std::size_t parameters = 12 * sizeof(float) * static_cast<std::size_t>(shape.channels);
   return passes * activation_bytes(shape) + (residual ? batch_norm_mask_bytes(shape) : 0) +
@@ -63,9 +65,9 @@ struct BlurShape {
   ActivationType type = ActivationType::f32;
 };
 
-/// Of a forward or backward pass. For images of X bytes (N * H * W * C values): 2 X for all pixels,
-/// 1.25 X for the even ones, 2.25 X for both. Two separate ops move 3.25 X and add two gradients
-/// with 3 X.
+/// Bytes moved by blur_forward() or blur_backward(). For images of X bytes (N * H * W * C values):
+/// 2 X for all pixels, 1.25 X for the pixels at even rows and columns, 2.25 X for both results. Two
+/// separate ops move 3.25 X, and 3 X more to add their gradients.
 [[nodiscard]] inline std::size_t blur_bytes(const BlurShape& shape, bool all, bool even) {
   const auto pixels = [&](int height, int width) {
     return static_cast<std::size_t>(shape.images * height * width * shape.channels) *
@@ -89,9 +91,9 @@ struct MaxPoolShape {
                                   ((shape.width + 1) / 2) * shape.channels);
 }
 
-/// Of a forward or backward pass. For images of X bytes (N * H * W * C values of 16 bits): X + X/4
-/// + X/8, and X/4 more with `dy_fork`. torch, with indices of 64 bits, moves 2.25 X and adds the
-/// gradients of two consumers with 0.75 X.
+/// Bytes moved by max_pool_forward() or max_pool_backward(). For images of X bytes (N * H * W * C
+/// values of 16 bits): X + X/4 + X/8, and X/4 more with `dy_fork`. torch, whose indices have 64
+/// bits, moves 2.25 X, and 0.75 X more to add the gradients of two consumers.
 [[nodiscard]] inline std::size_t max_pool_bytes(const MaxPoolShape& shape, bool fork = false) {
   const auto pixels = shape.images * shape.height * shape.width * shape.channels;
   return static_cast<std::size_t>(pixels) * bytes_of(shape.type) +

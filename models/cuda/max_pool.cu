@@ -4,8 +4,9 @@
 namespace precast::models {
 namespace {
 
-/// How threads share the images: blockIdx.x is a row of an image's result, blockIdx.y a part of the
-/// row; the threads of a block are side by side along channels and columns.
+/// How the images are divided between threads: blockIdx.x is a row of the result of an image,
+/// blockIdx.y a part of the row. Consecutive threads of a block compute consecutive channels, then
+/// the next column.
 struct Windows {
   int height;
   int width;
@@ -26,7 +27,7 @@ dim3 grid_of(const MaxPoolShape& shape, const Windows& windows) {
           static_cast<unsigned>((windows.columns * windows.groups + kThreads - 1) / kThreads)};
 }
 
-/// A window of the result, and the packs of its channels that a thread computes.
+/// The window, and the pack of its channels, that a thread computes.
 struct Window {
   std::int64_t image;
   int row;

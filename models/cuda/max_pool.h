@@ -10,13 +10,13 @@
 // ResNet. Images are channels-last, [images, height, width, channels]; the result is [images,
 // (height + 1) / 2, (width + 1) / 2, channels]. Includes no header of libtorch.
 //
-// As in torch, the first of equal values of a window is its maximum, the last NaN if there is one,
-// and only the maximum gets a gradient. All functions are asynchronous on their stream and safe to
-// call from several threads. Results do not depend on the GPU.
+// As in torch, only one value of a window is its maximum and gets a gradient: the first of several
+// equal maxima, or the last NaN if there are any. All functions are asynchronous on their stream
+// and safe to call from several threads. Results do not depend on the GPU.
 
 namespace precast::models {
 
-/// Device memory; activations aligned to 16 bytes, argmax to 8.
+/// Pointers to device memory; activations aligned to 16 bytes, argmax to 8.
 struct MaxPoolForward {
   const void* x = nullptr;
   void* y = nullptr;
@@ -25,10 +25,10 @@ struct MaxPoolForward {
 };
 void max_pool_forward(const MaxPoolShape& shape, const MaxPoolForward& call, cudaStream_t stream);
 
-/// Device memory, as above.
+/// Pointers to device memory, as in MaxPoolForward.
 struct MaxPoolBackward {
   const void* dy = nullptr;
-  /// Added to dy, for outputs with two consumers; nullptr: none.
+  /// The gradient from a second consumer of the output, which is added to dy; nullptr: none.
   const void* dy_fork = nullptr;
   const std::uint8_t* argmax = nullptr;
   void* dx = nullptr;

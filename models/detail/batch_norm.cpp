@@ -63,13 +63,14 @@ void BatchNorm2dImpl::count_batch() {
 
 at::Tensor BatchNorm2dImpl::normalize_chunks(const at::Tensor& input, std::int64_t chunks) const {
   std::vector<at::Tensor> parts = input.chunk(chunks, 0);
-  // at::chunk may return fewer.
+  // at::chunk() may return fewer chunks than requested.
   const double momentum = options.momentum().value() / static_cast<double>(parts.size());
   for (at::Tensor& part : parts) {
     if (part.numel() <= part.size(1)) {
       throw ConfigError(fmt::format(
           "method ghost_batch_norm: expected more than one value per channel in each chunk, got "
-          "activations of {} px and a chunk with 1 of the {} samples. Use larger chunks or images",
+          "activations of {} px and a chunk with 1 of the {} samples. Increase size, or use larger "
+          "images",
           part.size(2), input.size(0)));
     }
     part = at::batch_norm(part, weight, bias, running_mean, running_var, /*training=*/true,

@@ -10,32 +10,31 @@
 
 namespace precast::models::detail {
 
-/// Batch normalisation of [N, C, H, W]; with `ranks`, the statistics of a training step are
-/// computed over the batches of all ranks (SyncBatchNorm of torch and apex; Peng et al., MegDet,
-/// CVPR 2018); with `ghost_batch_size`, over chunks of the rank's own batch (ghost batch norm;
-/// Hoffer et al., NeurIPS 2017), as Composer's GhostBatchNorm: ceil(N / size) chunks of nearly
-/// equal size, each of which moves the running statistics by momentum / chunks. Composer counts
-/// chunks in num_batches_tracked, this class batches. Names, parameters and buffers are those of
+/// Batch normalisation of [N, C, H, W]. With `ranks`, a training step computes the statistics over
+/// the batches of all ranks (SyncBatchNorm of torch and apex; Peng et al., MegDet, CVPR 2018). With
+/// `ghost_batch_size`, it computes them over chunks of the rank's own batch (ghost batch norm;
+/// Hoffer et al., NeurIPS 2017), like Composer's GhostBatchNorm: ceil(N / size) chunks of nearly
+/// equal size, each of which moves the running statistics by momentum / chunks. num_batches_tracked
+/// counts batches, whereas Composer counts chunks. Names, parameters and buffers are those of
 /// torch::nn::BatchNorm2d.
 class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
  public:
-  /// @param ranks null: statistics of each rank's own batch. Borrowed.
+  /// @param ranks null: each rank normalises its batch separately. Borrowed.
   /// @param ghost_batch_size samples per chunk; 0: one chunk. Has no effect with `ranks`.
   explicit BatchNorm2dImpl(std::int64_t channels, Communicator* ranks = nullptr,
                            std::int64_t ghost_batch_size = 0)
       : torch::nn::BatchNorm2dImpl(channels), ranks_(ranks), ghost_batch_size_(ghost_batch_size) {}
   at::Tensor forward(const at::Tensor& input);
-  /// relu(forward(input) + residual). After fuse(), in training mode and where can_fuse(input), the
-  /// kernels of fused_norm.h compute it; otherwise separate ops do.
-  /// @param residual input's shape; undefined: nothing is added.
+  /// Computes relu(forward(input) + residual): with the kernels of fused_norm.h after fuse(), in
+  /// training mode and if can_fuse(input); otherwise with separate ops.
+  /// @param residual has input's shape; undefined: nothing is added.
   at::Tensor forward_relu(const at::Tensor& input, const at::Tensor& residual = {}) {
     return forward_relu_fork(input, residual).y;
   }
-  /// forward_relu() for two consumers: two tensors, which may be one and the same.
+  /// forward_relu() for two consumers. The two tensors may be the same.
   Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& residual = {});
 
-  /// Lets forward_relu() use the fused kernels. Has no effect if `ranks` was given, or with ghost
-  /// batches.
+  /// Lets forward_relu() use the fused kernels. Has no effect with `ranks` or with ghost batches.
   void fuse();
   /// Undoes fuse().
   void unfuse(const std::string& reason) { unfused_because_ = reason; }

@@ -25,7 +25,7 @@ bool above_one(Sides sizes) {
   return std::ranges::any_of(sizes, [](std::int64_t size) { return size > 1; });
 }
 
-/// A 1x1 kernel without padding reads only the positions its stride lands on.
+/// A 1x1 kernel without padding reads only the positions that its stride selects.
 bool reads_single_places(const torch::nn::Conv2dOptions& conv) {
   const auto* padding = std::get_if<torch::ExpandingArray<2>>(&conv.padding());
   return !above_one(*conv.kernel_size()) && padding != nullptr &&
@@ -61,7 +61,7 @@ bool BlurConv2dImpl::blurs_also_for(const BlurConv2dImpl& other, const at::Tenso
 
 at::Tensor BlurConv2dImpl::blurred(const at::Tensor& input) {
   if (blurs_by_kernels(input)) return pointwise_ ? fused_blur_even(input) : fused_blur(input);
-  // Only before a 1x1 kernel can the blur apply the stride.
+  // The blur can apply the stride itself only before a 1x1 kernel.
   const Sides stride = pointwise_ ? Sides(*options.stride()) : Sides(kOnes);
   return at::conv2d(input, filter_for(input), /*bias=*/{}, stride, /*padding=*/kOnes,
                     /*dilation=*/kOnes, /*groups=*/options.in_channels());

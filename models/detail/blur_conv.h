@@ -7,14 +7,14 @@
 
 namespace precast::models::detail {
 
-/// torch::nn::Conv2d that can blur its input first, so that a stride does not alias (Zhang, ICML
-/// 2019, in ffcv-imagenet's form): with `blurpool`, a stride above 1 and at least 16 input
+/// torch::nn::Conv2d that can blur its input first, to prevent aliasing (Zhang, ICML 2019, as in
+/// ffcv-imagenet). If `blurpool` is set, the stride is above 1 and there are at least 16 input
 /// channels, each channel passes through the filter [1,2,1] x [1,2,1] / 16 with zero padding 1.
-/// Otherwise it is Conv2d. The filter is neither a parameter nor a buffer: names and state stay
-/// Conv2d's.
+/// Otherwise, it behaves like Conv2d. The filter is neither a parameter nor a buffer, so the module
+/// has the same names and state as Conv2d.
 ///
 /// Cost of one blurred layer: one depthwise 3x3 convolution. For a 1x1 layer, only the blurred
-/// values at the positions of its stride are computed.
+/// values that its stride selects are computed.
 class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
  public:
   BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpool);
@@ -23,14 +23,15 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   at::Tensor forward(const at::Tensor& input);
   [[nodiscard]] bool blurs() const { return blurs_; }
 
-  /// Lets the kernels of fused_blur.h blur in training, where can_fuse(input).
+  /// If this layer blurs, uses the kernels of fused_blur.h for that, in training and if
+  /// can_fuse(input).
   void fuse() { fused_ = blurs_; }
-  /// Whether those kernels may blur.
+  /// Whether this layer blurs and fuse() was called.
   [[nodiscard]] bool is_fused() const { return fused_; }
-  /// Whether the kernels blur `input`, and also make what the 1x1 convolution `other` reads.
+  /// Whether fused_blur_both(input) computes the inputs of this layer and of the 1x1 layer `other`.
   [[nodiscard]] bool blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const;
-  /// The convolution of an image that is already blurred. @param blurred for a 1x1 kernel, only the
-  /// pixels at the positions of its stride
+  /// The convolution of an input that is already blurred. @param blurred for a 1x1 kernel, only the
+  /// pixels that its stride selects
   at::Tensor forward_blurred(const at::Tensor& blurred);
 
   /// Adds a squeeze-and-excitation of the output, as the submodule `se`, and draws its weights.
@@ -38,9 +39,9 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
 
  private:
   [[nodiscard]] bool blurs_by_kernels(const at::Tensor& input) const;
-  /// The blurred input that forward_blurred() takes.
+  /// Blurs `input` for forward_blurred().
   at::Tensor blurred(const at::Tensor& input);
-  /// The filter for `input`'s device and dtype; created once for each of them.
+  /// The filter on `input`'s device and with its dtype, which is cached until either changes.
   const at::Tensor& filter_for(const at::Tensor& input);
 
   bool blurs_ = false;

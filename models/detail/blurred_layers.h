@@ -16,7 +16,8 @@ namespace precast::models {
 using BlurredLayers = std::map<std::string, std::int64_t>;
 
 /// A model that can list the convolutions that BlurPool blurs, as models from as_model() can. A
-/// weights file records them, because the names and shapes of weights do not show them.
+/// weights file records them, because the names and shapes of the weights do not show which layers
+/// blur.
 class PRECAST_API HasBlurredLayers {
  public:
   virtual ~HasBlurredLayers();

@@ -23,7 +23,7 @@ BlurShape blur_shape(at::IntArrayRef sizes, at::ScalarType type) {
           static_cast<int>(sizes[1]), activation_type(type)};
 }
 
-/// Returns all pixels, the even ones, or both, in this order.
+/// Returns all blurred pixels, those at even rows and columns, or both in this order.
 struct Blur : torch::autograd::Function<Blur> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, bool all, bool even) {
     context->set_materialize_grads(false);

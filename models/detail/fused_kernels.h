@@ -35,22 +35,23 @@ struct FusedKernels {
 
 /// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
-/// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
+/// Replaces the kernels, in tests that run kernels on the host or count calls. Not thread-safe.
+/// `kernels` is borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 
 // Functions that the ops share.
 
 [[nodiscard]] ActivationType activation_type(at::ScalarType type);
-/// `tensor` with this dtype, channels-last and aligned as kernels read it.
+/// `tensor` in the form that kernels read: of this dtype, channels-last, aligned to 16 bytes.
 [[nodiscard]] at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type);
-/// The data of as_kernels_read(tensor, type), which `holder` keeps; nullptr for an undefined
+/// The data of as_kernels_read(tensor, type), which `holder` keeps alive; nullptr for an undefined
 /// tensor.
 [[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
                                         at::Tensor& holder);
 
-/// Another tensor with `tensor`'s memory, which autograd sees as a separate result of the op.
+/// Another tensor with the same memory, which autograd treats as a separate result of the op.
 [[nodiscard]] at::Tensor fork_of(const at::Tensor& tensor);
-/// The two gradients of a tensor and its fork; the first is undefined only if both are.
+/// The gradients of a tensor and its fork. The first one is undefined only if both are.
 [[nodiscard]] std::pair<at::Tensor, at::Tensor> fork_gradients(
     const std::vector<at::Tensor>& gradients);
 

@@ -17,7 +17,7 @@ struct FusedNorm {
 
 /// A result that has two consumers, for example the branch and the shortcut of a block, as two
 /// tensors with the same memory: autograd then passes both gradients to the op, which adds them
-/// while it reads them. Neither may be changed in place. Either may stay unused.
+/// while it reads them. Neither tensor may be changed in place. Either may stay unused.
 struct Forked {
   at::Tensor y, fork;
 };
@@ -25,16 +25,17 @@ struct Forked {
 /// Whether this build has the kernels; false without CUDA.
 [[nodiscard]] PRECAST_API bool has_fused_kernels();
 
-/// Whether the fused ops can compute this: x [N, C, H, W] on a GPU, channels-last, float32,
-/// float16 or bfloat16, with at least two values per channel. False in builds without CUDA.
+/// Whether the fused ops support x: [N, C, H, W] on a GPU, channels-last, aligned to 16 bytes,
+/// float32, float16 or bfloat16, with at least two values per channel. False in builds without
+/// CUDA.
 [[nodiscard]] PRECAST_API bool can_fuse(const at::Tensor& x);
 
-/// relu(norm(x) + residual) as one op, differentiable once in x, residual, weight and bias, by the
-/// kernels of models/cuda/batch_norm.h. The reference is the composition of the separate ops, from
-/// which it differs by rounding: sums are float32, and only the result is rounded to x's dtype.
-/// Does not wait for the device, so a CUDA graph can record it.
-/// @param residual x's shape; undefined: nothing is added.
-/// @return x's shape, dtype and memory format, for two consumers.
+/// Computes relu(norm(x) + residual) as one op with the kernels of models/cuda/batch_norm.h. The op
+/// can be differentiated once, in x, residual, weight and bias. Its results differ from the
+/// reference, separate ops, by rounding: sums are float32, and only the result is rounded to x's
+/// dtype. Does not wait for the device, so a CUDA graph can record it.
+/// @param residual has x's shape; undefined: nothing is added.
+/// @return the result for two consumers, with x's shape, dtype and memory format.
 /// @pre can_fuse(x)
 [[nodiscard]] PRECAST_API Forked fused_norm_relu(const at::Tensor& x, const at::Tensor& residual,
                                                  const FusedNorm& norm);

@@ -17,11 +17,11 @@ class PRECAST_API MaxPool2dImpl : public torch::nn::Module {
       : kernel_(kernel), stride_(stride), padding_(padding) {}
 
   at::Tensor forward(const at::Tensor& x) { return forward_fork(x).y; }
-  /// The result for two consumers, as two tensors that may be the same.
+  /// The result for two consumers. The two tensors may be the same.
   Forked forward_fork(const at::Tensor& x);
 
-  /// Lets the kernels of fused_max_pool.h compute it in training where can_fuse(x). Has no effect
-  /// on other windows than 3 x 3 with stride 2 and padding 1.
+  /// Uses the kernels of fused_max_pool.h in training if can_fuse(x). Has an effect only for
+  /// windows of 3 x 3 with stride 2 and padding 1.
   void fuse() { fused_ = kernel_ == 3 && stride_ == 2 && padding_ == 1; }
   [[nodiscard]] bool is_fused() const { return fused_; }
 

@@ -11,7 +11,8 @@
 namespace precast::models::detail {
 namespace {
 
-/// Visits as Python's state_dict() does: a module's parameters, its buffers, then its children.
+/// Collects tensors in the order of Python's state_dict(): the module's parameters, its buffers,
+/// then its children.
 void collect_state(const torch::nn::Module& module, const std::string& prefix,
                    std::vector<NamedTensor>& state) {
   for (const auto& parameter : module.named_parameters(/*recurse=*/false))

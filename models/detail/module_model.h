@@ -19,9 +19,10 @@ namespace precast::models::detail {
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
 /// The layers of type BlurConv2d in `module` that blur.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers_of(const torch::nn::Module& module);
-/// The layers of types BatchNorm2d, BlurConv2d and MaxPool2d in `module`.
+/// Counts the layers of types BatchNorm2d, BlurConv2d and MaxPool2d in `module`.
 [[nodiscard]] PRECAST_API NormKernels norm_kernels_of(const torch::nn::Module& module);
-/// Keeps the identity of every tensor, so that existing optimisers stay valid; drops gradients.
+/// Moves the module without replacing its tensor objects, so that existing optimisers stay valid;
+/// drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
 
 /// A Model that wraps a torch::nn::Module with `at::Tensor forward(const Batch&)` or, if it needs
@@ -51,7 +52,7 @@ class ModuleModel final : public Model, public HasBlurredLayers, public HasNormK
   std::shared_ptr<Net> net_;
 };
 
-/// Makes a module usable as a model; also for plug-ins.
+/// Makes a module usable as a model. Plug-ins may call it too.
 template <typename Net>
 [[nodiscard]] std::unique_ptr<Model> as_model(std::shared_ptr<Net> net) {
   return std::make_unique<ModuleModel<Net>>(std::move(net));

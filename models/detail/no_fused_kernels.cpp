@@ -1,4 +1,4 @@
-// In builds without CUDA.
+// Replaces the fused ops in builds without CUDA.
 #include "framework/core/error.h"
 #include "models/detail/fused_blur.h"
 #include "models/detail/fused_max_pool.h"

@@ -17,21 +17,21 @@ namespace precast::models {
 struct NormKernels {
   /// Number of norms computed by fused kernels.
   std::int64_t fused = 0;
-  /// Number of the other norms, by reason: {"no ReLU follows", 4}.
+  /// Numbers of the other norms, grouped by reason: {"no ReLU follows", 4}.
   std::map<std::string, std::int64_t> reference;
   /// Number of convolutions whose input fused kernels blur (BlurPool), and of fused max pools.
   std::int64_t blurs = 0;
   std::int64_t max_pools = 0;
 };
 
-/// A model that can count these layers, as models from as_model() can.
+/// A model that can count its fused layers, as models from as_model() can.
 class PRECAST_API HasNormKernels {
  public:
   virtual ~HasNormKernels();
   [[nodiscard]] virtual NormKernels norm_kernels() const = 0;
 };
 
-/// The batch norms of `model`; none if it is not a HasNormKernels.
+/// The numbers for `model`; all are 0 if it is not a HasNormKernels.
 [[nodiscard]] PRECAST_API NormKernels norm_kernels(const Model& model);
 
 }  // namespace precast::models

@@ -15,7 +15,7 @@ using torch::autograd::variable_list;
 
 const std::vector<std::int64_t> kAllButChannels = {0, 2, 3};
 
-/// A value per channel, [C], in the shape of a channel axis.
+/// Values per channel [C] in the shape [1, C, 1, 1].
 at::Tensor by_channel(const at::Tensor& values) {
   return values.view({1, -1, 1, 1});
 }
@@ -24,7 +24,7 @@ at::Tensor by_channel(const at::Tensor& values) {
 struct Statistics {
   /// [C] each.
   at::Tensor mean, variance;
-  /// [], values per channel.
+  /// A scalar: the number of values per channel.
   at::Tensor count;
 };
 
@@ -42,7 +42,8 @@ Statistics gather_statistics(const at::Tensor& x, Communicator& ranks) {
   return statistics;
 }
 
-/// The normalisation with its gradient: a sample's effect on the statistics reaches every rank.
+/// The normalisation and its gradient, which includes the effect of each sample on the statistics
+/// of all ranks.
 class Normalize : public torch::autograd::Function<Normalize> {
  public:
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,

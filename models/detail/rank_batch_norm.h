@@ -19,10 +19,10 @@ struct RankBatchNorm {
   Communicator* ranks = nullptr;
 };
 
-/// Normalises x [N, C, H, W] by the mean and variance of all ranks' samples. Differentiable in x,
-/// weight and bias: the gradient of x includes the effect of a sample on the outputs of all ranks;
-/// the gradients of weight and bias are this rank's part, as GradSync expects them. Does one
-/// all-reduce in the forward pass and one in the backward pass.
+/// Normalises x [N, C, H, W] with the mean and variance over the samples of all ranks.
+/// Differentiable in x, weight and bias: the gradient of x includes the effect of a sample on the
+/// outputs of all ranks; the gradients of weight and bias are this rank's part, as GradSync expects
+/// them. Does one all-reduce in the forward pass and one in the backward pass.
 /// @return the normalised x, with x's dtype and memory format.
 ///
 /// Runs on any device, with statistics in float64. It is the reference for rank_batch_norm_cuda().

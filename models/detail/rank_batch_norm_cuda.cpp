@@ -1,5 +1,5 @@
-// The operators below exist for GPUs only, but are called through libtorch's dispatcher: this file
-// compiles, and links, without CUDA.
+// The operators below exist only for GPUs, but are called through libtorch's dispatcher, so this
+// file compiles and links without CUDA.
 #include <ATen/ops/batch_norm_backward_elemt.h>
 #include <ATen/ops/batch_norm_backward_reduce.h>
 #include <ATen/ops/batch_norm_elemt.h>
@@ -20,9 +20,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// Every rank's `row` [n] as [world, n]: a sum in which each rank fills its own row, zeros
-/// elsewhere. Communicator cannot gather tensors; with messages of a few kilobytes, latency counts
-/// and not bandwidth, so a dedicated collective would gain nothing.
+/// Gathers every rank's `row` [n] in [world, n]: the sum over ranks of tensors in which a rank
+/// fills only its own row. Communicator cannot gather tensors. A dedicated collective would not be
+/// faster, because the latency dominates with messages of a few kilobytes.
 at::Tensor gather_rows(const at::Tensor& row, Communicator& ranks) {
   const at::Tensor rows = at::zeros({ranks.world(), row.numel()}, row.options());
   rows.select(0, ranks.rank()).copy_(row);
@@ -53,7 +53,7 @@ class KernelNormalize : public torch::autograd::Function<KernelNormalize> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse_std = saved[3];
-    // The kernels for channels_last read both tensors in that order.
+    // The kernels for channels_last need both tensors in this layout.
     const at::Tensor g = gradients[0].contiguous(x.suggest_memory_format());
     const bool needs_input = context->needs_input_grad(0);
     const auto [sum_g, sum_g_centred, weight_gradient, bias_gradient] =
@@ -75,7 +75,7 @@ class KernelNormalize : public torch::autograd::Function<KernelNormalize> {
 }  // namespace
 
 at::Tensor rank_batch_norm_cuda(const at::Tensor& x, const RankBatchNorm& norm) {
-  // A first rank without samples would make the kernel divide by zero for all.
+  // If the first rank had no samples, the kernel would divide by zero on every rank.
   require(x.numel() > 0, "every rank normalises at least one sample");
   return KernelNormalize::apply(x, norm.weight, norm.bias, norm);
 }

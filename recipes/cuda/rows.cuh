@@ -10,8 +10,8 @@ namespace precast::recipes {
 constexpr int kMostRowThreads = 512;
 constexpr int kMostRowWarps = kMostRowThreads / 32;
 
-/// Threads of the block of a row: a power of two that depends on the shape only, so that sums have
-/// the same order on every GPU.
+/// Number of threads in the block of a row: a power of two that depends only on the shape, so that
+/// sums have the same order on every GPU.
 inline unsigned row_threads(const LogitsShape& shape) {
   const int packs = shape.classes / pack_of(shape.type, shape.classes);
   int threads = 32;
@@ -25,14 +25,15 @@ struct Sum {
     return a + b;
   }
 };
-/// The other value if one of them is NaN.
+/// The larger value; if one of the two is NaN, the other value.
 struct Largest {
   __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-/// The values of all threads of the block combined, in every thread, in an order that depends on
-/// the number of threads only. `of_warps` is shared memory that no other call uses.
-/// @pre all threads call it; whole warps
+/// Combines the values of all threads of the block and returns the result in every thread. The
+/// order depends only on the number of threads. `of_warps` is shared memory that no other call
+/// uses.
+/// @pre all threads of the block call this function; the block consists of complete warps
 template <typename Value, typename Combine>
 __device__ Value combined(Value value, Combine combine, Value (&of_warps)[kMostRowWarps]) {
   for (int offset = warpSize / 2; offset > 0; offset /= 2)

@@ -34,7 +34,8 @@ struct FusedKernels {
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
 /// Whether there are kernels for the tensor's device.
 [[nodiscard]] bool run_fused_kernels_on(const at::Tensor& tensor);
-/// For tests, which run kernels on the host or count calls. Not thread-safe. Borrowed.
+/// Replaces the kernels, in tests that run kernels on the host or count calls. Not thread-safe.
+/// `kernels` is borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 
 }  // namespace precast::recipes::detail

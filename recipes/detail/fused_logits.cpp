@@ -30,7 +30,7 @@ at::Tensor workspace_on(const at::Tensor& logits, std::size_t bytes) {
   return at::empty({static_cast<std::int64_t>(bytes)}, logits.options().dtype(at::kByte));
 }
 
-/// The call without results.
+/// A call with its inputs; the caller adds the results.
 CrossEntropyCall cross_entropy_call(const at::Tensor& logits, const at::Tensor& labels,
                                     double label_smoothing, const at::Tensor& workspace) {
   return {.logits = logits.const_data_ptr(),

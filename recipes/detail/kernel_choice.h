@@ -6,8 +6,8 @@
 
 namespace precast::recipes::detail {
 
-/// The option `kernels` of a part: reference, libtorch's ops; fused, kernels of precast where they
-/// can compute. auto is reference, because the kernels have not run on a GPU yet.
+/// The option `kernels` of a part. `reference`: libtorch's ops; `fused`: precast's kernels where
+/// they support the tensors. `auto` is `reference`, because the kernels have not run on a GPU yet.
 struct KernelChoice {
   std::string kernels = "auto";
 

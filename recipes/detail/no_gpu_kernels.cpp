@@ -1,4 +1,4 @@
-// In builds without CUDA.
+// Replaces fused_kernels_gpu.cpp in builds without CUDA.
 #include "recipes/detail/fused_kernels.h"
 
 namespace precast::recipes::detail {

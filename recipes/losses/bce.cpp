@@ -63,7 +63,7 @@ void BceOptions::options(Schema& schema) {
            "fraction of the probability that is spread over all classes")
       .min(0)
       .below(1);
-  schema.add("sum_classes", &sum_classes, "sum over classes instead of the mean");
+  schema.add("sum_classes", &sum_classes, "sum over the classes instead of averaging");
   schema.add("target_threshold", &target_threshold,
              "0 or more: targets above it count as 1, others as 0; below 0: targets are unchanged");
 }

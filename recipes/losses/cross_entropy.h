@@ -18,8 +18,9 @@ struct CrossEntropyOptions : detail::KernelChoice {
 /// Mean cross entropy with label smoothing, like torch.nn.CrossEntropyLoss(label_smoothing=s): the
 /// target keeps 1 - s of its probability, and s is spread evenly over all classes (Szegedy et al.,
 /// CVPR 2016). Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error
-/// for other shapes or dtypes than those in framework/api/loss.h. With `kernels: fused`, the mean
-/// of class indices is computed by detail::fused_cross_entropy() where it can.
+/// for shapes or dtypes that framework/api/loss.h does not allow. With `kernels: fused`,
+/// detail::fused_cross_entropy() computes the mean loss for class indices if it supports the
+/// tensors.
 [[nodiscard]] std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyOptions& options);
 
 }  // namespace precast::recipes

@@ -7,7 +7,7 @@
 namespace precast::recipes {
 
 struct MultiLabelBceOptions {
-  /// Factor for the loss of the labels that a sample has, above 0. Useful for rare labels.
+  /// Above 0: factor for the loss of positive targets. Useful for rare labels.
   double pos_weight = 1;
 
   void options(Schema& schema);

@@ -25,7 +25,7 @@ class PixelCrossEntropy final : public TargetLoss {
   }
 
  private:
-  /// [N, H, W]; 0 for pixels that are ignored.
+  /// The loss of each pixel, [N, H, W]; 0 for pixels that are ignored.
   [[nodiscard]] at::Tensor pixels(const at::Tensor& logits, const at::Tensor& classes) const {
     return at::cross_entropy_loss(logits.to(at::kFloat), classes, /*weight=*/{},
                                   at::Reduction::None, ignore_index_);

@@ -13,11 +13,11 @@ struct PixelCrossEntropyOptions {
   void options(Schema& schema);
 };
 
-/// Cross entropy of logits [N, classes, H, W] and masks [N, H, W] of classes, of any integer type,
-/// like torch.nn.CrossEntropyLoss(ignore_index=i): the mean over the pixels of the batch that
-/// count, or 0 if no pixel counts. per_sample() is the mean over the pixels of each sample.
-/// Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error for other
-/// shapes.
+/// Cross entropy of logits [N, classes, H, W] and masks [N, H, W] that contain classes, in any
+/// integer type, like torch.nn.CrossEntropyLoss(ignore_index=i): the mean over the pixels of the
+/// batch that are not ignored, or 0 if all are ignored. per_sample() is the mean over the pixels of
+/// each sample. Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error
+/// for other shapes.
 [[nodiscard]] std::unique_ptr<Loss> make_pixel_cross_entropy(
     const PixelCrossEntropyOptions& options);
 

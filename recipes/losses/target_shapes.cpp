@@ -9,7 +9,7 @@ at::Tensor values_like(const at::Tensor& outputs, const at::Tensor& target) {
   require(outputs.sizes() == target.sizes() ||
               (flat && outputs.dim() > 0 && target.dim() > 0 && outputs.size(0) == target.size(0) &&
                outputs.numel() == target.numel()),
-          "outputs and targets have the same values of each sample");
+          "outputs and targets have the same number of values per sample");
   return target.reshape(outputs.sizes());
 }
 

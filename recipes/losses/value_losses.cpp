@@ -40,7 +40,7 @@ class ValueLoss final : public TargetLoss {
 }  // namespace
 
 void HuberOptions::options(Schema& schema) {
-  schema.add("delta", &delta, "largest absolute error that is squared").above(0);
+  schema.add("delta", &delta, "absolute error above which the loss is linear").above(0);
 }
 
 std::unique_ptr<Loss> make_mse() {

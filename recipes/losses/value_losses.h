@@ -13,9 +13,9 @@ struct HuberOptions {
   void options(Schema& schema);
 };
 
-/// Losses of regression: the mean over all values of the first target, of any type; see
-/// TargetKind::values for the shapes. Computed in float32 whatever the dtype of the outputs. Calls
-/// throw std::logic_error for other shapes.
+/// Losses for regression: the mean over all values of the first target, which may have any type.
+/// TargetKind::values describes the shapes. Computed in float32 whatever the dtype of the outputs.
+/// Calls throw std::logic_error for other shapes.
 ///
 /// The squared error, like torch.nn.MSELoss.
 [[nodiscard]] std::unique_ptr<Loss> make_mse();

@@ -28,7 +28,7 @@ class AdaptiveGradientClipping final : public Method {
   void options(Schema& schema) override {
     schema
         .add("threshold", &threshold_,
-             "maximum ratio of the norm of a unit's gradient to that of its weights")
+             "maximum ratio of the norm of a unit's gradient to the norm of its weights")
         .above(0);
     schema.add("epsilon", &epsilon_, "lower bound for the norm of the weights in that ratio")
         .above(0);
@@ -46,7 +46,7 @@ class AdaptiveGradientClipping final : public Method {
       factors.push_back(unit_norms(parameter.tensor));
     }
     if (gradients.empty()) return;
-    // A gradient of zero has the factor infinity / 1, which becomes 1.
+    // For a gradient of zero, the division gives infinity, which is clamped to 1.
     at::_foreach_clamp_min_(factors, epsilon_);
     at::_foreach_mul_(factors, threshold_);
     at::_foreach_div_(factors, gradient_norms);

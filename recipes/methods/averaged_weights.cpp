@@ -34,7 +34,7 @@ Tensors copies_of(const Tensors& tensors) {
   return copies;
 }
 
-/// Swaps the averages in, and the weights back when it is destroyed.
+/// Copies the averages into the weights, and restores the weights when it is destroyed.
 class Swap final : public Method::EvalGuard {
  public:
   Swap(std::string method, Tensors weights, const Tensors& averages)

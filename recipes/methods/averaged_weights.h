@@ -12,10 +12,10 @@
 namespace precast::recipes {
 
 /// A second set of a model's weights that is evaluated instead of the weights themselves. Used by
-/// ema and swa. Contains parameters and floating-point buffers (running statistics), as
+/// ema and swa. Contains parameters and floating-point buffers (running statistics), like
 /// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
-/// Values are swapped, not tensors, so that code that refers to a weight by address (an optimiser,
-/// a captured graph) keeps working. Not thread-safe.
+/// Values are swapped, not tensors, so code that refers to a weight by its address (an optimiser, a
+/// captured graph) keeps working. Not thread-safe.
 class AveragedWeights {
  public:
   /// Starts from copies of the model's weights. @param method name of the method; state tensors are
@@ -25,7 +25,7 @@ class AveragedWeights {
   void copy(const Model& model);
   /// average += share * (weight - average).
   void move_towards(const Model& model, double share);
-  /// Makes the averages the model's weights until the guard is destroyed.
+  /// Uses the averages as the model's weights until the guard is destroyed.
   [[nodiscard]] std::unique_ptr<Method::EvalGuard> swap_in(const Model& model) const;
   [[nodiscard]] std::vector<NamedTensor> state() const;
 

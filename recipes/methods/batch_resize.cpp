@@ -18,7 +18,7 @@ namespace {
 
 class BatchResize final : public Method {
  public:
-  /// Masks would no longer have the size of their images.
+  /// Masks are not accepted, because they would no longer have the size of their images.
   [[nodiscard]] bool accepts(TargetKind kind) const override {
     return kind != TargetKind::class_mask;
   }
@@ -28,13 +28,15 @@ class BatchResize final : public Method {
         .add("initial_scale", &initial_scale_, "side at the start, as a fraction of the full side")
         .above(0)
         .max(1);
-    schema.add("delay_fraction", &delay_, "fraction of the run before images grow").min(0).max(1);
-    schema
-        .add("finetune_fraction", &finetune_,
-             "fraction of the run, at its end, with images of full size")
+    schema.add("delay_fraction", &delay_, "fraction of the run before images start to grow")
         .min(0)
         .max(1);
-    schema.add("size_increment", &increment_, "sides are multiples of this, px").min(1);
+    schema
+        .add("finetune_fraction", &finetune_,
+             "fraction of the run, at its end, in which images have full size")
+        .min(0)
+        .max(1);
+    schema.add("size_increment", &increment_, "sides are rounded to multiples of this, px").min(1);
   }
 
   void configure(TrainPlan& /*plan*/) const override {
@@ -48,7 +50,7 @@ class BatchResize final : public Method {
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_batch(Batch& batch, std::int64_t global_step) override {
-    // Each view of an image.
+    // An input with four dimensions is an image or a view of it.
     for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
       if (batch.input(i).dim() == 4) make_smaller(batch.input(i), global_step);
     }

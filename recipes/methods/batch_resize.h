@@ -10,13 +10,13 @@ namespace precast::recipes {
 /// Composer's ProgressiveResizing: images start at `initial_scale` times their side, grow linearly
 /// with each step after the fraction `delay_fraction` of the run, and have full size in the last
 /// fraction `finetune_fraction`. Sides are rounded to multiples of `size_increment`, half to even.
-/// With `progressive_resize` the loader delivers small images, which also saves time in decoding;
+/// With `progressive_resize`, the loader delivers small images, which also saves decoding time;
 /// this method is for sources of fixed size and for changes within an epoch.
-/// Options: mode, `resize` (default; nearest pixel, as Composer's code) or `crop` (one random place
-/// for the batch, a function of seed, step and rank); initial_scale, in (0, 1], default 0.5;
-/// delay_fraction, default 0.5; finetune_fraction, default 0.2, their sum at most 1;
-/// size_increment, px, default 4.
-/// configure() throws ConfigError for a sum above 1.
+/// Options: mode, `resize` (default; nearest pixel, as Composer's code) or `crop` (one random
+/// position for the whole batch, a function of seed, step and rank); initial_scale, in (0, 1],
+/// default 0.5; delay_fraction, default 0.5, and finetune_fraction, default 0.2, whose sum is at
+/// most 1; size_increment, px, default 4.
+/// configure() throws ConfigError if this sum is above 1.
 /// Cost: one read and write of the images; saves time in proportion to their area. After each
 /// change of size, cuDNN chooses its kernels again and CUDA graphs are recorded again.
 [[nodiscard]] std::unique_ptr<Method> make_batch_resize();

@@ -9,7 +9,7 @@
 namespace precast::recipes {
 namespace {
 
-/// TrainPlan's default: the loss of a recipe that names none.
+/// TrainPlan's default, for recipes that do not set training.loss.
 constexpr const char* kDefaultLoss = "cross_entropy";
 
 class BceLoss final : public Method {
@@ -18,7 +18,7 @@ class BceLoss final : public Method {
     return kind == TargetKind::class_index;
   }
   void options(Schema& schema) override {
-    schema.add("sum_classes", &sum_classes_, "sum over classes instead of the mean");
+    schema.add("sum_classes", &sum_classes_, "sum over the classes instead of averaging");
     schema
         .add("target_threshold", &target_threshold_,
              "targets above it count as 1, others as 0; -1: targets are unchanged")

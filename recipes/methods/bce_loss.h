@@ -9,8 +9,9 @@ namespace precast::recipes {
 /// Trains with binary cross entropy, one decision per class, instead of softmax cross entropy
 /// (Beyer et al. 2020; Wightman et al., "ResNet strikes back", 2021). Sets the loss to `bce`
 /// (losses/bce.h).
-/// Options: sum_classes (default false): the sum over classes, as Composer's
-/// binary_cross_entropy_with_logits and timm's --bce-sum, instead of their mean, timm's default.
+/// Options: sum_classes (default false): the sum over classes, like Composer's
+/// binary_cross_entropy_with_logits and timm's --bce-sum, instead of the mean over classes, which
+/// is timm's default.
 /// target_threshold (default -1: none), timm's --bce-target-thresh: a target above it counts as 1,
 /// any other as 0.
 /// log_bias (default false): the model's last biases start at -log(classes), Composer's

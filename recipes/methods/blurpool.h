@@ -10,7 +10,7 @@ namespace precast::recipes {
 /// stride above 1 and at least 16 input channels (Zhang, ICML 2019; the form of ffcv-imagenet's
 /// train_imagenet.py). Edits the model spec; the models implement it.
 /// Options: none.
-/// Cost: one depthwise 3x3 convolution for each such layer; ffcv-imagenet trains with it always.
+/// Cost: one depthwise 3x3 convolution for each such layer; ffcv-imagenet always trains with it.
 [[nodiscard]] std::unique_ptr<Method> make_blurpool();
 
 }  // namespace precast::recipes

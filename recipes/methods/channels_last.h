@@ -7,8 +7,8 @@
 namespace precast::recipes {
 
 /// Channels-last layout of images and weights: the layout in which tensor cores and oneDNN compute
-/// convolutions, so that no tensor is converted between layers. The network computes the same
-/// function with different rounding.
+/// convolutions, so that no tensor is converted between layers. Results differ from those of the
+/// default layout only by rounding.
 /// Options: none.
 [[nodiscard]] std::unique_ptr<Method> make_channels_last();
 

@@ -14,7 +14,9 @@ class Cutmix final : public Method {
   }
   void options(Schema& schema) override {
     schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
-    schema.add("probability", &probability_, "fraction of batches mixed").min(0).max(1);
+    schema.add("probability", &probability_, "fraction of the batches that are mixed")
+        .min(0)
+        .max(1);
   }
 
   [[nodiscard]] std::vector<MethodRule> rules() const override { return cut_mix_rules(); }

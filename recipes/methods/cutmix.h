@@ -7,11 +7,11 @@
 namespace precast::recipes {
 
 /// CutMix (Yun et al., ICCV 2019), like torchvision.transforms.v2.CutMix: in every image x[i] of a
-/// batch, the same box is replaced by that of x[i - 1], and labels become probabilities [N,
-/// classes] in proportion to the areas. The box covers the fraction 1 - l of the area, l ~
-/// Beta(alpha, alpha), around a random centre, clipped at the border. Draws are a function of
-/// (seed, global step, rank).
-/// Options: alpha (1), probability (1: fraction of batches mixed).
+/// batch, the same box is replaced by this box of x[i - 1], and labels become probabilities [N,
+/// classes] in proportion to the areas. The box has a random centre and the fraction 1 - l of the
+/// area, l ~ Beta(alpha, alpha), and is clipped at the border. Draws are a function of (seed,
+/// global step, rank).
+/// Options: alpha (1), probability (1; the fraction of the batches that are mixed).
 /// Cost: one copy of the images.
 [[nodiscard]] std::unique_ptr<Method> make_cutmix();
 

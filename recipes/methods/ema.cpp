@@ -10,7 +10,9 @@ constexpr const char* kUpdates = "updates";
 class Ema final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("decay", &decay_, "weight of the previous average in the new one").min(0).below(1);
+    schema.add("decay", &decay_, "weight of the previous average in the new average")
+        .min(0)
+        .below(1);
   }
 
   void on_train_begin(Model& model) override {
@@ -41,7 +43,7 @@ class Ema final : public Method {
  private:
   double decay_ = 0.999;
   AveragedWeights averages_;
-  /// Steps that the averages include.
+  /// Number of steps that the averages include.
   std::int64_t updates_ = 0;
 };
 

@@ -6,15 +6,15 @@
 
 namespace precast::recipes {
 
-/// Exponential moving average of the weights (Polyak & Juditsky 1992), as
+/// Exponential moving average of the weights (Polyak & Juditsky 1992), like
 /// torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn and use_buffers=True: the first
-/// step copies the weights, each later one computes average = decay * average + (1 - decay) *
-/// weight, for parameters and floating-point buffers (running statistics) alike. Integer buffers
-/// are not averaged. The averages are swapped in while the model is evaluated.
+/// step copies the weights; each later step computes average = decay * average + (1 - decay) *
+/// weight. This applies to parameters and floating-point buffers (running statistics). Integer
+/// buffers are not averaged. The averages are swapped in while the model is evaluated.
 /// State: `<state name>.ema` and the count of updates; a resumed run is bitwise identical to an
 /// uninterrupted one.
 /// Options: decay, in [0, 1); default 0.999.
-/// Cost: one float for each weight, and one fused read and write of them per step.
+/// Cost: memory for one float per weight, and one fused read and write of all weights per step.
 [[nodiscard]] std::unique_ptr<Method> make_ema();
 
 }  // namespace precast::recipes

@@ -8,7 +8,7 @@ namespace {
 class GhostBatchNorm final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("size", &size_, "samples that share batch statistics").min(1);
+    schema.add("size", &size_, "number of samples whose statistics are computed together").min(1);
   }
   void configure(TrainPlan& plan) const override { plan.model.ghost_batch_size = size_; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }

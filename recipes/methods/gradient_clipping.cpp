@@ -13,7 +13,7 @@
 namespace precast::recipes {
 namespace {
 
-/// Keeps the factor finite for a zero gradient (the value of clip_grad_norm_).
+/// Keeps the factor finite for a zero gradient (the same value as in clip_grad_norm_).
 constexpr double kEpsilon = 1e-6;
 
 class GradientClipping final : public Method {
@@ -31,7 +31,7 @@ class GradientClipping final : public Method {
     if (gradients.empty()) return;
     const at::Tensor norm =
         at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
-    // Multiplies even by 1: reading the norm to skip it would wait for the device.
+    // Multiplies even by 1, because the host would have to wait for the norm to skip this.
     const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
     at::_foreach_mul_(gradients, factor);
   }

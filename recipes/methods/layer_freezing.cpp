@@ -29,7 +29,7 @@ class LayerFreezing final : public Method {
     schema.add("freeze_start", &freeze_start_, "fraction of the run before the first layer freezes")
         .min(0)
         .below(1);
-    schema.add("freeze_level", &freeze_level_, "fraction of the layers frozen at the end")
+    schema.add("freeze_level", &freeze_level_, "fraction of the layers that are frozen at the end")
         .min(0)
         .max(1);
   }
@@ -41,23 +41,23 @@ class LayerFreezing final : public Method {
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
-    // Rounded down as in Composer: slightly less than a full number of layers means one layer
-    // fewer.
+    // Rounded down as in Composer, even if the product is only slightly less than an integer.
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {
       for (const at::Tensor& parameter : layers[i]) {
-        // Parameters that training.freeze froze must not be unfrozen by this method.
+        // This method must not unfreeze parameters that training.freeze has frozen.
         if (!parameter.requires_grad()) continue;
         frozen_.push_back(parameter);
-        // With several ranks the reducer waits for every gradient that is registered with it;
-        // on_backward() drops these.
+        // With several ranks, the reducer waits for every registered gradient, so on_backward()
+        // drops these gradients instead.
         if (run_.world == 1) parameter.requires_grad_(false);
       }
     }
   }
 
-  /// With several ranks, the gradients that on_backward() drops change from epoch to epoch.
+  /// With several ranks, on_backward() cannot be recorded, because it drops different gradients in
+  /// different epochs.
   [[nodiscard]] bool records_hooks(int world) const override { return world == 1; }
   [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
   void on_backward(Model& /*model*/) override {
@@ -65,7 +65,7 @@ class LayerFreezing final : public Method {
   }
 
  private:
-  /// The share of the layers that is frozen in `epoch`.
+  /// The fraction of the layers that is frozen in `epoch`.
   [[nodiscard]] double share(std::int64_t epoch) const {
     const double done = static_cast<double>(epoch) / static_cast<double>(run_.epochs);
     if (done <= freeze_start_) return 0;

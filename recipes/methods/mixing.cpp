@@ -16,7 +16,7 @@
 namespace precast::recipes {
 namespace {
 
-/// [N] float32. From page-locked memory, so that nothing waits for the device.
+/// Returns [N] float32, copied from page-locked memory so that nothing waits for the device.
 at::Tensor draw_shares(RandomStream& random, std::int64_t samples, double alpha,
                        at::Device device) {
   const at::Tensor shares =
@@ -88,7 +88,7 @@ void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
   const double area = static_cast<double>(rows.size() * columns.size());
   const double own = 1 - area / static_cast<double>(height * width);
 
-  // A copy: the loader's memory may be shared.
+  // Changes a copy, because the loader's memory may be shared.
   at::Tensor mixed = images.clone();
   const auto box = [&](const at::Tensor& of) {
     return of.narrow(2, rows.begin, rows.size()).narrow(3, columns.begin, columns.size());

@@ -16,7 +16,9 @@ class Mixup final : public Method {
     schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
     schema.add("same_lambda", &same_lambda_,
                "one mixing weight per batch instead of one per sample");
-    schema.add("probability", &probability_, "fraction of batches mixed").min(0).max(1);
+    schema.add("probability", &probability_, "fraction of the batches that are mixed")
+        .min(0)
+        .max(1);
   }
 
   void on_run(const RunFacts& run) override { run_ = run; }

@@ -10,9 +10,9 @@ namespace precast::recipes {
 /// MixupToOneHot: images become l * x[i] + (1 - l) * x[i - 1], and labels become the same mixture
 /// of probabilities [N, classes], where l ~ Beta(alpha, alpha). Pixels are mixed as floats, after
 /// normalisation; if a sample and its partner have the same class, that class gets probability 1
-/// (in FFCV less). Draws are a function of (seed, global step, rank).
+/// (in FFCV, less than 1). Draws are a function of (seed, global step, rank).
 /// Options: alpha (0.2), same_lambda (true: one l per batch; false: one per sample), probability
-/// (1: fraction of batches mixed).
+/// (1; the fraction of the batches that are mixed).
 /// Cost: one pass over the images.
 [[nodiscard]] std::unique_ptr<Method> make_mixup();
 

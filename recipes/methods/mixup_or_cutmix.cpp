@@ -20,7 +20,9 @@ class MixupOrCutmix final : public Method {
     schema.add("cutmix_share", &cutmix_share_, "fraction of the mixed batches that use CutMix")
         .min(0)
         .max(1);
-    schema.add("probability", &probability_, "fraction of batches mixed").min(0).max(1);
+    schema.add("probability", &probability_, "fraction of the batches that are mixed")
+        .min(0)
+        .max(1);
   }
 
   [[nodiscard]] std::vector<MethodRule> rules() const override { return cut_mix_rules(); }

@@ -6,13 +6,13 @@
 
 namespace precast::recipes {
 
-/// Mixes each batch by either MixUp or CutMix, drawn for each batch: timm's Mixup in its mode
-/// `batch` (--mixup, --cutmix, --mixup-prob, --mixup-switch-prob) and torchvision's
-/// RandomChoice([MixUp, CutMix]), where both are equally likely. mixup.h (one mixing weight per
-/// batch) and cutmix.h describe how each mixes; the partner is the preceding sample, as in
+/// Mixes each batch with MixUp or CutMix, chosen at random for each batch, like timm's Mixup in its
+/// mode `batch` (--mixup, --cutmix, --mixup-prob, --mixup-switch-prob) and torchvision's
+/// RandomChoice([MixUp, CutMix]), where both are equally likely. mixup.h (here with one mixing
+/// weight per batch) and cutmix.h describe the two. The partner is the preceding sample, as in
 /// torchvision; timm uses the reversed batch. Draws are a function of (seed, global step, rank).
-/// Options: mixup_alpha (0.2), cutmix_alpha (1), both above 0; cutmix_share (0.5: of the batches
-/// that are mixed); probability (1: fraction of batches mixed).
+/// Options: mixup_alpha (0.2), cutmix_alpha (1), both above 0; cutmix_share (0.5; the fraction of
+/// the mixed batches that use CutMix); probability (1; the fraction of the batches that are mixed).
 /// Cost: one pass over the images, or one copy of them.
 [[nodiscard]] std::unique_ptr<Method> make_mixup_or_cutmix();
 

@@ -10,9 +10,10 @@ void set_model_params(TrainPlan& plan, const std::string& method, const std::str
                       const std::vector<std::pair<std::string, std::string>>& values) {
   ConfigNode& params = plan.model.params;
   if (const ConfigNode* given = params.find(section)) {
-    throw ConfigError(fmt::format(
-        "method {}: expected no model.params.{} in addition, got {} ({}). Remove one of them",
-        method, section, given->text(), given->origin.text()));
+    throw ConfigError(
+        fmt::format("method {}: expected a recipe without model.params.{}, got {} ({}). Remove the "
+                    "key or the method",
+                    method, section, given->text(), given->origin.text()));
   }
   const Origin origin{fmt::format("method {} with model {}", method, plan.model.arch), 0, 0};
   ConfigNode node;

@@ -4,9 +4,9 @@
 
 namespace precast::recipes {
 
-/// Fractions of a run in whole epochs, or of a side in whole pixels. In floating point, 0.7 * 10
-/// and 0.1 * 30 differ slightly from 7 and 3, so a value that is this close to a whole number
-/// counts as that number. @{
+/// Fractions of a run in whole epochs, or of a side in whole pixels. In floating point, 0.29 * 100
+/// and 0.07 * 100 differ slightly from 29 and 7, so a product that is this close to an integer
+/// counts as that integer. @{
 
 inline constexpr double kShareRounding = 1e-9;
 

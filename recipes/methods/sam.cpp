@@ -25,7 +25,8 @@ class Sam final : public Method, private StepStrategy {
   void options(Schema& schema) override {
     schema.add("rho", &rho_, "radius of the neighbourhood: length of the step towards higher loss")
         .min(0);
-    schema.add("interval", &interval_, "one step in N uses the nearby gradient").min(1);
+    schema.add("interval", &interval_, "every N-th step uses the gradient at the nearby point")
+        .min(1);
   }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
@@ -59,7 +60,7 @@ class Sam final : public Method, private StepStrategy {
     return loss;
   }
 
-  /// @return the original weights: copied back, they are bitwise identical.
+  /// @return copies of the original weights, so that the caller can restore them bit for bit.
   [[nodiscard]] Tensors climb(const Tensors& weights, const Tensors& gradients) const {
     const at::NoGradGuard no_grad;
     Tensors before;
@@ -68,7 +69,7 @@ class Sam final : public Method, private StepStrategy {
     at::_foreach_copy_(before, weights);
     const at::Tensor norm =
         at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
-    // A gradient scaler's factor is in the gradient and in its norm, and cancels.
+    // The scale of a gradient scaler is a factor of the gradient and of its norm, so it cancels.
     const at::Tensor factor = (norm + kEpsilon).reciprocal() * rho_;
     for (std::size_t i = 0; i < weights.size(); ++i)
       weights[i].add_((gradients[i] * factor).nan_to_num_(0, 0, 0));

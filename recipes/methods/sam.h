@@ -6,7 +6,7 @@
 
 namespace precast::recipes {
 
-/// Sharpness-aware minimisation (Foret et al., ICLR 2021), as Composer's SAM: in every
+/// Sharpness-aware minimisation (Foret et al., ICLR 2021), like Composer's SAM: in every
 /// `interval`-th step the gradient is computed twice, first at the weights w (gradient g), and then
 /// at w + rho * g / (|g| + 1e-12). The second gradient is used to update w. As in Composer, each
 /// rank uses its own gradient to compute this second point, and both passes update the running

@@ -11,7 +11,7 @@
 namespace precast::recipes {
 namespace {
 
-/// A schedule of `from` epochs, stretched over `to`.
+/// A schedule of `from` epochs, stretched to `to` epochs.
 class Stretched final : public Schedule {
  public:
   Stretched(std::shared_ptr<const Schedule> schedule, std::int64_t from, std::int64_t to)
@@ -40,7 +40,7 @@ class Stretched final : public Schedule {
 class ScaleSchedule final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("ratio", &ratio_, "epochs of the run divided by epochs of the recipe")
+    schema.add("ratio", &ratio_, "factor by which the number of epochs is multiplied")
         .above(0)
         .max(1e3);
   }

@@ -23,7 +23,8 @@ class SelectiveBackprop final : public Method, private StepStrategy {
     schema.add("start", &start_, "fraction of the run before the first selection").min(0).max(1);
     schema.add("end", &end_, "fraction of the run at which selection ends").min(0).max(1);
     schema.add("keep", &keep_, "fraction of each batch that is trained on").above(0).max(1);
-    schema.add("interrupt", &interrupt_, "one step in N trains on the whole batch; 0: none").min(0);
+    schema.add("interrupt", &interrupt_, "every N-th step trains on the whole batch; 0: no step")
+        .min(0);
     schema
         .add("scale_factor", &scale_factor_,
              "side of the images used for the selection, as a fraction of the full side")
@@ -38,8 +39,8 @@ class SelectiveBackprop final : public Method, private StepStrategy {
     }
     if (plan.micro_batches > 1) {
       throw ConfigError(fmt::format(
-          "method selective_backprop: expected training.micro_batches 1, got {}: the kept part of "
-          "a batch cannot be divided into micro-batches, and it is smaller anyway",
+          "method selective_backprop: expected training.micro_batches 1, got {}. The method cannot "
+          "divide the samples that it keeps into micro-batches",
           plan.micro_batches));
     }
   }
@@ -81,9 +82,10 @@ class SelectiveBackprop final : public Method, private StepStrategy {
                                    scale_factor_, scale_factor_);
   }
 
-  /// Draws distinct ranks in the ascending losses of `samples`, on the device. Taking the ranks
-  /// with the largest log(u) / weight is equivalent to drawing one after the other with these
-  /// weights (Efraimidis & Spirakis, "Weighted random sampling with a reservoir", 2006).
+  /// Draws distinct positions in the list of `samples` losses in ascending order; the result is on
+  /// the device. Choosing the positions with the largest log(u) / weight is equivalent to drawing
+  /// them one after the other with these weights (Efraimidis & Spirakis, "Weighted random sampling
+  /// with a reservoir", 2006).
   [[nodiscard]] at::Tensor draw(std::int64_t samples, at::Device device) const {
     RandomStream random(derived_seed(run_.seed, "selective_backprop"),
                         static_cast<std::uint32_t>(run_.rank), static_cast<std::uint64_t>(step_),
@@ -94,7 +96,7 @@ class SelectiveBackprop final : public Method, private StepStrategy {
       keys.emplace_back(std::log(1 - random.uniform()) / std::pow(place, 1 / keep_ - 1), i);
     }
     std::ranges::sort(keys, std::greater<>());
-    // At least one sample, even of a small batch; without any, the step would have no loss.
+    // At least one sample, even of a small batch: without samples, the step would have no loss.
     const auto count =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
     // From page-locked memory, so that nothing waits for the device.

@@ -12,12 +12,12 @@ namespace precast::recipes {
 /// by ascending loss, the i-th of n samples, counted from 0, is drawn with the weight ((i + 0.5) /
 /// n) ^ (1 / keep - 1). Every `interrupt`-th step of an epoch trains on the whole batch. As in
 /// Composer, the forward pass for the selection updates the running statistics, and the reported
-/// loss is that of the samples kept. Draws are a function of seed, step and rank.
+/// loss is the loss of the samples that are kept. Draws are a function of seed, step and rank.
 /// Options: start, end, fractions of the run, default 0.5 and 0.9; keep, in (0, 1], default 0.5 (1:
-/// plain steps); interrupt, default 2 (0: never plain); scale_factor, in (0, 1], default 1: side of
-/// the images used for selection (bilinear) / full side.
+/// plain steps); interrupt, default 2 (0: every step selects); scale_factor, in (0, 1], default 1:
+/// side of the images used for selection (bilinear) / full side.
 /// configure() throws ConfigError with micro-batches and for start > end.
-/// Cost: a forward pass in each such step; saves the fraction 1 - keep of its usual forward and
+/// Cost: a forward pass in each such step; saves the fraction (1 - keep) of its usual forward and
 /// backward pass.
 [[nodiscard]] std::unique_ptr<Method> make_selective_backprop();
 

@@ -15,9 +15,8 @@ class SqueezeExcite final : public Method {
              "channels of the hidden layer; below 1: as a fraction of the convolution's channels")
         .above(0);
     schema
-        .add(
-            "min_channels", &min_channels_,
-            "minimum number of input and output channels; convolutions with fewer stay as they are")
+        .add("min_channels", &min_channels_,
+             "minimum number of input and output channels; convolutions with fewer are unchanged")
         .min(1);
   }
   void configure(TrainPlan& plan) const override {

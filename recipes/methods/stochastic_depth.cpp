@@ -13,7 +13,9 @@ class StochasticDepth final : public Method {
     schema.add("drop_rate", &drop_rate_, "probability that the last residual branch is dropped")
         .min(0)
         .below(1);
-    schema.add("mode", &mode_, "drop for the whole batch, or for each sample")
+    schema
+        .add("mode", &mode_,
+             "block: drop a branch for the whole batch; sample: for each sample separately")
         .choices({"block", "sample"});
     schema.add("distribution", &distribution_, "distribution of the rates over the blocks")
         .choices({"linear", "uniform"});

@@ -57,7 +57,7 @@ class Swa final : public Method {
   std::int64_t interval_ = 1;
   RunFacts run_;
   AveragedWeights averages_;
-  /// Epochs that the mean includes.
+  /// Number of epochs that the mean includes.
   std::int64_t updates_ = 0;
 };
 

@@ -6,8 +6,8 @@
 
 namespace precast::recipes {
 
-/// The last norm of each residual block starts at 0, so that the block starts as the identity
-/// (Goyal et al. 2017), like torchvision's zero_init_residual. Sets
+/// The weights of the last norm of each residual block start at 0, so that the block starts as the
+/// identity (Goyal et al. 2017), as with torchvision's zero_init_residual. Sets
 /// model.params.zero_init_residual; the model implements it, or rejects it.
 /// Options: none.
 /// Cost: none.

@@ -21,7 +21,7 @@ ClassCounts::ClassCounts(const at::Tensor& counts) {
 
 at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
                          std::int64_t classes) {
-  require(predicted.sizes() == actual.sizes(), "as many predictions as classes");
+  require(predicted.sizes() == actual.sizes(), "predicted and actual classes have the same shape");
   // One extra bin, for ignored elements. No shape then depends on the values, so nothing waits for
   // the device.
   const at::Tensor none = at::full_like(actual, classes);
@@ -47,7 +47,7 @@ at::Tensor count_best_classes(const at::Tensor& outputs, const at::Tensor& targe
   } else {
     require_class_index(outputs, target);
   }
-  // -1 is no class.
+  // count_classes() ignores -1, which is not a class.
   classes = at::where(classes.eq(ignore_index), at::full_like(classes, -1), classes);
   return count_classes(at::argmax(outputs, 1), classes, outputs.size(1));
 }

@@ -7,7 +7,8 @@
 
 namespace precast::recipes {
 
-/// For each class, how often it was predicted, how often it was the target, and how often both.
+/// For each class, how often it was predicted, how often it was the target, and how often it was
+/// both.
 struct ClassCounts {
   /// Rows of [3, classes].
   std::span<const double> correct, predicted, actual;

@@ -21,8 +21,8 @@ class F1 final : public Metric {
   }
   [[nodiscard]] std::int64_t sums() const override { return 0; }
 
-  /// Correct, predicted and actual samples of each class, then the number of samples if the targets
-  /// are multi-hot, else 0.
+  /// Returns the numbers of correct, predicted and actual samples of each class, then the number of
+  /// all samples if the targets are multi-hot, else 0.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     const at::Tensor& target = batch.target();
     const bool multi_hot = target.dim() == 2;
@@ -62,7 +62,7 @@ class F1 final : public Metric {
 void F1Options::options(Schema& schema) {
   schema
       .add("average", &average,
-           "micro: from the counts of all classes together; macro: mean over the classes")
+           "micro: computed from the counts of all classes together; macro: mean over the classes")
       .choices({"micro", "macro"});
 }
 

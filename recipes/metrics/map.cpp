@@ -20,7 +20,7 @@ double average_precision(Scored& samples) {
   std::ranges::sort(samples, std::ranges::greater(), &Scored::value_type::first);
   double positives = 0, sum = 0;
   for (std::size_t first = 0; first < samples.size();) {
-    // Equal scores have one threshold.
+    // Samples with equal scores share a threshold.
     std::size_t end = first;
     double found = 0;
     for (; end < samples.size() && samples[end].first == samples[first].first; ++end)
@@ -40,7 +40,7 @@ class MeanAveragePrecision final : public Metric {
   }
   [[nodiscard]] bool needs_rows() const override { return true; }
   [[nodiscard]] std::int64_t sums() const override { return 0; }
-  /// The outputs of each sample, then whether it has the classes.
+  /// For each sample, its outputs, then for each class whether the sample has it.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     require_multi_hot(outputs, batch.target());
     return at::cat({outputs.to(at::kDouble), batch.target().ne(0).to(at::kDouble)}, 1);
@@ -53,7 +53,7 @@ class MeanAveragePrecision final : public Metric {
       Scored scored;
       for (std::int64_t i = 0; i < samples; ++i) {
         const double* row = values + 2 * classes * i + column;
-        // A score that is not a number would break the order; it ranks last.
+        // NaN would break the order, so it ranks last.
         scored.emplace_back(std::isnan(row[0]) ? -HUGE_VAL : row[0], row[classes] != 0);
       }
       sum += average_precision(scored);

@@ -14,10 +14,10 @@ struct MeanIouOptions {
   void options(Schema& schema);
 };
 
-/// "mean_iou", intersection over union: the number of pixels that have a class and were predicted
-/// as it, divided by the number of pixels that have it or were predicted as it, averaged over the
-/// classes that occur or were predicted, like scikit-learn's jaccard_score(average="macro") of all
-/// pixels. For TargetKind::class_mask.
+/// "mean_iou", intersection over union: for each class, the number of pixels that have this class
+/// and were predicted as it, divided by the number of pixels that have it or were predicted as it.
+/// The result is the mean over the classes that occur or were predicted, like scikit-learn's
+/// jaccard_score(average="macro") of all pixels. For TargetKind::class_mask.
 [[nodiscard]] std::unique_ptr<Metric> make_mean_iou(const MeanIouOptions& options);
 
 }  // namespace precast::recipes

@@ -38,7 +38,7 @@ class Mse final : public ValueMetric {
 class R2 final : public ValueMetric {
  public:
   [[nodiscard]] std::string name() const override { return "r2"; }
-  /// The targets of each sample, then the outputs.
+  /// For each sample, its targets, then its outputs.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     const at::Tensor target = values_like(outputs, batch.target()).to(at::kDouble);
     const std::int64_t samples = outputs.size(0);

@@ -6,12 +6,12 @@
 
 namespace precast::recipes {
 
-/// Figures of regression, for TargetKind::values. They are computed in float64, in the order of the
-/// file, from the values of all samples.
+/// Metrics for regression (TargetKind::values). They are computed in float64 from the values of all
+/// samples, in the order of the file.
 ///
 /// "mse": the mean squared error over all values; lower is better.
 [[nodiscard]] std::unique_ptr<Metric> make_mse_metric();
-/// "r2": 1 - squared error / variance of the target, the mean over the values of a sample, like
+/// "r2": 1 - squared error / variance of the target, averaged over the values of a sample, like
 /// scikit-learn's r2_score. A constant target gives 1 if it is predicted exactly, else 0. NaN for a
 /// single sample.
 [[nodiscard]] std::unique_ptr<Metric> make_r2();

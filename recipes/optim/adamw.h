@@ -7,14 +7,14 @@
 
 namespace precast::recipes {
 
-/// AdamW (Loshchilov & Hutter, ICLR 2019) as torch.optim.AdamW, one fused kernel for each decay
-/// group:
+/// AdamW (Loshchilov & Hutter, ICLR 2019), like torch.optim.AdamW, with one fused kernel for each
+/// decay group:
 ///   p *= 1 - lr * weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 ///   p -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing,
 /// not even t. State: `<parameter>.exp_avg`, `<parameter>.exp_avg_sq`, `steps`.
 ///
-/// Memory: two floats per parameter. Build it after the model is on its device.
+/// Memory: two floats per parameter. Create the optimiser after the model is on its device.
 [[nodiscard]] std::unique_ptr<Optimizer> make_adamw(const OptimizerInputs& inputs,
                                                     const MomentOptions& options);
 

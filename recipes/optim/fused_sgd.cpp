@@ -52,8 +52,8 @@ const at::Tensor& first_of(const Groups& groups) {
   return groups[0].parameters[0];
 }
 
-/// Finds what the step has to know of all gradients. @return the factor that clips them; undefined
-/// without clipping.
+/// Computes the norm of all gradients and whether they are finite, if the step needs this. @return
+/// the clipping factor; undefined without clipping.
 at::Tensor read_gradients(const Groups& groups, SgdTensors tensors,
                           const Optimizer::ScaledStep& step) {
   const bool clips = std::isfinite(step.max_norm);

@@ -8,10 +8,10 @@
 
 namespace precast::recipes {
 
-/// The update of MomentumRule::step() for all groups in one launch per kSgdMostTensors tensors, and
-/// the unscaling, check and clipping of gradients, with recipes/cuda/sgd.h. Results differ from
-/// libtorch's by rounding. Does not wait for the device and copies nothing to it, so a CUDA graph
-/// can record it. Const and thread-safe.
+/// Computes the update of MomentumRule::step() with recipes/cuda/sgd.h: for all groups, in one
+/// launch per kSgdMostTensors tensors. Can also unscale, check and clip the gradients. Results
+/// differ from libtorch's by rounding. Does not wait for the device and copies nothing to it, so a
+/// CUDA graph can record it. Const and thread-safe.
 class FusedSgd {
  public:
   using Groups = std::vector<ParameterGroups::Group>;

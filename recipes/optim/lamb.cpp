@@ -52,8 +52,8 @@ class Lamb final : public Optimizer {
   void update(const Rate& lr, const std::optional<Scaled>& scaled) {
     if (groups_.empty()) return;
     rule_.advance(scaled);
-    // Computed in double, because 1 - beta2 is small. At least 1, because the count is 0 after a
-    // skipped first step.
+    // Computed in double, because 1 - beta2 is small. Clamped to at least 1, because the count is 0
+    // after a skipped first step.
     const at::Tensor steps = rule_.steps.to(at::kDouble).clamp_min(1);
     const at::Tensor mean_share = (1 - at::pow(rule_.beta1, steps)).to(at::kFloat);
     const at::Tensor square_share = (1 - at::pow(rule_.beta2, steps)).sqrt().to(at::kFloat);
@@ -70,7 +70,8 @@ class Lamb final : public Optimizer {
   static void subtract(const Tensors& parameters, const Tensors& updates, double lr) {
     at::_foreach_add_(parameters, updates, -lr);
   }
-  /// Rounds once more than with a number, since no operation takes the factor from a tensor.
+  /// Rounds once more than the overload for a number, because no operation reads the factor from a
+  /// tensor.
   static void subtract(const Tensors& parameters, const Tensors& updates, const at::Tensor& lr) {
     at::_foreach_mul_(updates, lr);
     at::_foreach_sub_(parameters, updates);

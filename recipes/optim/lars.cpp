@@ -59,8 +59,9 @@ class Lars final : public Optimizer {
 
 void LarsOptions::options(Schema& schema) {
   MomentumOptions::options(schema);
-  schema.add("trust_coefficient", &trust_coefficient, "factor of the layer-wise rates").above(0);
-  schema.add("epsilon", &epsilon, "keeps divisions finite").min(0);
+  schema.add("trust_coefficient", &trust_coefficient, "factor of the layer-wise learning rates")
+      .above(0);
+  schema.add("epsilon", &epsilon, "added to the denominator, to avoid a division by 0").min(0);
 }
 
 std::unique_ptr<Optimizer> make_lars(const OptimizerInputs& inputs, const LarsOptions& options) {

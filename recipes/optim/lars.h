@@ -24,9 +24,9 @@ struct LarsOptions : MomentumOptions {
 /// decay and no adaptation for norms and biases.
 ///
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.
-/// State: `<parameter>.momentum`. Memory: one float per parameter, another while a group is
+/// State: `<parameter>.momentum`. Memory: one float per parameter, and another one while a group is
 /// updated.
-/// @throws ConfigError as make_sgd.
+/// @throws ConfigError like make_sgd().
 [[nodiscard]] std::unique_ptr<Optimizer> make_lars(const OptimizerInputs& inputs,
                                                    const LarsOptions& options);
 

@@ -18,8 +18,8 @@ struct MomentOptions : DecayOptions {
   void options(Schema& schema);
 };
 
-/// The common part of adamw and lamb: the decay rates of the moments, and the number of steps,
-/// which is needed to correct the bias of moments that start at 0 (Kingma & Ba, ICLR 2015).
+/// Code shared by adamw and lamb: the decay rates of the moments, and the number of steps, which is
+/// needed to correct the bias of moments that start at 0 (Kingma & Ba, ICLR 2015).
 struct MomentRule {
   MomentRule(const MomentOptions& options, at::Device device);
 

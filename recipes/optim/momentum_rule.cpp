@@ -8,7 +8,7 @@
 namespace precast::recipes {
 
 void MomentumOptions::options(Schema& schema) {
-  schema.add("momentum", &momentum, "momentum: factor of the previous update").min(0).below(1);
+  schema.add("momentum", &momentum, "factor of the previous velocity").min(0).below(1);
   DecayOptions::options(schema);
   schema.add("nesterov", &nesterov, "Nesterov momentum");
 }

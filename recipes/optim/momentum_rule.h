@@ -12,7 +12,7 @@ namespace precast::recipes {
 /// Options of sgd, sgdw and lars.
 struct MomentumOptions : DecayOptions {
   double momentum = 0.9;
-  /// Nesterov's (Sutskever et al., ICML 2013).
+  /// Whether to use Nesterov's momentum (Sutskever et al., ICML 2013).
   bool nesterov = false;
 
   void options(Schema& schema);
@@ -22,7 +22,7 @@ struct MomentumOptions : DecayOptions {
 /// kernel per group:
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
-/// When `found_inf` is set, it changes nothing. Const and thread-safe.
+/// When `found_inf` is set, a step changes nothing. Const and thread-safe.
 class MomentumRule {
  public:
   /// @throws ConfigError for Nesterov without momentum.

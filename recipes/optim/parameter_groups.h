@@ -14,7 +14,7 @@ namespace precast::recipes {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The flag in the form that fused kernels take.
+/// `found_inf` as an argument of libtorch's fused kernels.
 [[nodiscard]] inline std::optional<at::Tensor> found_inf(
     const std::optional<Optimizer::Scaled>& scaled) {
   return scaled ? std::optional<at::Tensor>(scaled->found_inf) : std::nullopt;
@@ -23,8 +23,8 @@ using Tensors = std::vector<at::Tensor>;
 /// Options of every optimiser in this folder: which weights decay, and by how much.
 struct DecayOptions {
   double weight_decay = 4e-5;
-  /// Which weights decay. `legacy`: those without "bn" in their name, as in ffcv-imagenet (so the
-  /// norms of shortcuts, and biases, decay too); `clean`: tensors of two or more dimensions.
+  /// Which weights decay. `legacy`: those without "bn" in their names, as in ffcv-imagenet
+  /// (including the norms of shortcuts and fc.bias); `clean`: tensors of two or more dimensions.
   std::string decay_groups = "legacy";
 
   void options(Schema& schema);
@@ -35,7 +35,7 @@ struct DecayOptions {
 /// optimisers of this folder use it, so decay groups and layouts have the same meaning in each of
 /// them.
 ///
-/// Borrows the parameters' memory: build it after the model is on its device. Not thread-safe.
+/// Borrows the parameters' memory, so create it after the model is on its device. Not thread-safe.
 class ParameterGroups {
  public:
   /// The arguments of one call of a fused kernel. Entry i of every list belongs to parameter i and
@@ -51,12 +51,13 @@ class ParameterGroups {
     std::vector<Tensors> moments;
   };
 
-  /// @param moments their names, as in State: "momentum" becomes "conv1.weight.momentum".
+  /// @param moments the names of the moments, as in State: "momentum" becomes
+  /// "conv1.weight.momentum".
   ParameterGroups(const std::vector<NamedTensor>& parameters, const DecayOptions& options,
                   std::vector<std::string> moments);
 
-  /// Calls `update` once for each group, with those of its parameters that have a gradient; never
-  /// with an empty group, and always with autograd off. A gradient whose layout differs from its
+  /// Calls `update` once for each group that is not empty, with the parameters that have a
+  /// gradient. Autograd is off during the call. A gradient whose layout differs from its
   /// parameter's is passed as a copy.
   void for_each(const std::function<void(const Group&)>& update) const;
   /// The moments, in the order of the parameters.

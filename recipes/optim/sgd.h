@@ -12,16 +12,16 @@ struct SgdOptions : MomentumOptions, detail::KernelChoice {
   void options(Schema& schema);
 };
 
-/// Stochastic gradient descent with momentum as torch.optim.SGD (dampening 0), one fused kernel for
-/// each decay group:
+/// Stochastic gradient descent with momentum, like torch.optim.SGD (dampening 0), with one fused
+/// kernel for each decay group:
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.
-/// State: `<parameter>.momentum`. With `kernels: fused`, one kernel updates all parameters
-/// where it can, and two more unscale, check and clip the gradients before (FusedSgd).
+/// State: `<parameter>.momentum`. With `kernels: fused`, FusedSgd updates all parameters if it
+/// supports them, and can also unscale, check and clip the gradients.
 ///
-/// Memory: one float per parameter (none for momentum 0). Build it after the model is on its
-/// device. @throws ConfigError for Nesterov without momentum.
+/// Memory: one float per parameter (none for momentum 0). Create the optimiser after the model is
+/// on its device. @throws ConfigError for Nesterov without momentum.
 [[nodiscard]] std::unique_ptr<Optimizer> make_sgd(const OptimizerInputs& inputs,
                                                   const SgdOptions& options);
 

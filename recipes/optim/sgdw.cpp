@@ -54,7 +54,7 @@ class Sgdw final : public Optimizer {
   static void shrink(const ParameterGroups::Group& group, double share,
                      const std::optional<Scaled>& scaled) {
     if (scaled) {
-      // If the flag, which is on the device, is set, the factor is exactly 1.
+      // The flag is on the device. If it is set, the factor is exactly 1.
       at::_foreach_mul_(group.parameters, 1 - (1 - scaled->found_inf) * share);
     } else {
       at::_foreach_mul_(group.parameters, 1 - share);
@@ -72,8 +72,8 @@ std::unique_ptr<Optimizer> make_sgdw(const OptimizerInputs& inputs,
                                      const MomentumOptions& options) {
   if (inputs.peak_lr <= 0) {
     throw ConfigError(
-        fmt::format("optimizer sgdw: expected a peak learning rate > 0, got {}. Its decay is "
-                    "relative to that: set lr.lr.",
+        fmt::format("optimizer sgdw: expected a peak learning rate > 0, got {}. Set lr.lr: the "
+                    "weight decay is relative to the peak",
                     inputs.peak_lr));
   }
   return std::make_unique<Sgdw>(inputs, options);

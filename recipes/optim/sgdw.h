@@ -7,14 +7,13 @@
 
 namespace precast::recipes {
 
-/// SGD whose weight decay is decoupled from the gradient (Loshchilov & Hutter, ICLR 2019) as in
+/// SGD with weight decay that is decoupled from the gradient (Loshchilov & Hutter, ICLR 2019), like
 /// Composer's DecoupledSGDW: the decay depends on the schedule's shape, not on its peak.
 ///   p *= 1 - weight_decay * lr / peak_lr;  v = momentum * v + gradient;  p -= lr * v
-/// (Nesterov as in sgd). So a weight_decay of sgd corresponds to about peak_lr times that value
-/// here.
-/// State: `<parameter>.momentum`. Memory, gradients and `found_inf` as sgd; one more pass over the
-/// decaying parameters.
-/// @throws ConfigError as make_sgd, and for a peak_lr of 0.
+/// (Nesterov as in sgd). So a weight_decay w of sgd corresponds to about peak_lr * w here.
+/// State: `<parameter>.momentum`. Memory, gradients and `found_inf` as in sgd; one more pass over
+/// the parameters with weight decay.
+/// @throws ConfigError like make_sgd(), and for a peak_lr of 0.
 [[nodiscard]] std::unique_ptr<Optimizer> make_sgdw(const OptimizerInputs& inputs,
                                                    const MomentumOptions& options);
 

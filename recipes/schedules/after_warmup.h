@@ -23,8 +23,8 @@ using RateOfShare = std::function<double(double)>;
 /// A schedule whose rate rises linearly from 0 to lr in the steps of `warmup_epochs` (Goyal et al.
 /// 2017) and then follows `rate`. Step s of the W warm-up steps has the rate lr * s / W, and step s
 /// of the N steps after them is at fraction s / N, so the fraction 1 is never reached. A warm-up
-/// may be as long as the run or longer: the rate then only rises. A recipe can thus be tried for
-/// one epoch without other changes.
+/// may be as long as the run or longer. The rate then only rises, so a recipe can be tried for one
+/// epoch without other changes.
 [[nodiscard]] std::unique_ptr<Schedule> after_warmup(const ScheduleInputs& inputs,
                                                      const WarmupOptions& options,
                                                      RateOfShare rate);

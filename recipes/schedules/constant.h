@@ -6,7 +6,7 @@
 
 namespace precast::recipes {
 
-/// The rate is lr after the warm-up. @throws ConfigError as after_warmup.
+/// After the warm-up, the rate is lr.
 [[nodiscard]] std::unique_ptr<Schedule> make_constant(const ScheduleInputs& inputs,
                                                       const WarmupOptions& options);
 

@@ -9,7 +9,7 @@ namespace precast::recipes {
 
 void CosineOptions::options(Schema& schema) {
   WarmupOptions::options(schema);
-  schema.add("final_lr", &final_lr, "rate at the end").min(0);
+  schema.add("final_lr", &final_lr, "learning rate at the end").min(0);
 }
 
 std::unique_ptr<Schedule> make_cosine(const ScheduleInputs& inputs, const CosineOptions& options) {
