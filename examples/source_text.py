@@ -19,7 +19,7 @@ def language_of(path):
 
 
 def pieces(split, most_of_a_language):
-    """Returns pairs (text, language); a text has three lines. All pieces of one file in five are for "val"."""
+    """Returns pairs (text, language); a text has three lines. One file in five is used only for "val"."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):

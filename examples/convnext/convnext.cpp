@@ -1,4 +1,4 @@
-// A small network in the manner of ConvNeXt (Liu et al., "A ConvNet for the 2020s", CVPR 2022):
+// A small network in the style of ConvNeXt (Liu et al., "A ConvNet for the 2020s", CVPR 2022):
 // patches, four stages of depthwise 7x7 convolutions with inverted bottlenecks, layer norms over
 // channels, GELU, layer scale.
 //
@@ -36,7 +36,7 @@ struct Options {
   }
 };
 
-/// Over the channels of [N, C, H, W].
+/// Layer norm over the channels of [N, C, H, W].
 struct ChannelNormImpl : nn::Module {
   explicit ChannelNormImpl(std::int64_t channels)
       : norm(register_module("norm", nn::LayerNorm(nn::LayerNormOptions({channels}).eps(1e-6)))) {}
@@ -78,7 +78,8 @@ struct ConvNext : nn::Module {
     body->push_back(ChannelNorm(channels));
     for (int stage = 0; stage < 4; ++stage) {
       if (stage > 0) {
-        // Odd sides lose no row or column; an image of one pixel keeps its size.
+        // With kernel 3 and padding 1, odd sides lose no row or column, and an image of one pixel
+        // keeps its size.
         body->push_back(ChannelNorm(channels));
         body->push_back(
             nn::Conv2d(nn::Conv2dOptions(channels, 2 * channels, 3).stride(2).padding(1)));
@@ -104,7 +105,7 @@ std::unique_ptr<precast::Model> make(const precast::ModelSpec& spec, const Optio
 }
 
 void add_parts(precast::TrainParts& parts) {
-  parts.models.add("convnext", "in the manner of ConvNeXt", make);
+  parts.models.add("convnext", "small network in the style of ConvNeXt", make);
 }
 
 }  // namespace

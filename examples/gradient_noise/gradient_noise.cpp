@@ -1,5 +1,5 @@
 // A user-defined method: annealed Gaussian noise on gradients (Neelakantan et al., "Adding gradient
-// noise improves learning for very deep networks", 2015): variance eta / (1 + step)^gamma.
+// noise improves learning for very deep networks", 2015), with variance eta / (1 + step)^gamma.
 //
 //   methods: [gradient_noise: {eta: 0.01}]
 #include <ATen/CPUGeneratorImpl.h>
@@ -19,13 +19,13 @@ class GradientNoise final : public precast::Method {
  public:
   void options(precast::Schema& schema) override {
     schema.add("eta", &eta_, "variance of the noise at the first step").above(0);
-    schema.add("gamma", &gamma_, "how fast the noise falls").min(0);
+    schema.add("gamma", &gamma_, "how fast the variance decreases").min(0);
   }
 
   void on_run(const precast::RunFacts& run) override { seed_ = run.seed; }
 
-  /// Gradients are those of all ranks together, so all ranks must draw the same noise: it is keyed
-  /// by the seed and the step, not by the rank.
+  /// The gradients are already combined over all ranks, so all ranks must draw the same noise. It
+  /// therefore depends on the seed and the step, but not on the rank.
   void on_gradients(precast::Model& model) override {
     const at::NoGradGuard no_grad;
     const double deviation = std::sqrt(eta_ / std::pow(1.0 + static_cast<double>(steps_), gamma_));

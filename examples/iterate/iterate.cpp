@@ -1,4 +1,4 @@
-// Reads a .beton file in batches with the loader of precast, without libtorch:
+// Reads a .beton file in batches with precast's loader, without libtorch:
 //   iterate FILE.beton
 #include <cstdio>
 #include <exception>

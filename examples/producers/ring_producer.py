@@ -52,7 +52,7 @@ def publish(kind, ids, **outputs):
     place = int(published[0]) % SLOTS
     slot, at = SLOT_AREA + place * SLOT_BYTES, DATA + place * item_bytes
     struct.pack_into("<QIIQQQQ", memory, slot, int(published[0]), kind, len(outputs), epoch, batch, len(ids), at)
-    for i, (key, array) in enumerate({"": ids.astype("<u8"), **outputs}.items()):  # the ids are no output
+    for i, (key, array) in enumerate({"": ids.astype("<u8"), **outputs}.items()):  # the ids are not an output
         if i > 0:
             pad = [0] * (8 - array.ndim)
             struct.pack_into("<64s8sII8Q8QQ", memory, slot + 256 * i - 192, key.encode(), array.dtype.str.encode(),

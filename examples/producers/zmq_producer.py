@@ -35,6 +35,6 @@ for epoch in range(first_epoch, epochs):
         ids = order[batch * size:][:size]
         pixels = np.where(flip[ids, None, None, None], images[ids, :, ::-1], images[ids])
         send({"epoch": epoch, "batch": batch}, image=pixels, label=labels[ids])
-send({"end": "all epochs are sent"})
-departures.poll(600_000)  # until the run has ended: messages of a closed connection can be lost
+send({"end": "all epochs have been sent"})
+departures.poll(600_000)  # wait for the end of the run: closing earlier can lose messages
 context.destroy(linger=0)

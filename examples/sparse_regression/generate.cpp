@@ -62,14 +62,16 @@ class Model {
     const float* const quantiles = quantiles_.const_data_ptr<float>();
     at::Tensor row = at::empty({options_.features}, at::kFloat);
     float* const values = row.mutable_data_ptr<float>();
-    // Two features per draw: a normal number has 65,536 values, more than a float16 keeps apart.
+    // Each draw gives two features. A feature has 65,536 possible values, more than float16 can
+    // distinguish.
     std::uint32_t draw = 0;
     for (std::size_t j = 0; j < means_.size(); ++j) {
       draw = j % 2 == 0 ? random.next_u32() : draw >> 16;
       values[j] = means_[j] + deviations_[j] * quantiles[draw & 0xffff];
     }
     row = row.to(options_.float32 ? at::kFloat : at::kHalf);
-    // From the rounded features, so that nothing but the noise is unexplained.
+    // y is computed from the rounded features, so that the stored features explain everything but
+    // the noise.
     const at::Tensor stored = row.to(at::kFloat);
     double y = kIntercept + options_.noise * random.normal();
     for (std::size_t k = 0; k < truth_.support.size(); ++k) {
@@ -93,7 +95,7 @@ class Model {
   at::Tensor quantiles_;
 };
 
-/// The header of format version 1.0 for an array whose elements follow.
+/// The header of a .npy file, format version 1.0; the elements follow it.
 std::string npy_header(const std::string& descr, const std::string& shape) {
   std::string text =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
@@ -140,7 +142,7 @@ void generate(const std::filesystem::path& path, const GenerateOptions& options)
     precast::Progress progress;
     data::WriteOptions write;
     write.workers = options.workers;
-    // A page has room for a few samples at least.
+    // A page must have room for at least 8 samples, if the largest page size allows it.
     while (write.layout.page_bytes < 8 * data::array_bytes(format, "x") &&
            write.layout.page_bytes < data::kMaxPageBytes) {
       write.layout.page_bytes *= 2;

@@ -9,7 +9,7 @@ namespace sparse_regression {
 struct GenerateOptions {
   std::int64_t samples = 10000;
   std::int64_t features = 2000;
-  /// Features with a coefficient.
+  /// Number of features with a nonzero coefficient.
   std::int64_t nonzeros = 50;
   /// Standard deviation of the noise in y.
   double noise = 1;
@@ -20,17 +20,18 @@ struct GenerateOptions {
   bool npy = false;
 };
 
-/// The coefficients with which a dataset was made, of features in units of their deviation.
+/// The nonzero coefficients from which a dataset was made. They belong to standardised features:
+/// (feature - mean) / deviation.
 struct Truth {
-  /// Ascending.
+  /// Indices of the features, ascending.
   std::vector<std::int64_t> support;
   std::vector<double> coefficients;
 };
 
 /// Writes a .beton file with the fields `x`, an array of `features` float16 or float32, and `y`, a
 /// float, and OUT.truth.json. Each feature is normal with its own mean and deviation;
-/// y = 3 + sum of the coefficients x (feature in units of its deviation) + noise. A sample depends
-/// only on the seed and its index, so memory does not grow with the number of samples.
+/// y = 3 + sum of coefficient * (feature - mean) / deviation + noise. A sample depends only on the
+/// seed and its index, so memory use does not grow with the number of samples.
 /// @throws precast::ConfigError, precast::IoError
 void generate(const std::filesystem::path& path, const GenerateOptions& options);
 

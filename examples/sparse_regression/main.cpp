@@ -30,7 +30,7 @@ using sparse_regression::PathPoint;
 using sparse_regression::PathResult;
 using sparse_regression::SampleStream;
 
-/// One subcommand's options and its file.
+/// The options and the file of a subcommand.
 class Command {
  public:
   explicit Command(const std::string& usage) : usage_(usage), options_("options") {
@@ -248,7 +248,7 @@ void run_solve(const std::vector<std::string>& args) {
       .max_epochs = static_cast<int>(command.in_range<std::int64_t>("max-epochs", 1, 1'000'000)),
       .step_scale = command.in_range("step-scale", 1e-6, 1e6),
       .threads = worker_count(command, "threads")};
-  // Batches are divided among threads; the operations are not.
+  // BatchProducts divides each batch among threads; ATen's operations then run in one thread each.
   at::set_num_threads(1);
   SampleStream stream(command.file(), stream_options(command));
   precast::log_info("memory: {}", stream.plan().text());

@@ -3,10 +3,11 @@
 
     python3 measure.py FILE.beton --program BUILD/sparse_regression [options]
 
-`sparse_regression make --npy` writes FILE.beton. The programs run in alternation on the same cores. With --limit-mb,
-they run in a control group (v1 or v2) with that much memory, including the page cache of the files that they read;
-creating a group needs root. --cold removes the files from the page cache before each run. Prints one JSON line per
-run, then the medians. Run it with a Python that has torch and ffcv (.venv-peers of tools/peers/setup).
+FILE.beton and its arrays must be written by `sparse_regression make --npy`. The programs run in alternation on the
+same cores. With --limit-mb, they run in a control group (v1 or v2) with that much memory, including the page cache of
+the files that they read; creating a group needs root. --cold removes the files from the page cache before each run.
+Prints one JSON line per run, then the medians. Run it with a Python that has torch and ffcv (.venv-peers of
+tools/peers/setup).
 """
 
 import argparse

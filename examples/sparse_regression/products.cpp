@@ -20,7 +20,7 @@ constexpr std::int64_t kParts = 8;
 /// takes 256 MiB of its memory.
 constexpr std::int64_t kCpuBlock = std::int64_t{1} << 17;
 constexpr std::int64_t kGpuBlock = std::int64_t{1} << 26;
-/// Below the size from which ATen divides a sum among threads.
+/// ATen divides a sum of more values among threads; this many are always summed by one thread.
 constexpr std::int64_t kSerialSum = 4096;
 
 }  // namespace

@@ -16,12 +16,13 @@ struct Products {
   at::Tensor gradient;
 };
 
-/// Products with the rows of a batch. On a CPU rows become float32 a block at a time, and both
-/// products of a block are computed while it is in the core's cache: the batch is read from memory
-/// once, as it is stored. Sums have the same order for any number of threads. Not thread-safe.
+/// Computes products with the rows of a batch. On a CPU, rows are converted to float32 one block at
+/// a time, and both products of a block are computed while it is in the core's cache. So the batch
+/// is read from memory only once, in its stored type. Sums have the same order for any number of
+/// threads. Not thread-safe.
 class BatchProducts {
  public:
-  /// @param threads that compute on a CPU; ATen itself is expected to use one.
+  /// @param threads number of threads that compute on a CPU. ATen itself must be set to one thread.
   BatchProducts(std::int64_t features, at::Device device, int threads);
 
   /// @param rows   float16 or float32 [batch, features]; @param v float32 [features];

@@ -18,10 +18,10 @@
 namespace sparse_regression {
 namespace {
 
-/// Passes of the power iteration. It finds the largest eigenvalue from below; the step size has
-/// room for the difference.
+/// Passes of the power iteration. It approaches the largest eigenvalue from below; the step size
+/// leaves room for the difference.
 constexpr int kPowerPasses = 5;
-/// An objective this many times that of coefficients of 0 has diverged.
+/// The solver has diverged if the objective is this many times the objective for coefficients of 0.
 constexpr double kDiverged = 10;
 
 double now() {
@@ -55,7 +55,8 @@ class Saga {
         products_(stream.features(), stream.device(), options.threads),
         n_(static_cast<double>(stream.samples())) {}
 
-  /// Everything that the first lambda needs. @return the largest lambda and smoothness.
+  /// Computes everything that the first lambda needs. @return the largest lambda and the
+  /// smoothness.
   PathResult prepare() {
     const double begin = now();
     target_mean_ = number(ordered_sum(stream_.targets())) / n_;
@@ -84,7 +85,8 @@ class Saga {
     return result;
   }
 
-  /// One epoch. @return its objective, from residuals of the coefficients at each step.
+  /// Runs one epoch. @return an estimate of the objective, because each step's residuals belong to
+  /// that step's coefficients.
   double epoch(double lambda) {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);
@@ -96,7 +98,8 @@ class Saga {
       const at::Tensor residuals = products.residuals + old;
       table_.index_copy_(0, ids, residuals);
       loss.add_(ordered_sum(residuals.to(at::kDouble).square()));
-      // The change of the batch's gradient; those of all samples are divided by n.
+      // The change of the batch's gradient: a sum over its samples, while `gradient_` is a mean
+      // over all n samples.
       const at::Tensor& change = products.gradient;
       w_.sub_(gradient_, step).sub_(change, step / static_cast<double>(rows.size(0)));
       gradient_.add_(change, 1 / n_);
@@ -107,7 +110,7 @@ class Saga {
     return number(loss) / (2 * n_) + penalty(lambda);
   }
 
-  /// A pass without steps: the table and its gradient become those of the current coefficients.
+  /// A pass without steps, which computes the table and its gradient for the current coefficients.
   void exact_pass() {
     at::Tensor gradient = at::zeros_like(gradient_);
     stream_.pass([&](const at::Tensor& rows, const at::Tensor& ids) {
@@ -123,9 +126,9 @@ class Saga {
     return squares(table_) / (2 * n_) + penalty(lambda);
   }
 
-  /// A lower bound of the objective. The dual objective is such a bound at any residuals; this
-  /// returns the larger of its values at two points: the best multiple of the table whose gradient
-  /// stays within the L1 bound and, if there is an L2 term, the table itself.
+  /// A lower bound of the objective. The dual objective at any residuals is such a bound. Returns
+  /// the larger of its values at two points: at the best multiple of the table whose gradient stays
+  /// within the L1 bound, and, if there is an L2 term, at the table itself.
   [[nodiscard]] double dual(double lambda) const {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);
@@ -147,8 +150,8 @@ class Saga {
   void check(double objective) const {
     if (std::isfinite(objective) && objective <= kDiverged * null_objective_) return;
     throw precast::Error(
-        fmt::format("saga: expected an objective of at most {:.4g}, got {:.4g}: it diverges. "
-                    "Decrease --step-scale",
+        fmt::format("saga: expected an objective of at most {:.4g}, got {:.4g}. The solver "
+                    "diverges: decrease --step-scale",
                     kDiverged * null_objective_, objective),
         precast::ExitCode::diverged);
   }
@@ -181,7 +184,7 @@ class Saga {
   Moments find_moments() {
     const auto options = at::device(stream_.device());
     const at::Tensor totals = at::zeros({3, stream_.features()}, options.dtype(at::kDouble));
-    // Sums of the differences from one row: no cancellation where a mean is large.
+    // Sums differences from one row, so that a large mean causes no cancellation.
     at::Tensor origin;
     stream_.pass([&](const at::Tensor& rows, const at::Tensor& ids) {
       if (!origin.defined())
@@ -202,10 +205,10 @@ class Saga {
                       totals.isfinite().all(0).to(at::kInt).argmin().item<std::int64_t>()));
     const at::Tensor moved_mean = totals[0] / n_;
     const at::Tensor variance = (totals[2] / n_ - moved_mean.square()).clamp_min(0);
-    // Below this, what is left is rounding.
+    // A smaller variance consists only of rounding errors.
     const at::Tensor constant = variance <= 1e-12 * totals[2] / n_;
     const at::Tensor inverse = at::where(constant, 0., variance.rsqrt());
-    // The targets' sum is 0, so the origin has no part in Z' y.
+    // The targets sum to 0, so subtracting the origin does not change Z' y.
     const at::Tensor products = totals[1] - moved_mean * ordered_sum(targets_);
     return {.mean = moved_mean + origin,
             .inverse_deviation = inverse,
@@ -268,19 +271,19 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Solves for one lambda from the current coefficients. @param epoch_seconds gets those of each
-/// epoch.
+/// Solves for one lambda from the current coefficients. @param epoch_seconds receives the time of
+/// each epoch.
 PathPoint solve_point(Saga& saga, std::size_t index, double lambda, const PathOptions& options,
                       const OnPass& on_pass, std::vector<double>& epoch_seconds) {
   PathPoint point;
   point.lambda = lambda;
   const double begin = now();
-  // The table is exact at the start: after the preparation, and after the lambda before.
+  // The table is exact at the start: the preparation and the previous lambda leave an exact table.
   bool exact = true;
   point.objective = saga.objective(lambda);
   for (;;) {
     saga.check(point.objective);
-    point.gap = std::max(0.0, point.objective - saga.dual(lambda));  // Below 0: rounding.
+    point.gap = std::max(0.0, point.objective - saga.dual(lambda));  // Below 0 only by rounding.
     const bool small = point.gap <= options.tolerance * point.objective;
     point.converged = exact && small;
     on_pass({.lambda = index,

@@ -10,23 +10,24 @@
 
 namespace sparse_regression {
 
-/// The path: minimise, for each lambda,
+/// The options of a path of solutions. For each lambda, solve_path() minimises
 ///   |y - b - Z w|^2 / (2 n) + lambda (l1_ratio |w|_1 + (1 - l1_ratio) / 2 |w|^2)
-/// where Z are the features minus their means, divided by their deviations. The same as
-/// scikit-learn's enet_path() of the standardised features and the centred target.
+/// where Z are the features minus their means, divided by their deviations. scikit-learn's
+/// enet_path() solves the same problem for standardised features and a centred target.
 struct PathOptions {
   /// Number of lambdas: from the smallest one for which all coefficients are 0 down to
   /// `lambda_ratio` times this value, with equal ratios.
   int lambdas = 10;
   double lambda_ratio = 0.01;
   double l1_ratio = 0.99;
-  /// A lambda is done when the duality gap is at most this fraction of the objective.
+  /// The solver has converged for a lambda when the duality gap is at most this fraction of the
+  /// objective.
   double tolerance = 1e-5;
   /// Maximum number of passes over the data for one lambda.
   int max_epochs = 100;
   /// The step size is this divided by the smoothness of a batch's loss.
   double step_scale = 0.5;
-  /// Threads that compute.
+  /// Number of threads that compute.
   int threads = 1;
 };
 
@@ -37,7 +38,8 @@ struct PathPoint {
   double gap = 0;
   double r2 = 0;
   std::int64_t nonzeros = 0;
-  /// Passes that changed the coefficients, and those that computed the exact gap.
+  /// Number of passes that changed the coefficients, and number of passes that computed the exact
+  /// gap.
   int epochs = 0;
   int exact_passes = 0;
   double seconds = 0;
@@ -47,7 +49,7 @@ struct PathPoint {
   double intercept = 0;
 };
 
-/// How far the solver is, after each pass.
+/// The state of the solver after a pass.
 struct Progress {
   std::size_t lambda = 0;
   int epochs = 0;
@@ -66,7 +68,7 @@ struct PathResult {
   double batch_smoothness = 0;
   std::int64_t constant_features = 0;
   double preparation_seconds = 0;
-  /// Median of the passes that changed the coefficients.
+  /// Median time of the passes that changed the coefficients.
   double epoch_seconds = 0;
   std::vector<PathPoint> points;
 };
@@ -76,8 +78,8 @@ using OnPass = std::function<void(const Progress&)>;
 /// SAGA (Defazio et al. 2014) with batches, as in glm_saga (Wong et al. 2021): the table has one
 /// number per sample, its residual when it was last used. The coefficients, the table and its
 /// gradient are kept from one lambda to the next. The gap is estimated from the residuals of an
-/// epoch; where the estimate is small enough, a pass without steps computes it exactly and
-/// refreshes the table. Results depend on seed and options, not on threads or workers.
+/// epoch. If the estimate is small enough, a pass without steps computes the exact gap and updates
+/// the table. Results depend on seed and options, not on threads or workers.
 /// @throws precast::DataError for features that are not finite; precast::Error with
 /// ExitCode::diverged; and what the stream throws.
 [[nodiscard]] PathResult solve_path(SampleStream& stream, const PathOptions& options,

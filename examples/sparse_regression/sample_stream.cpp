@@ -25,7 +25,7 @@ namespace {
 
 namespace data = precast::data;
 
-/// A side of images for a file without images.
+/// The image size that interfaces of precast require even for a file without images.
 constexpr std::int64_t kNoImages = 1;
 
 /// Index of a field that has one of the types. @throws precast::DataError
@@ -84,7 +84,7 @@ SampleStream::SampleStream(const std::filesystem::path& path, const StreamOption
               options.direct_io ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk),
       features_(check_features(reader_, options.features_field)),
       targets_(read_targets(reader_, options.target_field)) {
-  // The target is in memory already; a second output is what a source of batches requires.
+  // The target is already in memory, but a batch source requires an output for it.
   data::Pipeline pipeline;
   for (const std::string& field : {options.features_field, options.target_field})
     pipeline.outputs.push_back({.name = field, .field = field});
@@ -98,7 +98,7 @@ SampleStream::SampleStream(const std::filesystem::path& path, const StreamOption
     return data::make_order(reader_, {.name = options.order, .window_pages = pages});
   };
   loader.order = order(1);
-  // Code and buffers of libraries that come into memory with the first batches.
+  // Code and buffers of libraries that are loaded with the first batches.
   constexpr std::uint64_t kLibraries = std::uint64_t{64} << 20;
   const std::uint64_t used = kLibraries + resident_bytes() +
                              (options.reserved ? options.reserved(samples(), features_) : 0) +

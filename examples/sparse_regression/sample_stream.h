@@ -25,7 +25,7 @@ struct StreamOptions {
   std::uint64_t seed = 0;
   /// Whether reads bypass the kernel's page cache.
   bool direct_io = false;
-  /// Memory that the process may use in total, in bytes.
+  /// The total memory that the process may use, in bytes.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   /// Bytes of `memory_bytes` that the caller will use itself, in addition to the memory that the
   /// process uses already.
@@ -36,13 +36,13 @@ struct StreamOptions {
 /// Counts and times of the stream so far.
 struct StreamStatistics {
   std::int64_t passes = 0;
-  /// Waiting for batches.
+  /// Time spent waiting for batches.
   double seconds_waited = 0;
   double seconds = 0;
 };
 
 /// Streams the rows of a feature matrix from a .beton file that need not fit into memory, in
-/// batches whose content depends on seed and pass alone. Use from one thread.
+/// batches whose content depends only on the seed and the pass. Use from one thread.
 class SampleStream {
  public:
   /// @throws precast::DataError for a file without these fields or with a field of a different
@@ -59,9 +59,9 @@ class SampleStream {
   [[nodiscard]] const precast::data::MemoryPlan& plan() const { return plan_; }
   [[nodiscard]] StreamStatistics statistics() const;
 
-  /// One pass over all samples. @param visit gets rows [batch, features] of float16 or float32 and
-  /// the samples' indices, int64 [batch], both on the device. @throws precast::DataError for a
-  /// damaged sample.
+  /// One pass over all samples. @param visit receives the rows [batch, features] of float16 or
+  /// float32, and the samples' indices, int64 [batch], both on the device. @throws
+  /// precast::DataError for a damaged sample.
   using Visit = std::function<void(const at::Tensor& rows, const at::Tensor& ids)>;
   void pass(const Visit& visit);
 
@@ -75,7 +75,7 @@ class SampleStream {
   StreamStatistics statistics_;
 };
 
-/// Bytes of memory that the process has at the moment, and its peak. 0 if that is not known. @{
+/// The resident memory of the process in bytes, now and at its peak; 0 if unknown. @{
 [[nodiscard]] std::uint64_t resident_bytes();
 [[nodiscard]] std::uint64_t peak_resident_bytes();
 /// @}

@@ -24,7 +24,7 @@ POWER_PASSES = 5
 
 
 class MappedRows(torch.utils.data.Dataset):
-    """Rows of a memory-mapped .npy file. Each worker opens the file, since a mapping cannot be sent to a process."""
+    """Rows of a memory-mapped .npy file. Each worker maps the file itself: a mapping cannot be sent to a process."""
 
     def __init__(self, path):
         self.path = path

@@ -1,5 +1,6 @@
-// A text classifier without a vocabulary: the mean of the embeddings of hashed byte n-grams, as in
-// fastText (Joulin et al., "Bag of Tricks for Efficient Text Classification", EACL 2017).
+// A text classifier that needs no vocabulary: it uses the mean of the embeddings of hashed byte
+// n-grams, as in fastText (Joulin et al., "Bag of Tricks for Efficient Text Classification", EACL
+// 2017).
 //
 //   precast train recipe.yaml
 #include <ATen/TensorOperators.h>
@@ -29,9 +30,10 @@ struct Options {
   std::int64_t width = 64;
 
   void options(precast::Schema& schema) {
-    schema.add("longest", &longest, "bytes of the longest n-grams").min(1).max(7);
-    schema.add("buckets", &buckets, "embeddings, shared by n-grams with the same hash").min(1);
-    schema.add("width", &width, "of an embedding").min(1);
+    schema.add("longest", &longest, "length of the longest n-grams, in bytes").min(1).max(7);
+    schema.add("buckets", &buckets, "number of embeddings; n-grams with the same hash share one")
+        .min(1);
+    schema.add("width", &width, "width of an embedding").min(1);
   }
 };
 
@@ -53,9 +55,9 @@ struct ByteNgrams : nn::Module {
     Tensor grams = bytes;
     for (std::int64_t n = 1; n <= std::min(options.longest, length); ++n) {
       const Tensor last = bytes.slice(1, n - 1);
-      // Up to 7 bytes fit exactly.
+      // An int64 holds up to 7 bytes.
       if (n > 1) grams = grams.slice(1, 0, length - n + 1) * 256 + last;
-      // Fibonacci hashing; the upper bits are the good ones.
+      // Fibonacci hashing, which distributes the upper bits best.
       const Tensor hashes =
           ((grams + n) * kGolden).bitwise_right_shift(20).remainder(options.buckets);
       const Tensor counts = last.ne(0).to(sum.scalar_type()).unsqueeze(2);

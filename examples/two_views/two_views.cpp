@@ -44,9 +44,10 @@ struct ModelOptions {
   }
 };
 
-/// Three convolutions, a hidden layer and a last one (`fc`), the same for each input. One input:
-/// logits [N, num_classes]. Several, views of the same samples: [N, views, num_classes], of length
-/// 1. Weights of pretraining fit the classifier, since only `fc` differs.
+/// Three convolutions, a hidden layer and a last layer (`fc`), applied to each input. With one
+/// input, the output is logits [N, num_classes]; with several inputs, which are views of the same
+/// samples, it is vectors of length 1, [N, views, num_classes]. The classifier can load the weights
+/// of pretraining, because only `fc` differs.
 struct TwoViews : nn::Module {
   TwoViews(const precast::ModelSpec& spec, const ModelOptions& o)
       : hidden(register_module("hidden", nn::Linear(4 * o.width, o.hidden))),
@@ -92,7 +93,7 @@ struct LossOptions {
   double temperature = 0.5;
 
   void options(Schema& schema) {
-    schema.add("temperature", &temperature, "divides the similarities").above(0);
+    schema.add("temperature", &temperature, "divisor of the similarities").above(0);
   }
 };
 
@@ -111,7 +112,7 @@ class NtXent final : public precast::Loss {
   [[nodiscard]] Tensor per_sample(const Tensor& outputs, const Batch& /*batch*/) const override {
     precast::require(outputs.dim() == 3 && outputs.size(1) == 2, "outputs are [N, 2, D]");
     const std::int64_t n = outputs.size(0);
-    // The rows: the first views of all samples, then the second ones.
+    // The rows are the first views of all samples, then all second views.
     const Tensor views = outputs.to(at::kFloat).transpose(0, 1).reshape({2 * n, -1});
     Tensor similarities = at::matmul(views, views.t()) / temperature_;
     similarities.fill_diagonal_(-std::numeric_limits<float>::infinity());
@@ -151,7 +152,8 @@ class ViewTop1 final : public precast::Metric {
 void add_parts(precast::TrainParts& parts) {
   parts.models.add("two_views", "convolutions for one or more views of an image", make_model);
   parts.losses.add("nt_xent", "contrastive loss of two views (SimCLR)", make_loss);
-  parts.metrics.add("view_top_1", "share of images whose views find each other",
+  parts.metrics.add("view_top_1",
+                    "share of images whose first view is closest to their own second view",
                     [] { return std::make_unique<ViewTop1>(); });
 }
 
