@@ -15,9 +15,10 @@ namespace precast::tools {
 /// benchmark measures what training runs. Borrows the run and the ranks.
 class Assembly {
  public:
-  /// @param plan from make_plan(); the ranks share batch-norm statistics if the recipe says so.
-  /// @param data the training set, borrowed during construction: the model is tried out on samples
-  /// with the fields that the recipe reads. Null: it is tried out on images and labels.
+  /// @param plan from make_plan(). With dist.sync_bn, the batch norms of all ranks share their
+  /// statistics.
+  /// @param data the training set, used only during construction: the model is tested on synthetic
+  /// samples with the fields that the recipe reads. Null: the model is tested on images and labels.
   /// @throws ConfigError for a model that does not fit the plan or the data.
   Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
            const data::BetonReader* data = nullptr);

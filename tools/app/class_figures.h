@@ -11,8 +11,8 @@ namespace precast::tools {
 
 /// The counts of an evaluation per class, as lists in the order of the classes: `{"names": [...],
 /// "images": [...], "top_1_correct": [...]}`. `names` exists only if the dataset has a name for
-/// each class. Empty if nothing was counted per class. @param targets data.targets: the first one
-/// is the label; empty: the file's first integer field.
+/// each class. Empty if nothing was counted per class. @param targets data.targets, whose first
+/// field is the label; if empty, the label is the file's first integer field.
 [[nodiscard]] nlohmann::ordered_json class_figures(const engine::EvalResult& eval,
                                                    const data::BetonReader& dataset,
                                                    const std::vector<std::string>& targets);

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The smallest, mean and largest of some sides, px.
+/// The smallest, mean and largest width or height of images, in pixels.
 struct Sides {
   int min = 65536;
   int max = 0;

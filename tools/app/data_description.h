@@ -15,9 +15,9 @@ namespace precast::tools {
 /// and the smallest, mean and largest width and height of its first image field, in pixels.
 [[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
 
-/// A pipeline as --dry-run shows it: the steps as the recipe wrote them (or the standard ones), and
-/// mean and std of its normalisation.
-/// @param written the value of `pipeline.train` or `pipeline.val`, null: the standard one.
+/// A pipeline as --dry-run shows it: the steps as they are written in the recipe (or the standard
+/// steps), and mean and std of the normalisation.
+/// @param written the value of `pipeline.train` or `pipeline.val`; null: the standard pipeline.
 [[nodiscard]] nlohmann::ordered_json pipeline_summary(const data::Pipeline& pipeline,
                                                       const nlohmann::ordered_json& written,
                                                       bool train);

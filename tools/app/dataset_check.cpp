@@ -108,7 +108,7 @@ std::vector<std::string> class_warnings(const data::BetonReader& train, std::siz
     const auto wanted = data::labels_of(train, train_field,
                                         data::choose_members(train, {.filter = options.filter}));
     const auto chosen = data::labels_of(train, train_field, data::choose_members(train, options));
-    std::string_view hint = ". data.subset: random:N draws N samples of the whole file";
+    std::string_view hint = ". data.subset: random:N draws N samples from the entire file";
     if (options.subset.starts_with("random:")) hint = ". Draw more samples";
     if (options.subset.starts_with('@')) hint = "";
     add("data.subset", data::absent_labels(wanted, chosen), wanted.size(), hint);

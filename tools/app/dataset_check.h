@@ -12,13 +12,13 @@ namespace precast::tools {
 /// A file of a dataset that a recipe names; several files of one key are one dataset.
 struct NamedDataset {
   std::string key;
-  /// Empty: the recipe does not name one.
+  /// Empty if the recipe does not name a file.
   std::string path;
   /// Where the recipe names it.
   Origin origin;
 };
 
-/// Checks, before anything is loaded, that the recipe names each of the datasets and that the files
+/// Checks, before anything is loaded, that the recipe names all datasets and that their files
 /// exist. @throws ConfigError if a dataset is not named, or IoError if a file does not exist; the
 /// message lists all problems, each with its key and location.
 void check_datasets(const std::vector<NamedDataset>& datasets);
@@ -31,7 +31,8 @@ void check_common_classes(const data::BetonReader& dataset, std::size_t field);
 /// Checks that labels mean the same classes in both files, for the labels that have class names in
 /// both.
 /// @param train_field, val_field the fields of the labels.
-/// @throws ConfigError with the first difference and how to write the file with the same classes.
+/// @throws ConfigError naming the first difference; the hint says how to write the file with the
+/// same classes.
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,
                         const data::BetonReader& val, std::size_t val_field);
 

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The run, weights and dataset to which the figures belong.
+/// The run, the weights and the dataset that were evaluated.
 ordered_json describe_subject(const Recipe& recipe, const RunArgument& used) {
   ordered_json subject = ordered_json::object();
   if (!used.run.empty()) subject["run"] = used.run.string();
@@ -80,7 +80,7 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   Progress progress;
   const engine::EvalResult result = *model.evaluator.evaluate(
       *model.model, *loss, *opened.source, ranks.communicator(), [&](std::int64_t done) {
-        // The shares of the ranks differ by one sample at most.
+        // The numbers of samples of two ranks differ by at most one.
         if (ranks.leads() && progress.due()) {
           progress.show(
               fmt::format("evaluating {}/{}", std::min(done * run.world, samples), samples));
@@ -96,11 +96,10 @@ int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registr
                        bool json, const RunArgument& used) {
   const auto [result, classes, images] = evaluate(run, ranks, registries, used);
   if (!std::isfinite(result.loss)) {
-    throw Error(
-        fmt::format(
-            "eval: expected a finite loss, got {}: the weights or their outputs are not numbers",
-            result.loss),
-        ExitCode::diverged);
+    throw Error(fmt::format("eval: expected a finite loss, got {}: the weights or the outputs "
+                            "contain NaN or infinity",
+                            result.loss),
+                ExitCode::diverged);
   }
   if (!ranks.leads()) return 0;
   ordered_json report = describe_subject(run.recipe, used);
@@ -129,8 +128,8 @@ int run_eval(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "eval",
-      "Evaluates weights on data.val_dataset. A recipe needs --model.weights=FILE. Of a run folder "
-      "the final weights are used or, if the run has not finished, its newest checkpoint.",
+      "Evaluates weights on data.val_dataset. A recipe needs --model.weights=FILE. For a run "
+      "folder, the final weights are used or, if the run has not finished, its newest checkpoint.",
       RecipeArguments::Takes::run_or_recipe);
   command.arguments().options().add_options()("json", kJsonHelp);
   command.arguments().example("precast eval runs/a");

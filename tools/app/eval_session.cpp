@@ -55,7 +55,7 @@ std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* r
     return count_outputs(*reader, recipe, recipe.val_pipeline, classes);
   if (classes > 0) return classes;
   throw ConfigError(
-      "model.num_classes: missing. The weights do not say how many classes they have; give it as "
+      "model.num_classes: missing. The weights file does not contain the number of classes. Set "
       "--model.num_classes=N");
 }
 

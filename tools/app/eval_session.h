@@ -19,14 +19,15 @@
 
 namespace precast::tools {
 
-/// A model with the weights of `model.weights`, on its device: for eval and predict. Borrows the
+/// The model of eval and predict: on its device, with the weights of `model.weights`. Borrows the
 /// recipe.
 struct EvalModel {
   ResolvedRun run;
   TrainPlan plan;
   std::unique_ptr<Model> model;
   engine::Evaluator evaluator;
-  /// While they exist, the model has the averages of a checkpoint's methods (ema, swa).
+  /// While these objects exist, the model's weights are the averages of a checkpoint's methods
+  /// (ema, swa).
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
 };
 
@@ -34,15 +35,16 @@ struct EvalModel {
 void check_weights_given(const TrainConfig& config);
 
 /// Determines the number of outputs: `model.num_classes`, else the number of outputs of the
-/// weights, else that of the targets.
-/// @param reader the dataset with these targets; null: there are none.
+/// weights, else the number that the targets require.
+/// @param reader the dataset with the targets; null: there are no targets.
 /// @param labels_matter whether to check that every label is a valid class.
 /// @throws ConfigError if none of these numbers is known.
 [[nodiscard]] std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
                                               bool labels_matter);
 
-/// Collective: every rank makes one.
-/// @param labels the dataset whose classes are compared with those of the weights; null: none.
+/// Collective: every rank must call it.
+/// @param labels the dataset whose classes are compared with the classes of the weights; null: no
+/// comparison.
 /// @param checkpoint the folder of a checkpoint whose weights are model.weights; empty: none.
 /// @throws ConfigError if configuration, `labels`, weights or versions differ between the ranks.
 [[nodiscard]] EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries,
@@ -50,20 +52,21 @@ void check_weights_given(const TrainConfig& config);
                                         const data::BetonReader* labels,
                                         const std::filesystem::path& checkpoint = {});
 
-/// Runs an evaluation on the ranks that a recipe asks for: starts them and waits; or, if this
-/// process is one of them, calls `body`, after which the ranks leave together.
+/// Runs an evaluation on the ranks that a recipe requests. Starts the ranks and waits for them; or,
+/// if this process is one of the ranks, calls `body`, after which all ranks leave their group
+/// together.
 /// @param command the arguments after the program's name, to start ranks with.
-/// @return the exit code: that of `body`, or of the launch.
+/// @return the exit code of `body` or of the launch.
 [[nodiscard]] int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
                                  const std::function<int(const ResolvedRun&, RankSession&)>& body);
 
-/// The positions, of `samples` in total, that a rank predicts: batch b belongs to rank b % world.
-/// The batches are thus the same as in a run of a single rank.
+/// The positions in a dataset of `samples` samples that this rank predicts: batch b belongs to rank
+/// b % world. The batches are therefore the same as in a run of a single rank.
 [[nodiscard]] std::vector<std::uint64_t> positions_of_rank(std::uint64_t samples,
                                                            std::int64_t batch_size,
                                                            Communicator& ranks);
 
-/// Warns, on rank 0, of the damaged samples that any rank's source has replaced. Collective.
+/// Collective. On rank 0, warns of the damaged samples that the sources of all ranks have replaced.
 void warn_of_replaced(const BatchSource* source, RankSession& ranks);
 
 /// The samples of a dataset for the model. Borrows `reader`.
@@ -75,10 +78,10 @@ struct EvalSource {
   bool images = true;
 };
 /// @throws ConfigError if the model does not accept such samples.
-/// @param order null: as in the file.
+/// @param order null: the order of the file.
 [[nodiscard]] EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                                           std::shared_ptr<const data::SampleOrder> order = nullptr);
-/// Only the samples at these positions; no source if there are none.
+/// Opens only the samples at these positions. Without positions, the result has no source.
 [[nodiscard]] EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                                           std::vector<std::uint64_t> positions);
 

@@ -14,12 +14,13 @@ namespace precast::tools {
 
 /// The effect of training.cuda_graphs in this run:
 /// {"setting": "step", "records": "passes", "obstacles": ["sam replaces ..."]}; `records` is none,
-/// passes or step, and `obstacles` are the reasons why it is not `step` if the setting is.
+/// passes or step. If the setting is `step`, `obstacles` are the reasons why the whole step is not
+/// recorded.
 [[nodiscard]] nlohmann::ordered_json describe_graphs(const ResolvedRun& run, const TrainPlan& plan,
                                                      const Registries& registries);
 
-/// In one line: "the forward and backward passes, not the whole step: sam replaces ...".
-/// @param graphs from describe_graphs()
+/// The result of describe_graphs() in one line: "the forward and backward passes, not the whole
+/// step: sam replaces ...".
 [[nodiscard]] std::string graphs_text(const nlohmann::ordered_json& graphs);
 
 }  // namespace precast::tools

@@ -10,17 +10,19 @@
 namespace precast::tools {
 
 /// The effect of model.kernels in this run:
-/// {"setting": "fused", "fused": 49, "reference": {"no ReLU follows": 4}}, the number of batch
-/// norms with fused kernels, and the number of others for each reason.
-/// @param norms those of the plan's model; read only if fused kernels are requested.
+/// {"setting": "fused", "fused": 49, "reference": {"no ReLU follows": 4}, "blurs": 16, "max_pools":
+/// 1}. `fused` is the number of batch norms with fused kernels, `reference` has the number of other
+/// batch norms for each reason, and `blurs` and `max_pools` are the numbers of other layers with
+/// fused kernels.
+/// @param norms the layers of the plan's model; read only if fused kernels are requested.
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                                                       models::NormKernels norms);
 
-/// In one line: "fused for 49 of 53 batch norms (4: no ReLU follows)".
-/// @param kernels from describe_kernels()
+/// The result of describe_kernels() in one line: "fused for 49 of 53 batch norms (4: no ReLU
+/// follows), 1 max pool, 16 blurs".
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
-/// A warning if fused kernels are requested and no batch norm uses them; empty: there is none.
+/// A warning if fused kernels are requested, but no layer uses them; empty: no warning.
 [[nodiscard]] std::string kernels_warning(const nlohmann::ordered_json& kernels);
 
 }  // namespace precast::tools

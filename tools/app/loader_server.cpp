@@ -25,7 +25,7 @@
 namespace precast::tools {
 namespace {
 
-/// How often signals, consumers and progress are looked at.
+/// How often signals, consumers and progress are checked.
 constexpr std::chrono::milliseconds kLookInterval{100};
 
 data::RingOptions ring_options(const ServedData& data, const ServeOptions& options) {
@@ -40,7 +40,7 @@ data::RingOptions ring_options(const ServedData& data, const ServeOptions& optio
           .description = data.description};
 }
 
-/// A loader that publishes its batches, in a thread.
+/// Loads batches and publishes them in a ring, in a thread.
 class LoaderServer {
  public:
   LoaderServer(const ServedData& data, const ServeOptions& options)
@@ -88,7 +88,7 @@ class LoaderServer {
           since_first->seconds() > static_cast<double>(options_.patience.count()))
         return true;
       if (progress.due())
-        progress.show(fmt::format("waiting for training runs: {} of {} are there", there,
+        progress.show(fmt::format("waiting for training runs: {} of {} connected", there,
                                   options_.consumers));
       std::this_thread::sleep_for(kLookInterval);
     }
@@ -132,7 +132,7 @@ class LoaderServer {
     const data::RingPosition start = ring_.start();
     const auto epochs = static_cast<std::int64_t>(data_.image_size_px.size());
     for (std::int64_t epoch = start.epoch; epoch < epochs; ++epoch) {
-      // There is no such batch: only the consumer that asked for it fails.
+      // The requested batch does not exist: only the consumer that requested it fails.
       if (epoch == start.epoch && start.batch > batches_of_pass_) continue;
       epoch_ = epoch;
       const EpochRequest request{
@@ -165,7 +165,7 @@ class LoaderServer {
          0}};
   }
 
-  /// After a pass, and at the end.
+  /// Called after each pass, and at the end.
   void report(const char* event, std::int64_t epoch) {
     const std::uint64_t decoded = decoded_;
     const std::uint64_t delivered = ring_.samples_delivered();

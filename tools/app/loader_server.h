@@ -23,20 +23,21 @@ struct ServedData {
 
 struct ServeOptions {
   std::string name;
-  /// Number of consumers to wait for, and how long to wait for the others after the first has
-  /// connected; 0: no limit.
+  /// Number of consumers to wait for.
   int consumers = 1;
+  /// How long to wait for the others after the first has connected; 0: no limit.
   std::chrono::seconds patience{0};
   int slots = 4;
   /// Print a line of JSON after each pass and at the end: `{"event": "pass" or "end", "process",
   /// "epoch", "epochs", "samples_decoded", "samples_delivered", "consumers", "seconds",
-  /// "cpu_seconds"}`. Counts are since the start of the process, times since the first batch.
+  /// "cpu_seconds"}`. Samples are counted since the start of the process; times are measured from
+  /// the first batch.
   bool json = false;
 };
 
 /// Loads all epochs into a ring, from the earliest position that a consumer needs, and waits until
-/// they are read. @return 0, or the exit code after a signal. @throws as Loader and RingProducer;
-/// consumers then end with the same error.
+/// the consumers have read them. @return 0, or the exit code after a signal. @throws as Loader and
+/// RingProducer; consumers then end with the same error.
 [[nodiscard]] int serve(const ServedData& data, const ServeOptions& options);
 
 }  // namespace precast::tools

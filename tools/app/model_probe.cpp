@@ -21,7 +21,7 @@
 namespace precast::tools {
 namespace {
 
-/// A rank that records whether a sum was requested.
+/// A rank that records whether any collective was requested.
 class AskedRank final : public Communicator {
  public:
   [[nodiscard]] int rank() const override { return 0; }
@@ -87,7 +87,7 @@ std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainP
   const auto probe = [&](bool wanted, auto heeds, const std::string& sentence) {
     try {
       if (wanted && !heeds()) unheeded.push_back(sentence);
-    } catch (const std::exception&) {  // rejected, or cannot be tried here
+    } catch (const std::exception&) {  // rejected, or cannot be tested here
     }
   };
   probe(

@@ -13,23 +13,24 @@ namespace precast::tools {
 /// find_unheeded() and find_unfit_size() build the model, run it on a synthetic image on the CPU,
 /// and draw from libtorch's default generator.
 
-/// Finds settings of the plan that the model ignores; returns one sentence for each. A model that
-/// reads none of ModelSpec::blurpool, batch_norm_ranks and ghost_batch_size would otherwise
-/// silently train without them. The check runs the model: with BlurPool or ghost batches its output
-/// must change, and with synchronised statistics it must request a sum over the ranks. A setting
-/// that cannot be tried because the forward pass fails counts as applied.
+/// Finds settings of the plan that the model ignores; returns one sentence for each. Without this
+/// check, a model that does not read ModelSpec::blurpool, batch_norm_ranks or ghost_batch_size
+/// would silently train without these settings. The check runs the model: with BlurPool or ghost
+/// batches its output must change, and with synchronised statistics it must request a sum over the
+/// ranks. A setting that cannot be tested because the forward pass fails counts as applied.
 /// @param sync_bn whether batch statistics must be synchronised.
 [[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
                                                      const TrainPlan& plan, bool sync_bn);
 
-/// Whether the model is one of precast's own architectures, on images with class labels; such a
-/// model needs no check.
+/// Whether the model is one of precast's own architectures and the batch has images with class
+/// labels. Such a model needs no check.
 [[nodiscard]] bool is_own_classifier(const ModelSpec& spec, const Batch& batch);
 
-/// Runs a model in evaluation mode on a batch. Does nothing for is_own_classifier().
+/// Checks the output of a model in evaluation mode. Does nothing if is_own_classifier().
 /// @param batch two synthetic samples of the fields that the recipe reads.
-/// @throws ConfigError if the model has no parameters, fails on the batch, or its output is not
-/// floating point, [2, num_classes] where the targets are class indices, and else [2, ...].
+/// @throws ConfigError if the model has no parameters, fails on the batch, or does not return a
+/// floating-point tensor. Its shape must be [2, num_classes] if the targets are class indices, and
+/// [2, ...] otherwise.
 void check_output(Model& model, const ModelSpec& spec, const Batch& batch);
 
 /// Explains why the plan's model cannot work on images of one of these sizes (for example, a linear

@@ -18,10 +18,10 @@ namespace precast::tools {
 namespace {
 
 constexpr const char* kTrainDataset = "data.train_dataset";
-/// Keys that only a loader of this process reads.
+/// Keys that have an effect only if this process loads the batches.
 constexpr std::string_view kOfLoader[] = {"pipeline.train", "data.order", "data.subset",
                                           "data.filter", "data.repeats"};
-/// Keys that only producers need.
+/// Keys that have an effect only if another program makes the batches.
 constexpr std::string_view kOfProducer[] = {"data.batches_per_epoch", "data.producer_timeout_s"};
 
 template <typename Keys>
@@ -31,7 +31,7 @@ void report_unread(const Keys& keys, const std::string& reason, const Schema& sc
     if (schema.given(key)) schema.report_unread(key, reason, diagnostics);
 }
 
-/// @return the address of the producer; empty: the recipe names none.
+/// @return the address of the producer; empty if the recipe names no producer.
 std::string address_of(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
   const std::vector<std::string>& named = recipe.config.data.train_dataset;
   const auto is_zmq = [](const std::string& file) { return file.starts_with(data::kZmqScheme); };
@@ -49,12 +49,13 @@ std::string address_of(const Recipe& recipe, const Schema& schema, Diagnostics& 
   return *zmq;
 }
 
-/// The watchdog would end the run before the producer's time is over, and name another cause.
+/// Requires a shorter time limit for the producer than for the watchdog. Otherwise the watchdog
+/// would end the run first, with a message that does not name the cause.
 void check_waits(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
   const double wait_s = config.data.producer_timeout_s;
   const std::int64_t stall_s = config.training.stall_timeout_s;
   if (wait_s < static_cast<double>(stall_s)) return;
-  // At the key that was given; a default is not in the file.
+  // Reports the key that was given, because a default has no location in the file.
   constexpr const char* kWait = "data.producer_timeout_s";
   constexpr const char* kStall = "training.stall_timeout_s";
   if (schema.given(kWait) || !schema.given(kStall))
@@ -140,7 +141,7 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
           fmt::format("expected stop or skip with batches from {}, which cannot be read again, got "
                       "restore",
                       recipe.outside));
-  // The outputs that the model reads are those of the validation set.
+  // Training batches have the same outputs as the validation set.
   recipe.train_pipeline = recipe.val_pipeline;
 }
 

@@ -12,15 +12,15 @@
 
 namespace precast::tools {
 
-/// Training batches that another program makes: data.train_dataset: zmq://..., or the name of a
-/// ring that does not say what it loads. The validation set then determines what a batch has
-/// (data/outside/README.md).
+/// Training batches that another program makes. data.train_dataset is then zmq://..., or names a
+/// ring whose description contains no datasets, and the validation set determines the fields of a
+/// batch (data/outside/README.md).
 
 /// Finds out whether the recipe names such a producer, sets Recipe::outside, and reports keys that
 /// do not fit. Call it after Recipe::ring is set.
 void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
 
-/// @throws ConfigError for more than one rank, with the key that asks for them. @param address of
+/// @throws ConfigError for more than one rank, with the key that requests them. @param address of
 /// the producer.
 void check_outside_ranks(const Recipe& recipe, const std::string& address, std::int64_t ranks);
 

@@ -12,7 +12,7 @@
 
 namespace precast::tools {
 
-/// The location where a recipe names the part of one kind and gives its options.
+/// The keys with which a recipe names a part of one kind and sets its options.
 struct PartSection {
   /// The key that names the part: "training.optimizer".
   std::string chooser;
@@ -21,8 +21,8 @@ struct PartSection {
   /// Options whose keys have names from ffcv-imagenet: {"momentum", "training.momentum"}. The key
   /// `prefix` + option name is then an alias.
   std::map<std::string, std::string> renamed = {};
-  /// Options that published recipes set regardless of the part that they choose: if nothing reads
-  /// them, there is only a warning.
+  /// Options that published recipes set regardless of the part that they choose. If nothing reads
+  /// such an option, there is only a warning.
   std::set<std::string> published = {};
 };
 
@@ -45,8 +45,8 @@ class PartSections {
         own.options = options;
         owned_.push_back(std::move(part));
       } else {
+        // `part` ends here: only the names of these options are used later.
         others.push_back({entry.name, options});
-        // Used only for the names of its options.
       }
     }
     mount(schema, section, own, others, registry.contains(chosen));
@@ -70,7 +70,7 @@ class PartSections {
 };
 
 /// The value of a scalar key before the schema is known: from the last override, else from the
-/// file, else `otherwise`. Errors in it are reported later, by the schema.
+/// file, else `otherwise`. The schema reports errors in the value later.
 [[nodiscard]] std::string value_ahead(const ConfigNode& file,
                                       const std::vector<Override>& overrides, std::string_view key,
                                       std::string otherwise);

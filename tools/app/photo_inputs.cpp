@@ -32,7 +32,7 @@ constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostTogether = 1024;
 /// Bytes of files that are read together.
 constexpr std::uint64_t kBytesTogether = std::uint64_t{256} << 20;
-/// Upper estimate of the size of pixels relative to that of a PNG of the same photograph.
+/// An upper estimate of the size of a photograph's pixels relative to the size of its PNG file.
 constexpr std::uint64_t kPixelsToFile = 4;
 
 bool ends_as_jpeg(const std::string& path) {
@@ -62,8 +62,8 @@ void list_folder(const fs::path& root, PhotoList& list) {
   std::sort(list.paths.begin() + static_cast<std::ptrdiff_t>(first), list.paths.end());
 }
 
-/// A file without a name, which is removed when its last descriptor is closed. It is used instead
-/// of the file that a writer creates.
+/// A file without a name, which is removed when its last descriptor is closed. A writer uses it
+/// instead of creating a file.
 class UnnamedFile final : public FileOps {
  public:
   explicit UnnamedFile(const fs::path& folder)
@@ -112,11 +112,11 @@ class UnnamedFile final : public FileOps {
   int fd_;
 };
 
-/// Stores an image, or a black pixel in place of one that cannot be read, so that samples and paths
-/// have the same numbers.
+/// Stores an image, or a black pixel if the image cannot be read, so that each path has a sample
+/// with the same index.
 class PhotoField final : public data::Field {
  public:
-  /// @param problems one for each sample; each is only written by the thread that encodes it.
+  /// @param problems one for each sample; only the thread that encodes a sample writes its entry.
   explicit PhotoField(std::vector<std::string>& problems) : problems_(problems) {}
   [[nodiscard]] data::FieldType type() const override { return data::FieldType::image; }
 
@@ -214,7 +214,8 @@ PhotoFields photo_fields(const Recipe& recipe) {
   if (recipe.val_pipeline.outputs.empty()) {
     if (keys.inputs.size() > 1)
       throw ConfigError(
-          "data.inputs: expected only one image, because photos are predicted, got several");
+          "data.inputs: expected a single image, because predict reads image files, got several "
+          "inputs");
     if (!keys.inputs.empty()) fields.image = keys.inputs[0];
     if (!keys.targets.empty()) fields.numbers = keys.targets;
     return fields;
@@ -229,10 +230,10 @@ PhotoFields photo_fields(const Recipe& recipe) {
     } else if (fields.image.empty() || fields.image == output.field) {
       fields.image = output.field;
     } else {
-      throw ConfigError(
-          fmt::format("pipeline.val: expected only one image field, because photos are predicted, "
-                      "got '{}' and '{}'",
-                      fields.image, output.field));
+      throw ConfigError(fmt::format(
+          "pipeline.val: expected a single image field, because predict reads image files, "
+          "got '{}' and '{}'",
+          fields.image, output.field));
     }
   }
   if (fields.image.empty()) fields.image = "image";

@@ -28,17 +28,18 @@ struct PhotoList {
 /// without images.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
 
-/// Number of photos from `first` on that are read together, which limits the disk space that they
-/// need. At least 1.
+/// Returns how many photos, from `first` on, to predict together. This limits the disk space of the
+/// temporary datasets. At least 1.
 [[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
 
 /// The fields that a recipe reads from a dataset for evaluation.
 struct PhotoFields {
   std::string image = "image";
-  /// Fields that are not images. Photos have the value 0 there.
+  /// Fields that are not images. For photos, they have the value 0.
   std::vector<std::string> numbers = {"label"};
 };
-/// @throws ConfigError if the recipe reads several images of a sample.
+/// The fields that the recipe reads. @throws ConfigError if it reads more than one image per
+/// sample.
 [[nodiscard]] PhotoFields photo_fields(const Recipe& recipe);
 
 /// Image files as a dataset, so that they are processed in the same way as validation images. JPEGs
@@ -55,7 +56,7 @@ class PhotoDataset {
 
   /// One sample for each path, in their order.
   [[nodiscard]] const data::BetonReader& reader() const { return *reader_; }
-  /// For each path the reason why the file could not be read as an image; empty if it could. The
+  /// Why the file of each path could not be read as an image; empty if it could. The
   /// sample of a file that could not be read is a black pixel.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   /// Number of photos with an EXIF orientation, which viewers would rotate and precast does not.

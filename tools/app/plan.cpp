@@ -76,8 +76,7 @@ std::string why_no_steps(const TrainPlan& plan, std::int64_t samples, const std:
   if (samples == 0 || plan.steps_per_epoch > 0) return {};
   return fmt::format(
       "training.batch_size: expected a global batch of at most {} samples, the length of an epoch "
-      "of "
-      "{}, got {}",
+      "of {}, got {}",
       samples, dataset, plan.global_batch_size);
 }
 

@@ -9,14 +9,13 @@
 
 namespace precast::tools {
 
-/// Makes the plan of the recipe, including the methods' edits.
-/// @param samples number of samples of the training set; 0: unknown, and the plan then has no
-/// steps.
+/// Makes the plan of the recipe, including the changes that methods make.
+/// @param samples number of samples in an epoch; 0: unknown, and the plan has no steps.
 [[nodiscard]] TrainPlan make_plan(const ResolvedRun& run, const Registries& registries,
                                   std::int64_t samples, std::int64_t num_classes);
 
-/// Why an epoch of `samples` samples of `dataset` has no step; empty if it has, or if `samples` is
-/// 0 (unknown).
+/// Why an epoch of `samples` samples of `dataset` has no step; empty if it has steps, or if
+/// `samples` is 0 (unknown).
 [[nodiscard]] std::string why_no_steps(const TrainPlan& plan, std::int64_t samples,
                                        const std::string& dataset);
 

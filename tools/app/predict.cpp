@@ -54,10 +54,10 @@ Inputs read_inputs(RecipeArguments& command) {
   const auto is_dataset = [](const std::string& name) { return name.ends_with(".beton"); };
   if (std::ranges::none_of(given, is_dataset)) return {given, ""};
   if (given.size() > 1) {
-    throw ConfigError(
-        fmt::format("expected images, or one .beton file as the only input, got {}. Several files "
-                    "are read as one with --data.val_dataset=[A.beton,B.beton]",
-                    fmt::join(given, " ")));
+    throw ConfigError(fmt::format(
+        "expected images, or one .beton file as the only input, got {}. To read several "
+        "files as one dataset, use --data.val_dataset=[A.beton,B.beton]",
+        fmt::join(given, " ")));
   }
   const auto names_dataset = [](const Override& override) {
     return override.key == "data.val_dataset";
@@ -87,15 +87,16 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
         "--top: expected a .csv or .jsonl file, which contains classes, got a .npy file");
   if (format.logits && options.given("top") && extension == ".csv")
     throw ConfigError("--logits: expected no --top: a CSV file contains either logits or classes");
-  // The format from before classes could be written; JSON has both.
+  // A CSV of a dataset contains logits by default, as it did before predict could write classes.
+  // JSON contains both.
   const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
   if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
   if (!inputs.photos.empty()) format.first_column = "name";
   return format;
 }
 
-/// The format for outputs that are not one class of each sample: these have no probabilities that
-/// sum to 1, so the outputs themselves are written.
+/// The format for outputs that are not one class for each sample. Such outputs have no
+/// probabilities that sum to 1, so the outputs themselves are written.
 PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Arguments& options) {
   if (recipe.targets == TargetKind::class_index) return format;
   if (options.given("top") || format.json || format.file.extension() == ".jsonl") {
@@ -140,7 +141,7 @@ std::unique_ptr<data::BetonReader> find_dataset(const Recipe& recipe) {
 
 class Predictor {
  public:
-  /// Collective, as are its members: every rank makes one.
+  /// Collective, like the other members: every rank must call it.
   Predictor(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
             const data::BetonReader* dataset, const RunArgument& used, PredictFormat format)
       : ranks_(ranks),
@@ -169,7 +170,8 @@ class Predictor {
     }
     const auto rotated = ranks_.communicator().begin_sum(rotated_)->wait();
     if (rotated > 0 && ranks_.leads())
-      log_info("{} of the images have an EXIF orientation, which is ignored", rotated);
+      log_info("{} with an EXIF orientation, which is ignored",
+               format_count(static_cast<std::uint64_t>(rotated), "image"));
     return finish();
   }
 

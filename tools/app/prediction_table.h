@@ -16,10 +16,10 @@ struct Prediction {
   double probability = 0;
 };
 
-/// The `k` most probable classes (all, if there are fewer), the most probable first; of equally
-/// probable ones, the lower label first.
-/// @param logits of one sample, summed over `passes` forward passes (2 where the mirrored image was
-/// added): the softmax is that of their mean.
+/// The `k` most probable classes (all, if there are fewer), the most probable first; equally
+/// probable classes are in the order of their labels.
+/// @param logits of one sample, summed over `passes` forward passes (2 if the mirrored image was
+/// added). The probabilities are the softmax of the mean over the passes.
 /// @throws Error with ExitCode::diverged if a logit is not finite.
 [[nodiscard]] std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
                                                     std::int64_t k);
@@ -31,10 +31,10 @@ class PredictionTable {
   /// @param top number of predictions per sample, >= 1.
   PredictionTable(std::vector<std::string> class_names, std::int64_t top);
 
-  /// `name,class,probability`, then `class_2,probability_2` ... up to the `top`-th.
+  /// `name,class,probability`, then `class_2,probability_2` and so on, up to `top`.
   [[nodiscard]] std::string csv_header() const;
-  /// A line of the same CSV (RFC 4180: quotes around text with commas, quotes or line breaks), the
-  /// probabilities with six significant digits.
+  /// A line of the same CSV (RFC 4180: quotes around text with commas, quotes or line breaks).
+  /// Probabilities have six significant digits.
   [[nodiscard]] std::string csv_row(std::string_view name, std::span<const Prediction> best) const;
   /// `{"name": ..., "predictions": [{"class": ..., "label": 3, "probability": 0.9}, ...]}`.
   /// `class` is missing if the class has no name. @param logits added as `logits`, unless empty
@@ -49,7 +49,7 @@ class PredictionTable {
   std::int64_t top_;
 };
 
-/// A line of logits: `name,1.5,-0.25`, with nine digits, which restore the same float32.
+/// A line of logits: `name,1.5,-0.25`. Nine significant digits preserve the exact float32.
 [[nodiscard]] std::string logits_csv_row(std::string_view name, std::span<const float> logits);
 /// `<first column>,logit_0,logit_1,...`.
 /// @param output the name of the columns, without their number.

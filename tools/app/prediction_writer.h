@@ -17,7 +17,7 @@ namespace precast::tools {
 struct PredictFormat {
   /// `.npy`, `.csv` or `.jsonl`; empty: a CSV on standard output, unless `json`.
   std::filesystem::path file;
-  /// Whether to print JSON lines on standard output as well.
+  /// Whether to print JSON lines on standard output, in addition to the file.
   bool json = false;
   /// Whether to write logits: in the CSV in place of classes, and in addition to them in the JSON.
   bool logits = false;
@@ -36,8 +36,9 @@ class PredictionWriter {
 
   /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes.
   /// @param names one for each sample.
-  /// @param problems for each sample the reason why it could not be read (it is then left out, or
-  /// NaN in a .npy); empty if all samples could be read.
+  /// @param problems the reason why a sample could not be read, one for each sample, "" if it
+  /// could. Samples that could not be read are left out; in a .npy, their rows are NaN. Empty if
+  /// all samples could be read.
   /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
   /// written; ConfigError if the outputs are not one number for each class
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,

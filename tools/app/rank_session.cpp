@@ -28,7 +28,7 @@ namespace precast::tools {
 namespace {
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
-/// Longer than a rank takes to check for another rank's failure (Heartbeat).
+/// Longer than a rank needs to notice another rank's failure (Heartbeat).
 constexpr std::chrono::milliseconds kFarewell{1500};
 
 int parse_port(const std::string& text) {
@@ -44,7 +44,8 @@ int gpus() {
                                        : 0;
 }
 
-/// torchrun serves the store itself, and keeps it across restarts.
+/// Whether the program that started the ranks serves the store. torchrun also keeps its store
+/// across restarts.
 bool store_is_served(const RankInfo& info) {
   if (info.source == "precast") return true;
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -91,7 +92,7 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
   }
 }
 
-/// Checks that depend on the number of ranks, now that it is known.
+/// Runs the checks that depend on the number of ranks, which is known only now.
 void check_with_ranks(const TrainConfig& config, int ranks) {
   check_for_ranks(config, ranks, [](const char* key, const std::string& message) {
     throw ConfigError(fmt::format("{}: {}", key, message));
@@ -145,7 +146,8 @@ RankInfo find_ranks(const TrainConfig& config, bool trains) {
 
 int ranks_to_launch(const TrainConfig& config, const RankInfo& info, bool trains) {
   const std::string& nproc = config.dist.nproc;
-  // A single task of another program (a shell in a Slurm step) may start its own ranks.
+  // If another program started this process as its only task (such as a shell in a Slurm step), it
+  // may start its own ranks.
   if (info.source == "precast" || info.world > 1) return 0;
   if (nproc.empty()) {
     const bool asked = info.source == "single" && config.training.distributed;
@@ -238,14 +240,14 @@ void RankSession::end(const std::exception_ptr& exception) {
     rethrow_plainly(exception);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
-    // When a peer dies, the others' collectives fail at once; the rank that knows the cause reports
-    // it.
+    // When a rank dies, the collectives of all other ranks fail. Only the rank with the original
+    // error reports it.
     const bool told_elsewhere =
         failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
-    // The store ends with this process: the others must first read there that the cause is
-    // reported.
+    // The store ends with this process. Before that, the other ranks must read in it that the cause
+    // has been reported.
     if (serves_store_) std::this_thread::sleep_for(kFarewell);
     end_process(failure.exit_code);
   }

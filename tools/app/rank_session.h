@@ -26,8 +26,8 @@ namespace precast::tools {
 /// @param trains whether the ranks will train.
 [[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
 
-/// Number of ranks that this process must start; 0 if it is itself a rank. From `dist.nproc`, or
-/// from `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
+/// Number of ranks that this process must start; 0 if it is itself a rank. Given by `dist.nproc`,
+/// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
 /// ConfigError
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
                                   bool trains = true);
@@ -37,8 +37,8 @@ namespace precast::tools {
 /// @return the exit code of the launch (launcher.h).
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);
 
-/// This rank's membership in the group: the constructor joins the group, and heartbeats are sent
-/// until leave() or the end.
+/// This rank's membership in the group: the constructor joins the group, and a thread sends
+/// heartbeats until leave() or the destructor is called.
 class RankSession {
  public:
   /// Rank 0 logs which ranks joined. @throws DeviceError if the other ranks do not join.
@@ -52,7 +52,8 @@ class RankSession {
   /// a parameter server.
   [[nodiscard]] std::vector<NamedTensor> updated_here(
       const TrainConfig& config, const std::vector<NamedTensor>& trainable) const;
-  /// Tells the other ranks why this one is about to end. @return whether it is the first to report.
+  /// Tells the other ranks why this rank is about to end. @return whether this rank is the first to
+  /// report a failure.
   bool claim_failure(const std::string& cause);
   /// Ends this rank's membership: the other ranks no longer wait for it.
   void leave() { heartbeat_.reset(); }

@@ -66,8 +66,9 @@ std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_
 /// The option of the loss that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
-/// Adds legacy methods unless the list names them too: an entry of the list replaces a default, but
-/// contradicts a key that was given.
+/// The methods of the list `methods`, and the legacy methods that it does not name. An entry of the
+/// list replaces a legacy method that is on by default; if a key that selects the method was given
+/// too, that is an error.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
   const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
@@ -81,7 +82,8 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
                                     schema.origin(key).text()));
     }
   }
-  // The default does not apply to a loss without that option, or if the option was given.
+  // The default of training.label_smoothing does not apply to a loss without the option, or if the
+  // option was given.
   const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
   std::vector<PartRequest> all;
   for (const PartRequest& legacy :
@@ -131,15 +133,15 @@ std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
   return places;
 }
 
-/// Reports the transforms that cannot work on the images of any epoch, or of evaluation.
+/// Reports transforms that cannot work at the image size of an epoch or of the evaluation.
 void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
   data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
   const std::int64_t evaluated[] = {recipe.config.validation.resolution};
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
-/// Whether the model reads images, as far as that is known before the datasets are opened: a model
-/// that reads other fields is tried on those (Assembly).
+/// Whether the model may read images. A model that reads other fields is tested later, on these
+/// fields (Assembly).
 bool may_read_images(const Recipe& recipe) {
   if (!recipe.config.data.inputs.empty()) return false;
   try {
@@ -150,8 +152,8 @@ bool may_read_images(const Recipe& recipe) {
   }
 }
 
-/// A model that is not part of precast may fail, or ignore settings that precast's own models
-/// apply.
+/// Tests a model that is not part of precast: it may fail, or ignore settings that precast's own
+/// models apply.
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
                RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
@@ -185,7 +187,8 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
     if (!is_built_in(plan.model.arch)) {
       try_model(recipe, plan, registries, use, origin, diagnostics);
     } else if (plan.model.params.kind != ConfigNode::Kind::null) {
-      // Only if there are options to check: a large model takes a second to construct.
+      // Checks the options. Without options this is skipped, because constructing a large model
+      // takes a second.
       static_cast<void>(make_model(registries.models, plan.model));
     }
   } catch (const ConfigError& error) {
@@ -193,21 +196,22 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
   }
 }
 
-/// Adds the parts of the recipe's plug-ins. @return their files and checksums, which show whether a
-/// run continues with the same ones.
+/// Adds the parts of the recipe's plug-ins. @return their files and checksums, which a resumed run
+/// compares.
 ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& overrides,
                           Registries& registries, Diagnostics& diagnostics) {
   ordered_json loaded = {{"files", ordered_json::array()}, {"xxh3", ordered_json::array()}};
   for (const PluginFile& plugin : open_plugins(file, overrides, diagnostics)) {
     add_plugin(plugin, registries);
-    // Saved as absolute paths, because the run's file is in another folder.
+    // Recorded as absolute paths, because the run's params.json is in another folder.
     loaded["files"].push_back(std::filesystem::absolute(plugin.path()).lexically_normal().string());
     loaded["xxh3"].push_back(plugin.digest());
   }
   return loaded;
 }
 
-/// @param path of the recipe, which is where a dataset that it does not name is missing.
+/// @param path of the recipe; errors about a dataset that the recipe does not name have this
+/// location.
 std::vector<NamedDataset> named_datasets(const Recipe& recipe, const Schema& schema,
                                          const std::string& path) {
   const TrainConfig& config = recipe.config;
@@ -223,7 +227,7 @@ std::vector<NamedDataset> named_datasets(const Recipe& recipe, const Schema& sch
   return datasets;
 }
 
-/// Records a list of one file as a string, as every run did before there were lists.
+/// Records a list of one file as a string, as earlier versions did, which had no lists.
 void shorten_lists_of_one(ordered_json& values) {
   for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
     ordered_json& files = values.at(key);
@@ -246,8 +250,8 @@ void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics
   }
 }
 
-/// Given keys that only runs of several ranks read, except those of ffcv-imagenet (dist.world_size,
-/// address, port), which are in every recipe.
+/// Warnings for given keys that only runs with several ranks read. ffcv-imagenet's keys
+/// (dist.world_size, address, port) are exempt, because every recipe has them.
 std::vector<std::string> rank_keys(const Schema& schema) {
   Diagnostics found;
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",
@@ -258,8 +262,8 @@ std::vector<std::string> rank_keys(const Schema& schema) {
   return found.warnings();
 }
 
-/// Training keys on the command line of a command that does not train. In a file they are part of
-/// the recipe.
+/// Warns of training keys on the command line of a command that does not train. In a file, they are
+/// part of the recipe and cause no warning.
 void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& diagnostics) {
   const std::set<std::string_view> of_ranks = {"dist.nproc",     "dist.world_size",
                                                "dist.address",   "dist.port",
@@ -324,7 +328,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   if (use == RecipeUse::train) {
     recipe.ring =
         find_ring_dataset(recipe.config.data.train_dataset, schema.origin("data.train_dataset"));
-    // Recorded as the files, with which the run can be repeated.
+    // The run records the files instead of the ring, so that it can be repeated without the ring.
     if (!recipe.ring.files.empty()) recipe.config.data.train_dataset = recipe.ring.files;
     find_outside_producer(recipe, schema, diagnostics);
   }

@@ -18,7 +18,7 @@
 
 namespace precast::tools {
 
-/// A configuration, read and fully checked before any dataset or device is touched.
+/// A recipe that has been read and checked, as far as that is possible without using a device.
 struct Recipe {
   TrainConfig config;
   /// The chosen parts with the options from the recipe; methods may change them in the plan.
@@ -36,11 +36,12 @@ struct Recipe {
   data::Pipeline val_pipeline;
   /// The datasets to train on and to evaluate on, with their locations in the recipe.
   std::vector<NamedDataset> datasets;
-  /// With data.train_dataset: ring://NAME; `datasets` then has the files that the ring loads.
+  /// The ring of data.train_dataset: ring://NAME; `datasets` then has the files that the ring
+  /// loads.
   RingDataset ring;
-  /// The address from which training batches come if another program makes them
-  /// (outside_loading.h); empty: they are loaded from `datasets`. `train_pipeline` is then that of
-  /// evaluation: it determines the outputs.
+  /// Empty: training batches are loaded from `datasets`. Otherwise, the address of the program that
+  /// makes them (outside_loading.h); `train_pipeline` is then a copy of `val_pipeline`, which
+  /// determines the outputs.
   std::string outside;
   /// Every key with its value, then the expanded methods.
   nlohmann::ordered_json resolved;
@@ -48,7 +49,7 @@ struct Recipe {
   /// They are kept here because the number of ranks is not known until the ranks have joined.
   std::vector<std::string> unread_by_one_rank;
   /// The locations of all keys that were given, for errors that are found only after the dataset
-  /// has been opened; "": the recipe itself.
+  /// has been opened. The key "" is for the recipe itself.
   std::map<std::string, Origin, std::less<>> places;
 
   /// Where the key was given; the recipe itself if it was not.
@@ -70,9 +71,9 @@ enum class UnreadKeys { error, warning };
 
 /// Reads a recipe's file, in YAML or as a run saved it (params.json), and overrides (precedence:
 /// command line, file, default).
-/// @param path empty: only defaults and overrides. Warnings are printed.
-/// @param registries receives the parts of the recipe's `plugins`, which are loaded first. Load
-/// them only once per process, because their names are taken afterwards.
+/// Warnings are printed. @param path empty: only defaults and overrides.
+/// @param registries receives the parts of the recipe's `plugins`, which are loaded first. Do not
+/// load the same plug-in twice into the same registries, because its names are then taken.
 /// @throws ConfigError with every mistake, one per line; IoError if the file cannot be read; the
 /// errors of PluginFile.
 [[nodiscard]] Recipe load_recipe(const std::string& path, const std::vector<Override>& overrides,

@@ -10,7 +10,7 @@
 namespace precast::tools {
 namespace {
 
-/// The default metrics.
+/// The default metrics for these targets.
 std::vector<PartRequest> usual_metrics(TargetKind targets) {
   const auto named = [](std::initializer_list<const char*> names) {
     std::vector<PartRequest> requests;
@@ -79,7 +79,7 @@ void report_targets(const Recipe& recipe, const PartRequest& request, std::strin
 
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {
   constexpr std::string_view kKey = "validation.metrics";
-  // Metrics that every evaluation reports.
+  // Every evaluation reports these metrics.
   std::vector<std::string> names = {"loss", "val_loss", "train_loss"};
   if (recipe.targets == TargetKind::class_index) names.insert(names.end(), {"top_1", "top_5"});
   const ConfigNode& listed = recipe.config.validation.metrics;
@@ -91,7 +91,7 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
           {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
       if (std::ranges::find(names, metric->name()) != names.end()) {
         diagnostics.error(request.origin, request.key,
-                          fmt::format("'{}' is reported already", metric->name()));
+                          fmt::format("'{}' is already reported", metric->name()));
       }
       if (!metric->accepts(recipe.targets)) report_targets(recipe, request, "metric", diagnostics);
       names.push_back(metric->name());

@@ -21,16 +21,18 @@ struct PartRequest {
   std::string key;
 };
 
-/// A list of the recipe: `ema`, or `ema: {decay: 0.999}`.
+/// Parses a list of parts, with entries such as `ema` or `ema: {decay: 0.999}`. @param name the key
+/// of the list.
 [[nodiscard]] std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
                                                     Diagnostics& diagnostics);
 
 /// The kind of targets that a loss compares outputs with. @throws as PartRegistry::make
 [[nodiscard]] TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses);
-/// kind_of() the recipe's loss; class_index for an invalid loss, which is reported elsewhere.
+/// kind_of() for the recipe's loss; class_index for an invalid loss, which is reported elsewhere.
 [[nodiscard]] TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses);
 
-/// Reports a part that does not accept the targets of the recipe's loss. @param kind "method"
+/// Reports a part that does not accept the targets of the recipe's loss. @param kind of part, such
+/// as "method".
 void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                     Diagnostics& diagnostics);
 

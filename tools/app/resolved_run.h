@@ -16,12 +16,13 @@ struct ResolvedRun {
   /// Borrowed.
   const Recipe& recipe;
   at::Device device = at::kCPU;
-  /// Number of ranks that train together; number of ranks on this host, which share its memory and
-  /// cores; and the number of this rank among those on this host.
+  /// The number of ranks that train together; the number of ranks on this host, which share its
+  /// memory and cores; and the number of this rank among the ranks on this host.
   std::int64_t world = 1;
   std::int64_t local_world = 1;
   std::int64_t local_rank = 0;
-  /// The value of --ring: a ring from which training batches are taken if it loads the same.
+  /// The value of --ring: a ring from which training batches are taken if it loads the same
+  /// batches.
   std::string ring = {};
 
   [[nodiscard]] const TrainConfig& config() const { return recipe.config; }
@@ -35,16 +36,17 @@ struct ResolvedRun {
   [[nodiscard]] int loader_threads() const;
 };
 
-/// The run that the recipe requests: its ranks, all on this host, and a GPU only if it names one.
-/// Accesses no device, so the plan for a GPU can be printed on a machine without a GPU.
+/// The run that the recipe requests, with all ranks on this host, and on a GPU only with
+/// training.device: cuda. Accesses no device, so the plan for a GPU can be printed on a machine
+/// without a GPU.
 [[nodiscard]] ResolvedRun as_requested(const Recipe& recipe);
 
 /// For one of the ranks: prepares its device (prepare_device()).
 [[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info);
 
-/// Chooses the device of training.device and prepares libtorch for it (threads, cuDNN), for one of
-/// the ranks of this host, which share its cores and use one GPU each.
-/// @throws DeviceError if the recipe asks for a GPU that does not exist; ConfigError for a setting
+/// Chooses the device for training.device and prepares libtorch for it (threads, cuDNN). The ranks
+/// on a host share its cores and use one GPU each.
+/// @throws DeviceError if the recipe requests a GPU that does not exist; ConfigError for a setting
 /// that the device does not support.
 [[nodiscard]] at::Device prepare_device(const TrainConfig& config, const RankInfo& info);
 

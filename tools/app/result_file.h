@@ -18,12 +18,13 @@ class ResultFile {
 
   /// Adds facts to the file's contents.
   void add(const nlohmann::ordered_json& facts) { facts_.update(facts); }
-  /// Whether any process has written the file since this one started.
+  /// Whether any process has written the file since this process started.
   [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
   /// Call if another process writes the file (rank 0, or the ranks of a launcher).
   void leave_to_others() { path_.clear(); }
-  /// Runs `body`, then writes how it ended. Rethrows what `body` throws, even if the file cannot be
-  /// written, which is then a warning. @throws IoError
+  /// Runs `body`, then writes its result. Rethrows what `body` throws; if the file cannot be
+  /// written either, that is only a warning. @throws IoError if the file cannot be written after
+  /// `body` has returned.
   int write_after(const std::function<int()>& body);
 
  private:

@@ -20,8 +20,8 @@ namespace {
 constexpr std::string_view kRingScheme = "ring://";
 constexpr std::chrono::seconds kMostStart{10};
 
-/// The files that a description names: none if it is empty, or a JSON object without `datasets`.
-/// @return nothing if it is anything else that is not the description of a dataset
+/// The files that a ring's description lists: none if the description is empty or a JSON object
+/// without `datasets`. @return nullopt if the description is invalid.
 std::optional<std::vector<std::string>> files_of(const std::string& description) {
   std::vector<std::string> files;
   if (description.empty()) return files;
@@ -36,7 +36,8 @@ std::optional<std::vector<std::string>> files_of(const std::string& description)
   return files;
 }
 
-/// Waits for a producer that was started at the same time as this process.
+/// Reads the ring's description. Waits for a producer that was started at the same time as this
+/// process.
 std::string description_of(const std::string& ring) {
   const auto until = std::chrono::steady_clock::now() + kMostStart;
   for (bool told = false;; told = true) {
@@ -70,11 +71,10 @@ RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origi
   }
   auto described = files_of(ring.description);
   if (!described)
-    throw ConfigError(fmt::format(
-        "{}: expected a ring of `precast serve`, whose description names its datasets, or of "
-        "another program, whose description is empty or a JSON object without datasets, got {}, "
-        "whose description is none of these",
-        place, *named));
+    throw ConfigError(
+        fmt::format("{}: expected a ring whose description is empty or a JSON object in which "
+                    "`datasets`, if present, is a list of files, got {} with another description",
+                    place, *named));
   ring.files = std::move(*described);
   return ring;
 }

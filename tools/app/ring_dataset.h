@@ -21,9 +21,9 @@ struct RingDataset {
 
 /// Asks the ring that `files` names for its dataset; waits up to 10 s for its producer. @param
 /// origin of the key data.train_dataset.
-/// @return no name if the files are files. @throws ConfigError if a ring is one of several entries,
-/// or if it has a description that is not a JSON object; IoError if there is no such ring;
-/// RingError.
+/// @return an empty name if `files` contains no ring. @throws ConfigError if a ring is one of
+/// several entries, or if it has a description that is not a JSON object; IoError if there is no
+/// such ring; RingError.
 [[nodiscard]] RingDataset find_ring_dataset(const std::vector<std::string>& files,
                                             const Origin& origin);
 

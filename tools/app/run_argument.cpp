@@ -45,7 +45,7 @@ fs::path plain_path(const std::string& argument) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-/// An object from a file of a run; empty if there is none. @throws IoError
+/// The JSON object in a file of a run; empty if there is none. @throws IoError
 ordered_json read_object(const fs::path& path) {
   if (!fs::exists(path)) return ordered_json::object();
   const auto bytes = read_file(path);
@@ -104,7 +104,7 @@ fs::path run_around(const fs::path& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     if (entry.is_directory() && is_run(entry.path())) runs.push_back(entry.path().string());
   std::ranges::sort(runs);
-  std::string hint = "Images come after the recipe or the run";
+  std::string hint = "Give images after the recipe or the run";
   if (!runs.empty()) {
     const bool more = runs.size() > kRunsShown;
     runs.resize(std::min(runs.size(), kRunsShown));
@@ -116,9 +116,9 @@ fs::path run_around(const fs::path& path) {
       folder.string(), kParams, hint));
 }
 
-/// The folders in which the run may have been started: the one in run.json, and, since runs are
-/// `<start folder>/<logging.folder>/<run>` unless logging.folder is absolute, the folder to which
-/// this form leads.
+/// The folders in which the run may have been started: the folder recorded in run.json and, unless
+/// logging.folder is absolute, the folder that follows from the run's path,
+/// `<start folder>/<logging.folder>/<run>`.
 std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& params) {
   std::vector<fs::path> folders;
   const std::string recorded = text_at(read_object(run / "run.json"), "started_in");
@@ -136,8 +136,9 @@ std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& par
   return folders;
 }
 
-/// The file in the run's start folder to which a recorded relative path refers. Otherwise, or if
-/// both are the same file, the path as it is.
+/// The path of a recorded dataset. A relative path is looked up in the start folders; it is
+/// returned unchanged if it is found in none of them, or if it is the same file relative to the
+/// current folder.
 std::string find_recorded(const std::vector<fs::path>& folders, const fs::path& recorded) {
   if (recorded.is_absolute()) return recorded.string();
   std::error_code none;
@@ -148,7 +149,7 @@ std::string find_recorded(const std::vector<fs::path>& folders, const fs::path& 
   return (*folder / recorded).string();
 }
 
-/// Adds the datasets whose recorded path is relative and that are in the run's start folder.
+/// Adds overrides for the datasets that are found in the run's start folder.
 void find_datasets(const ordered_json& params, RunArgument& found) {
   const std::vector<fs::path> folders = start_folders(found.run, params);
   for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
@@ -164,7 +165,7 @@ void find_datasets(const ordered_json& params, RunArgument& found) {
   }
 }
 
-/// Sets the weights, and the number of classes that they have.
+/// Sets the weights and their number of classes.
 void use_weights(const fs::path& weights, RunArgument& found) {
   found.overrides.push_back(set_key("model.weights", weights.string(), found.run / kParams));
   const ordered_json facts = read_object(found.run / "run.json");
@@ -179,7 +180,7 @@ void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
   const std::optional<StoredCheckpoint> newest = latest_valid(folder);
   if (!newest) {
     throw CheckpointError(fmt::format(
-        "{}: expected {} or a checkpoint, got neither. The run has not saved one yet; give "
+        "{}: expected {} or a checkpoint, got neither. The run has not saved any weights yet; give "
         "--model.weights=FILE",
         found.run.string(), kFinalWeights));
   }
@@ -236,7 +237,7 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
     return found;
   }
   found.config = (found.run / kParams).string();
-  // A run's ranks belong to the hosts where it was trained.
+  // The ranks of the training run are not used: they depend on the hosts of that run.
   found.overrides.push_back(set_key("training.distributed", "0", found.config));
   found.overrides.push_back(set_key("dist.nproc", "", found.config));
   find_datasets(read_object(found.config), found);

@@ -9,8 +9,8 @@
 
 namespace precast::tools {
 
-/// The object to which the first argument of `eval` and `predict` refers: a recipe, or a run whose
-/// weights will be used.
+/// The recipe, or the run with its weights, to which the first argument of `eval` and `predict`
+/// refers.
 struct RunArgument {
   /// The path for load_recipe(): a recipe, or a run's params.json; empty if nothing was given.
   std::string config = {};

@@ -48,7 +48,7 @@ constexpr std::string_view kMayChange[] = {
     "data.val_dataset",
     "data.num_workers",
     "data.batches_ahead",
-    // Part of dataset.train, since earlier versions did not have the key.
+    // Compared as part of dataset.train, because earlier versions do not have this key.
     "data.batches_per_epoch",
     "data.producer_timeout_s",
     "data.in_memory",
@@ -61,7 +61,7 @@ constexpr std::string_view kMayChange[] = {
     "validation.batch_size",
     "validation.metrics",
     "validation.best_metric",
-    // Not compared by themselves, because global_batch_size below is compared.
+    // Compared as plan.global_batch_size.
     "training.batch_size",
     "training.global_batch_size",
     "training.distributed",
@@ -77,9 +77,10 @@ bool may_change(std::string_view key) {
   });
 }
 
-/// Options of parts. Earlier versions recorded those of every optimiser, schedule and order, and
-/// none of losses: a key that only one of two runs has belongs to a part that the other did not
-/// choose, or the versions differ. The names of the parts are always compared.
+/// Whether the key is an option of a part. Such a key is not a difference if only one of two runs
+/// has it: either the other run chose another part, and the names of parts are compared too, or its
+/// version recorded other options. Earlier versions recorded the options of every optimiser,
+/// schedule and order, and no options of losses.
 bool is_option_of_a_part(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
@@ -179,12 +180,12 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
 }
 
 ordered_json resumable_part(const ordered_json& identity) {
-  // Keys that had another name and a single value.
+  // Keys that earlier versions recorded under another name and with a single value.
   const std::map<std::string, std::string, std::less<>> now = {
       {"data.image_field", "data.inputs"}, {"data.label_field", "data.targets"}};
   ordered_json part = ordered_json::object();
   for (const auto& [key, value] : identity.items()) {
-    // Runs from before this key had images of 3 channels.
+    // Runs that were started before this key existed used images with 3 channels.
     if (key == "model.in_channels" && value == 3) continue;
     const auto renamed = now.find(key);
     if (renamed != now.end()) {

@@ -27,15 +27,15 @@ namespace po = boost::program_options;
 RecipeArguments serve_command() {
   RecipeArguments command(
       "serve",
-      "Loads the training batches of a recipe once, for all training runs of this host that take "
-      "them with data.train_dataset: ring://NAME. Each run gets the batches that it would load "
-      "itself. Ends after the last epoch.",
+      "Loads the training batches of a recipe once, for all training runs on this host with "
+      "data.train_dataset: ring://NAME. Each run gets the batches that it would load itself. Ends "
+      "after the last epoch.",
       RecipeArguments::Takes::recipe_or_dataset);
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("as", po::value<std::string>()->value_name("NAME")->required(),
                                     "name of the ring; 1 to 64 characters of A-Z a-z 0-9 . _ -")(
       "consumers", number(1),
-      "number of training runs to wait for before the first batch; the first batch is the earliest "
+      "number of training runs to wait for before serving starts; it starts at the earliest batch "
       "that any of them needs")(
       "wait-s", number(0),
       "seconds to wait for the other training runs after the first; 0: no limit")(
@@ -48,7 +48,8 @@ RecipeArguments serve_command() {
   return command;
 }
 
-/// The device is only named: no process of a ring computes on it.
+/// The device is set because the element type of images depends on it. This process does not use
+/// the device.
 ResolvedRun run_to_serve(const Recipe& recipe) {
   ResolvedRun run = as_requested(recipe);
   if (run.world > 1)
@@ -66,7 +67,7 @@ ServeOptions read_options(const Arguments& arguments) {
       .name = arguments.text("as"),
       .consumers = static_cast<int>(integer(arguments, "consumers", 1, data::kMaxRingConsumers)),
       .patience = std::chrono::seconds(integer(arguments, "wait-s", 0, 1'000'000)),
-      // A training run may hold two batches, and needs another.
+      // A training run may hold two batches and needs a third one.
       .slots = static_cast<int>(integer(arguments, "slots", 3, data::kMaxRingSlots)),
       .json = arguments.has("json")};
 }

@@ -21,9 +21,9 @@
 namespace precast::tools {
 namespace {
 
-/// data.jpeg_index_mb -1: the share of the memory limit that the index may take.
+/// With data.jpeg_index_mb: -1, the index may use this fraction (1 / 16) of the memory limit.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
-/// Pages that the process cache holds in addition to a window of open ones, and for evaluation.
+/// Pages in the process cache, in addition to the window of open pages in training.
 constexpr std::uint64_t kPagesAhead = 16;
 constexpr std::int64_t kImageDims = 4;
 
@@ -44,7 +44,7 @@ std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainData& data
   const std::int64_t given_mb = run.config().data.cache_mb;
   if (given_mb > 0) return static_cast<std::uint64_t>(given_mb) << 20;
   const std::uint64_t page_bytes = reader.header().page_bytes;
-  // A page of the merge of several files may be in two pages of a file.
+  // With several files, a page of the merged dataset may span two pages of a file.
   const std::uint64_t pages_of_one = reader.num_files() > 1 ? 2 : 1;
   const std::uint64_t open_pages = std::min(pages_of_one * data.window_pages,
                                             reader.file_bytes() / page_bytes + reader.num_files());
@@ -90,7 +90,7 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
   return reader;
 }
 
-/// @throws ConfigError if a prefix names no parameter, or none is left to train.
+/// @throws ConfigError if a prefix matches no parameter, or if no parameter is left to train.
 void freeze_parameters(const Model& model, const std::vector<std::string>& prefixes) {
   const std::vector<NamedTensor> parameters = model.parameters();
   for (const std::string& prefix : prefixes) {
@@ -193,7 +193,7 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
     for (const std::string& address : addresses)
       if (index->join(address)) break;
   }
-  // Has no effect on what is shared.
+  // Has no effect on a shared index.
   index->limit(index_bytes(run) / ranks_of_host(run));
 }
 

@@ -26,7 +26,8 @@
 
 namespace precast::tools {
 
-/// Opens the dataset of a key, in the mode of data.in_memory; several files are read as one.
+/// Opens the dataset that a key names, in the mode of data.in_memory. Several files are read as
+/// one.
 /// @throws ConfigError if the key has no value, or names a producer (Recipe::outside), or if files
 /// give a label different names; DataError; IoError. With several files, messages begin with the
 /// key and its location.
@@ -37,12 +38,13 @@ namespace precast::tools {
 /// program makes the batches, the validation set.
 [[nodiscard]] std::string_view fields_key(const Recipe& recipe);
 
-/// The parts that read a training set.
+/// The order in which a training set is read, and its JPEG index.
 struct TrainData {
   std::shared_ptr<const data::SampleOrder> order;
-  /// Pages open at once in a quasi_random order, from data.shuffle_window_mb; else 0.
+  /// The number of pages that are open at the same time in a quasi_random order, from
+  /// data.shuffle_window_mb; 0 in other orders.
   std::uint64_t window_pages = 0;
-  /// The index of its JPEGs; null: none.
+  /// The JPEG index of the training set; null: none.
   std::shared_ptr<data::JpegIndex> index;
 };
 /// The order of data.order and its related keys, without an index. @throws ConfigError naming the
@@ -81,16 +83,16 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
                                                      const data::BetonReader& val,
                                                      const Recipe& recipe);
 
-/// The largest label + 1. @throws DataError naming the sample if a label is negative, or not below
-/// `limit` (0: no limit).
+/// The number of classes: `limit` or, if that is 0, the largest label + 1. @throws DataError naming
+/// the sample if a label is negative, or not below `limit` (0: kMostClasses).
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
                                          std::int64_t limit);
 
-/// Draws the weights from `training.seed`, loads `model.weights` if given (after check_weights()
-/// has compared them with the network and `data`; in training, a last layer for a different number
-/// of classes keeps its random initial weights), freezes the parameters of `training.freeze`, and
-/// moves the model to the device.
-/// @param data may be null; the names of the classes are then not compared.
+/// Builds the model with random weights from `training.seed`, loads `model.weights` if given, moves
+/// the model to the device, and freezes the parameters of `training.freeze`. Before loading,
+/// check_weights() compares the weights with the network and `data`. In training, a last layer for
+/// a different number of classes keeps its random weights.
+/// @param data null: the names of the classes are not compared.
 [[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
                                                  const Registries& registries, WeightsUse use,
                                                  const data::BetonReader* data);
@@ -108,7 +110,8 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// The parameters that are not frozen, in the model's order.
 [[nodiscard]] std::vector<NamedTensor> trainable_parameters(const Model& model);
 
-/// The type in which images are passed to the model: float16 on a GPU in fp16, else float32.
+/// The type in which images are passed to the model: on a GPU, float16 with fp16 and bfloat16 with
+/// bf16; otherwise float32.
 [[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
 
 /// The options of the loaders for training and evaluation, except for the normalisation of images,
@@ -120,7 +123,7 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
                                                      const ResolvedRun& run);
 /// @}
 
-/// Batches for training (last batch dropped) and for evaluation (all samples).
+/// Batches for training (the last, incomplete batch is left out) and for evaluation (all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                              const TrainData& data,
                                                              const ResolvedRun& run,
@@ -129,17 +132,19 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 [[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
                                                  const TrainData& data, const ResolvedRun& run,
                                                  const TrainPlan& plan);
-/// @param order null: as in the file.
+/// @param order null: the order of the file.
 [[nodiscard]] std::unique_ptr<BatchSource> make_val_source(
     const data::BetonReader& reader, const ResolvedRun& run, const TrainPlan& plan,
     std::shared_ptr<const data::SampleOrder> order = nullptr);
-/// Tries every image size of the plan once if `training.preflight` is on, so that a run that does
-/// not fit in memory fails before the first epoch. @throws Error with ExitCode::out_of_memory
+/// Runs a step at every image size of the plan if `training.preflight` requires it, so that a run
+/// that does not fit in memory fails before the first epoch. @throws Error with
+/// ExitCode::out_of_memory
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
-/// Whether the outputs of the mirrored image are added: if validation.lr_tta is set, but only for
-/// scores of classes, because other outputs may differ between an image and its mirror image.
+/// Whether the outputs of the mirrored image are added. They are if validation.lr_tta is set and
+/// the outputs are scores of classes: other outputs may differ between an image and its mirror
+/// image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 

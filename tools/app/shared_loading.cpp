@@ -26,7 +26,7 @@ constexpr const char* kFiles = "datasets";
 /// Keys outside `data` that change batches.
 constexpr std::string_view kOtherKeys[] = {"pipeline.train", "model.in_channels", "training.seed",
                                            "plugins.xxh3"};
-/// Keys of `data` that do not.
+/// Keys of `data` that do not change batches.
 constexpr std::string_view kNotCompared[] = {
     "data.train_dataset", "data.val_dataset",  "data.num_workers", "data.in_memory",
     "data.cache_mb",      "data.direct_io",    "data.cache_dir",   "data.http_retry_s",
@@ -37,13 +37,13 @@ bool changes_batches(std::string_view key) {
   return key.starts_with("data.") && std::ranges::find(kNotCompared, key) == std::end(kNotCompared);
 }
 
-/// A path that means the same in another folder.
+/// A URL, or an absolute path, which does not depend on the current folder.
 std::string anywhere(const std::filesystem::path& path) {
   if (data::is_url(path.string())) return path.string();
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// The first epoch whose images have another size.
+/// Names the first epoch whose images have another size; empty if there is none.
 std::string difference_of_sizes(const ordered_json& there, const ordered_json& here) {
   for (std::size_t epoch = 0; there.is_array() && epoch < std::min(there.size(), here.size());
        ++epoch) {
@@ -54,7 +54,7 @@ std::string difference_of_sizes(const ordered_json& there, const ordered_json& h
   return {};
 }
 
-/// @throws ConfigError for a recipe whose batches no ring has.
+/// @throws ConfigError for several ranks, whose batches no ring has.
 void check_ranks(const ResolvedRun& run, const std::string& name) {
   if (run.world > 1)
     run.recipe.refuse("training.distributed",
@@ -75,7 +75,7 @@ data::SharedRing of_recipe(const ordered_json& here, const ResolvedRun& run) {
   return {.name = ring.name, .description = ring.description, .options = {}};
 }
 
-/// The ring of --ring. If it is not there yet, it is expected to have the same description.
+/// The ring of --ring. A ring that does not exist yet is expected to have this run's description.
 data::SharedRing of_option(const ordered_json& here, const ResolvedRun& run) {
   data::SharedRing ring{.name = run.ring, .description = here.dump(), .options = {}};
   std::string reason;
@@ -123,7 +123,8 @@ ordered_json describe_loading(const data::BetonReader& reader, const TrainData& 
 
 std::vector<LoadingDifference> compare_loading(const ordered_json& there,
                                                const ordered_json& here) {
-  if (!there.is_object()) return {{kFiles, "expected a description of loading, got none"}};
+  if (!there.is_object())
+    return {{kFiles, "expected the description of a ring of `precast serve`, got none"}};
   std::vector<LoadingDifference> differences;
   const auto text_of = [](const ordered_json& object, const std::string& key) {
     return object.contains(key) ? object.at(key).dump() : "nothing";
@@ -133,7 +134,7 @@ std::vector<LoadingDifference> compare_loading(const ordered_json& there,
     std::string text;
     if (key == kSizes) {
       text = difference_of_sizes(there.contains(key) ? there.at(key) : ordered_json(), value);
-      // Otherwise, training.epochs differs.
+      // If no common epoch differs, training.epochs does.
       if (text.empty() && there.contains(key)) continue;
     }
     if (text.empty()) text = fmt::format("expected {}, got {}", text_of(there, key), value.dump());
@@ -151,9 +152,10 @@ data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& d
   const ordered_json here = describe_loading(reader, data, run, plan);
   data::SharedRing ring =
       run.recipe.ring.name.empty() ? of_option(here, run) : of_recipe(here, run);
-  // A run that is asked to stop does not wait for other processes.
+  // A run that has received a stop signal does not wait for other processes.
   ring.options.stopped = [] { return StopSignals::requested().load(); };
-  // Before the watchdog ends this run because another one makes no progress.
+  // Shorter than the watchdog's limit: otherwise the watchdog would end this run if another run
+  // makes no progress.
   const std::chrono::milliseconds stall =
       std::chrono::seconds(run.config().training.stall_timeout_s);
   ring.patience = std::min(ring.patience, stall / 2);

@@ -32,8 +32,8 @@ struct LoadingDifference {
 [[nodiscard]] std::vector<LoadingDifference> compare_loading(const nlohmann::ordered_json& there,
                                                              const nlohmann::ordered_json& here);
 
-/// The ring from which a run takes its training batches: that of data.train_dataset: ring://NAME,
-/// else that of --ring if it loads the same, else none.
+/// The ring from which a run takes its training batches: the ring of data.train_dataset:
+/// ring://NAME, else the ring of --ring if it loads the same batches, else none.
 /// @throws ConfigError naming every key in which the run differs from a ring that its recipe names.
 [[nodiscard]] data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& data,
                                            const ResolvedRun& run, const TrainPlan& plan);

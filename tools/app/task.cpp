@@ -25,7 +25,7 @@ std::string shape_of(const at::Tensor& tensor) {
                      c10::toString(tensor.scalar_type()));
 }
 
-/// @throws ConfigError unless a target of that shape and type is one for the loss.
+/// @throws ConfigError unless the loss accepts a target of this shape and type.
 void check_target(const at::Tensor& target, const Recipe& recipe) {
   const bool integer = !target.is_floating_point() && !target.is_complex();
   const auto expect = [&](bool fits, std::string_view wanted) {
@@ -49,7 +49,8 @@ void check_target(const at::Tensor& target, const Recipe& recipe) {
   }
 }
 
-/// @throws ConfigError with the location of the key if the pipeline lacks an output that it names.
+/// @throws ConfigError with the location of the key if the pipeline lacks an output that the key
+/// names.
 void check_names(const data::BetonReader& reader, const Recipe& recipe,
                  const data::Pipeline& pipeline) {
   std::vector<std::string> known;
@@ -67,7 +68,7 @@ void check_names(const data::BetonReader& reader, const Recipe& recipe,
   check("data.targets", recipe.config.data.targets);
 }
 
-/// The first target of a sample as the pipeline delivers it.
+/// The first target of a synthetic sample, as the pipeline would deliver it.
 at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
                           const data::Pipeline& pipeline) {
   const auto batches =
@@ -101,23 +102,26 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
   const TargetKind kind = recipe.targets;
   const bool finds_target = kind == TargetKind::class_index || kind == TargetKind::none;
   if (!finds_target && recipe.config.data.targets.empty()) {
-    recipe.refuse("training.loss",
-                  fmt::format("{}: expected data.targets to name the field that it reads, got none",
-                              recipe.loss.name));
+    recipe.refuse(
+        "training.loss",
+        fmt::format("{}: expected data.targets to name the field that the loss reads, got none",
+                    recipe.loss.name));
   }
   check_names(reader, recipe, pipeline);
   if (kind == TargetKind::none) {
     if (given > 0) return given;
-    recipe.refuse("model.num_classes",
-                  fmt::format("missing. {} has no targets that say how many outputs there are",
-                              recipe.loss.name));
+    recipe.refuse(
+        "model.num_classes",
+        fmt::format("missing. The number of outputs must be given, because {} has no targets",
+                    recipe.loss.name));
   }
   const at::Tensor target = made_up_target(reader, recipe, pipeline);
   check_target(target, recipe);
   if (kind == TargetKind::class_index) return count_classes(reader, recipe.config, given);
   if (kind == TargetKind::class_mask) {
     if (given > 0) return given;
-    recipe.refuse("model.num_classes", "missing. Masks do not say how many classes there are");
+    recipe.refuse("model.num_classes",
+                  "missing. The number of classes must be given, because masks do not contain it");
   }
   const std::int64_t width = target.numel();
   if (given > 0 && given != width) {

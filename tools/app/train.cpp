@@ -32,7 +32,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// The run that would be started. The plan for a GPU can be printed on a machine without a GPU.
+/// The run that `train` would start. The plan for a GPU can be printed on a machine without a GPU.
 ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
@@ -52,7 +52,7 @@ ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& 
   return dataset_summary(*reader);
 }
 
-/// Describes what is loaded, in which order, and what happens to it.
+/// Describes the datasets, the order of the samples and the pipelines.
 ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
   const auto& keys = recipe.config.data;
   const ordered_json& values = recipe.resolved;
@@ -135,8 +135,8 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
   }
 }
 
-/// The batch norms that the run will have, if it matters: a large model takes a second to
-/// construct.
+/// The batch norms of the run's model. Empty without fused kernels, because a large model takes a
+/// second to construct.
 models::NormKernels planned_norms(const ResolvedRun& run, const TrainPlan& plan,
                                   const Registries& registries) {
   if (!plan.model.fused_kernels) return {};
@@ -163,7 +163,7 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   planned.values = resolved_values(recipe, *reader, data);
   planned.classes = count_outputs(*reader, recipe, recipe.train_pipeline, planned.classes);
   planned.datasets["train"] = dataset_summary(*reader);
-  // Checks that they load the same.
+  // Checks that the ring loads the same batches as this run.
   if (!recipe.ring.name.empty())
     static_cast<void>(shared_ring(*reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
@@ -171,7 +171,7 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
     planned.datasets["val"] = describe_val_dataset(*reader, recipe, planned.classes);
 }
 
-/// @param train_samples 0: as many as the dataset has, if the recipe names one.
+/// @param train_samples 0: the number is read from the dataset, if the recipe names one.
 PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
                       std::int64_t train_samples) {
   const Recipe& recipe = run.recipe;
@@ -195,16 +195,17 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   return planned;
 }
 
-/// Checks what needs the model: whether the weights fit, and which parameters are frozen.
+/// Runs the checks that need the model: whether the weights fit, and whether training.freeze names
+/// parameters.
 void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& registries) {
   if (run.config().model.weights.empty() && run.config().training.freeze.empty()) return;
-  // The device of the run may be that of another machine.
+  // The device of the run may exist only on another machine.
   run.device = at::kCPU;
   static_cast<void>(build_model(run, plan, registries, WeightsUse::train, nullptr));
 }
 
 /// Prints the plan without training. The number of samples comes from `train_samples`, or from the
-/// dataset if the recipe names one; without either the plan has no steps.
+/// dataset if the recipe names one. Without either, the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
             bool json, bool per_step) {
   const PlannedData planned = plan_data(run, registries, train_samples);
@@ -226,7 +227,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
   return 0;
 }
 
-/// Runs one rank of several, or a run with one rank.
+/// Runs this rank, which may be the only one.
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
              const Arguments& options, ResultFile& result) {
   ResolvedRun run = resolve_run(recipe, info);
@@ -270,7 +271,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     if (!recipe.outside.empty()) check_outside_ranks(recipe, recipe.outside, ranks);
     const int code = launch_ranks(arguments, ranks);
-    // Rank 0 has written it, unless it was killed.
+    // Rank 0 has written the file, unless it was killed.
     if (result.is_there()) result.leave_to_others();
     return code;
   }
@@ -288,7 +289,7 @@ RecipeArguments train_command() {
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("dry-run", kDryRunHelp)(
       "train-samples", po::value<std::int64_t>()->default_value(0),
-      "assumed number of training samples if the dataset is missing; with --dry-run")(
+      "number of training samples to assume, without reading the dataset; with --dry-run")(
       "ring", po::value<std::string>()->value_name("NAME"),
       "ring of `precast serve` from which training batches are taken; batches that the ring does "
       "not have are loaded by this process, with equal results")(

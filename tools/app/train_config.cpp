@@ -36,22 +36,22 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   auto& data = config.data;
   schema.add("data.train_dataset", &data.train_dataset,
              ".beton file to train on, or its http:// or https:// URL; several, such as "
-             "[a.beton, b.beton], are read as one, as "
-             "`precast merge` would write them; ring://NAME, what `precast serve` loads or another "
-             "program makes; or zmq://HOST:PORT, what another program sends");
+             "[a.beton, b.beton], are read as the file that `precast merge` would write; "
+             "ring://NAME, the batches that `precast serve` or another program passes through a "
+             "ring; or zmq://HOST:PORT, the batches that another program sends");
   schema.add("data.val_dataset", &data.val_dataset,
              ".beton file to evaluate on; several are read as one");
   schema
       .add("data.num_workers", &data.num_workers,
-           "loader threads of each rank; 0: its share of the host's usable cores, minus two on a "
-           "GPU")
+           "loader threads of each rank; 0: the rank's share of the host's usable cores, minus two "
+           "on a GPU")
       .min(0)
       .max(kMostThreads);
   schema
       .add("data.in_memory", &data.in_memory,
-           "1: read the file through the page cache, which all processes share; 2: load all of it "
-           "before training starts; 0: read pages into a cache of data.cache_mb, for files larger "
-           "than memory")
+           "1: read the file through the page cache, which all processes share; 2: load the "
+           "complete file before training starts; 0: read pages into a cache of data.cache_mb, for "
+           "files larger than memory")
       .min(0)
       .max(2);
   schema
@@ -84,13 +84,17 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "torchvision")
       .choices({"ifast", "islow"});
   schema
-      .add("data.jpeg_index_mb", &data.jpeg_index_mb,
-           "memory in MiB for the JPEG index, with which crops are decoded without the data before "
-           "them; it is made in the first epoch and shared by the ranks on a host; -1: a sixteenth "
-           "of the memory limit; a sidecar from `precast index` is always used")
+      .add(
+          "data.jpeg_index_mb", &data.jpeg_index_mb,
+          "memory in MiB for the JPEG index, which allows crops to be decoded without the data "
+          "before "
+          "them; it is built in the first epoch and shared by the ranks on a host; -1: a sixteenth "
+          "of the memory limit; a sidecar from `precast index` is always used")
       .min(-1)
       .max(1e9);
-  schema.add("data.batches_ahead", &data.batches_ahead, "batches loaded ahead").min(1).max(1024);
+  schema.add("data.batches_ahead", &data.batches_ahead, "number of batches to load in advance")
+      .min(1)
+      .max(1024);
   schema
       .add("data.batches_per_epoch", &data.batches_per_epoch,
            "number of training batches in an epoch, if another program makes them")
@@ -135,8 +139,8 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("model.in_channels", &model.in_channels, "channels of images; 3, RGB; 1, grey");
   schema
       .add("model.kernels", &model.kernels,
-           "training on a GPU: reference, one kernel for each op; fused, one for a batch norm, the "
-           "addition and the ReLU that follow it; auto: reference")
+           "training on a GPU: reference, one kernel for each op; fused, one kernel for a batch "
+           "norm with the addition and the ReLU after it; auto: reference")
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
@@ -166,7 +170,9 @@ void add_schedule_keys(Schema& schema, TrainConfig& config, const Registries& re
            "if above 0: lr.lr applies to this many samples per step and is scaled to the global "
            "batch")
       .min(0);
-  schema.add("lr.lr_schedule_type", &lr.lr_schedule_type, "shape over epochs")
+  schema
+      .add("lr.lr_schedule_type", &lr.lr_schedule_type,
+           "shape of the learning rate over the epochs")
       .choices(registries.schedules.names());
 }
 
@@ -231,7 +237,7 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .add("training.cuda_graphs", &training.cuda_graphs,
            "replay a step's kernels as one CUDA graph; on: the forward and backward passes, on a "
            "single GPU; auto: the same, for small batches in fp16 or bf16; step: the whole step "
-           "with the optimiser, where nothing in it acts on the host")
+           "with the optimiser if no part of it runs on the host, else as on")
       .choices({"auto", "on", "off", "step"});
   schema
       .add(
@@ -262,12 +268,12 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
              "name of the run folder; empty: date, model and a random part");
   schema
       .add("logging.log_level", &logging.log_level,
-           "0: evaluate only at the end; 1: after each epoch")
+           "0: evaluate only at the end; 1 or 2: after each epoch")
       .min(0)
       .max(2);
   schema.add("logging.every", &logging.every, "log loss and lr every N steps; 0: never").min(0);
   auto& dist = config.dist;
-  schema.add("dist.world_size", &dist.world_size, "ranks").min(1).max(1e5);
+  schema.add("dist.world_size", &dist.world_size, "number of ranks").min(1).max(1e5);
   schema.add("dist.address", &dist.address, "host of rank 0");
   schema.add("dist.port", &dist.port, "port of rank 0");
   schema.add("dist.nproc", &dist.nproc,

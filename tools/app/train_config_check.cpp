@@ -18,7 +18,7 @@ void check_dataset_keys(const TrainConfig& config, const ReportKey& wrong) {
   for (const auto& [key, files] : {std::pair("data.train_dataset", &data.train_dataset),
                                    std::pair("data.val_dataset", &data.val_dataset)}) {
     if (std::ranges::find(*files, "") != files->end())
-      wrong(key, "expected the paths of .beton files, got an empty one");
+      wrong(key, "expected the paths of .beton files, got an empty path");
   }
 }
 
@@ -38,7 +38,8 @@ void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnosti
   }
   if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
     wrong("data.weights",
-          "expected either this key or data.weight_field with data.order: weighted");
+          "expected either this key or data.weight_field with data.order: weighted, got both or "
+          "neither");
 }
 
 void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
@@ -105,7 +106,8 @@ void check_train_config(const TrainConfig& config, const Schema& schema, bool tr
     wrong("dist.zero", "expected false with dist.variable_update: parameter_server, got true");
   }
   if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
-    wrong("dist.grad_compression", "expected none with dist.variable_update: parameter_server");
+    wrong("dist.grad_compression",
+          "expected none with dist.variable_update: parameter_server, got another value");
   }
   if (config.training.device == "cpu" && config.training.precision == "fp16") {
     wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");

@@ -16,7 +16,8 @@ using ReportKey = std::function<void(const char* key, const std::string& message
 void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
 
 /// Checks that involve more than one key.
-/// @param trains whether the run trains: batches of training then depend on the number of ranks.
+/// @param trains whether the run trains; only then is the training batch checked against the number
+/// of ranks.
 void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,
                         Diagnostics& diagnostics);
 

@@ -38,7 +38,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The run's id: the given one, or that of the batch job, which stays the same when the job is
+/// The run's id: logging.run_id, or the id of the Slurm job, which stays the same when the job is
 /// requeued.
 std::string run_id_of(const TrainConfig& config) {
   if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
@@ -56,7 +56,7 @@ engine::NonFinite nonfinite_policy(const TrainConfig& config) {
   return engine::NonFinite::stop;
 }
 
-/// Page faults of this process so far that had to read from disk.
+/// The number of page faults of this process so far that had to read from disk.
 std::int64_t major_faults() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -123,7 +123,7 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
 }
 
 engine::RunFolder TrainRun::agree_on_folder() {
-  // Everything that all ranks must agree on, before any rank writes anything.
+  // All ranks must agree on everything before any rank writes a file.
   agree_on_identity(ranks_.communicator(), identity_);
   share_index(train_data_, run_, ranks_.communicator());
   std::vector<at::Tensor> state;
@@ -162,8 +162,7 @@ void TrainRun::check_identity(const ordered_json& saved) const {
   const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
   if (run_.config().checkpoint.resume == "force") {
     if (ranks_.leads())
-      log_warning("the checkpoint (there) belongs to a different run from this one (here):{}",
-                  text);
+      log_warning("the checkpoint (there) belongs to another run, not to this one (here):{}", text);
     return;
   }
   throw CheckpointError(fmt::format(
@@ -217,7 +216,8 @@ int TrainRun::run(bool json) {
                            .on_nonfinite = nonfinite_policy(run_.config()),
                            .graphs = graph_mode(run_.config()),
                            .best = run_.recipe.best});
-  // Runs while everything that it needs exists, so that a later hang cannot hide an error.
+  // run() reports an error while the objects above still exist: their destructors could wait for
+  // dead ranks, and the error would never be printed.
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
     if (summary.final_eval) finish(trainer, summary, json);
@@ -231,7 +231,8 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, fields(), *val_reader_,
                 val_source_.samples());
   trainer.start();
-  // Only after the checkpoint has been verified to belong to this run.
+  // These files are written only now, after start() has checked that the checkpoint belongs to this
+  // run.
   if (ranks_.leads()) {
     folder_.write_params(values_);
     write_facts();
@@ -240,8 +241,8 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   if (!summary.final_eval && ranks_.leads()) {
     write_page();
     log_info(
-        "=> asked to stop: a checkpoint is in {}. --checkpoint.resume=auto with "
-        "--logging.run_id={} resumes",
+        "=> stopped by a signal: a checkpoint is in {}. Resume the run with "
+        "--checkpoint.resume=auto --logging.run_id={}",
         (folder_ / "checkpoints").string(), folder_.path().filename().string());
   }
   return summary;
@@ -333,8 +334,8 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
           .images = summary.images_trained,
           .major_faults = major_faults() - faults_before_,
           .workers = run_.loader_threads(),
-          .usable_cores = data::loader_threads(usable_cores(), static_cast<int>(run_.local_world),
-                                               run_.device.is_cuda()),
+          .default_workers = data::loader_threads(
+              usable_cores(), static_cast<int>(run_.local_world), run_.device.is_cuda()),
           .in_memory = run_.config().data.in_memory,
           .replaced = std::move(replaced)};
 }

@@ -23,7 +23,7 @@ class TrainRun {
   /// parameters or versions differ between the ranks.
   TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks);
 
-  /// @return ExitCode::done, or ExitCode::preempted if the run was asked to stop.
+  /// @return ExitCode::done, or ExitCode::preempted after a stop signal.
   int run(bool json);
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
@@ -32,7 +32,7 @@ class TrainRun {
   [[nodiscard]] const data::BetonReader& fields() const {
     return train_reader_ ? *train_reader_ : *val_reader_;
   }
-  /// Samples of an epoch.
+  /// The number of training samples in an epoch.
   [[nodiscard]] std::int64_t train_samples() const;
   TrainPlan checked_plan(const Registries& registries) const;
   [[nodiscard]] std::unique_ptr<BatchSource> open_train_source() const;
@@ -51,7 +51,7 @@ class TrainRun {
   void report(const engine::TrainSummary& summary, bool json) const;
   /// run.json: facts about the run other than its configuration.
   void write_facts() const;
-  /// Writes report.html. If it cannot be written, the run does not fail.
+  /// Writes report.html. An error is only a warning.
   void write_page() const;
 
   const ResolvedRun& run_;
@@ -68,8 +68,8 @@ class TrainRun {
   nlohmann::ordered_json identity_;
   /// Initialised last, so that a run that cannot start leaves no folder.
   engine::RunFolder folder_;
-  /// Page faults before training. They are subtracted, because those of loading the program do not
-  /// count.
+  /// Major page faults before training. They are subtracted, because they belong to loading the
+  /// program.
   std::int64_t faults_before_ = 0;
 };
 

@@ -43,7 +43,7 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
 }
 
 std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
-  // Neither has to exist, because predictions are also made without labels.
+  // The field may be missing, because predictions are also made without labels.
   const auto is_label = [&](const data::FieldInfo& field) {
     return config.data.targets.empty() ? field.type == data::FieldType::integer
                                        : field.name == config.data.targets.front();
@@ -95,7 +95,8 @@ std::string first_layers(const Lines& layers) {
                      shown < layers.size() ? " ..." : "");
 }
 
-/// Lists layers that only one of the two blurs, and filters with different values.
+/// Lists the layers that are blurred only in the file or only here, and filters with different
+/// values.
 void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& lines) {
   const Lines layers = filtered_layers(file.records());
   if (layers.empty()) return;
@@ -162,8 +163,8 @@ Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse
         differs("classes", std::to_string(there.num_classes), std::to_string(here.num_classes)));
   }
   const auto &old_names = there.class_names, &new_names = here.class_names;
-  // Training replaces a last layer for another number of classes, and with it the meaning of the
-  // classes.
+  // In training, a last layer for another number of classes is replaced, so the old names of the
+  // classes do not matter.
   const bool compares = same_count || use == WeightsUse::evaluate;
   if (compares && !old_names.empty() && !new_names.empty() && old_names != new_names) {
     const auto [a, b] = std::ranges::mismatch(old_names, new_names);

@@ -12,7 +12,7 @@ namespace precast::tools {
 /// The model spec of this network's weights, for the files that a run writes and for
 /// check_weights().
 /// @param model built from the plan. @param data the dataset whose labels name the classes; null:
-/// no names are known.
+/// there are no names.
 [[nodiscard]] WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
                                            const Registries& registries, const Model& model,
                                            const data::BetonReader* data);
@@ -32,8 +32,8 @@ enum class WeightsUse {
 /// @throws CheckpointError naming the file and all differences, with both values
 void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);
 
-/// Number of classes of the weights: their spec's, else the size of the last layer under
-/// torchvision's name; 0 if unknown. @throws CheckpointError, IoError
+/// The number of classes of the weights: from their model spec, else from the last layer if it has
+/// torchvision's name, `fc`; 0 if unknown. @throws CheckpointError, IoError
 [[nodiscard]] std::int64_t classes_of_weights(const std::string& path);
 
 }  // namespace precast::tools

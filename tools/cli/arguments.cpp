@@ -37,7 +37,7 @@ std::string text_of(const boost::any& value) {
   return {};
 }
 
-/// The placeholder of a value in the help if the option does not name it.
+/// The placeholder for a value in the help, for an option that does not set one.
 std::string type_word(const po::value_semantic& semantic) {
   const auto* typed = dynamic_cast<const po::typed_value_base*>(&semantic);
   if (typed == nullptr) return "TEXT";
@@ -78,7 +78,8 @@ std::string last_part(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
 }
 
-/// The keys whose last part is `name`, if they are few. @return a hint, or nothing.
+/// A hint that names the keys whose last part is `name`; empty if there are none, or more than
+/// kFew.
 std::string hint_keys(const std::string& name, const std::vector<RecipeKey>& keys) {
   constexpr std::size_t kFew = 4;
   std::vector<std::string> found;
@@ -232,7 +233,7 @@ bool Arguments::parse(const std::vector<std::string>& args) {
     }
     po::notify(values_);
   } catch (const po::unknown_option& error) {
-    // Boost keeps the value.
+    // The name that Boost returns includes the value.
     const std::string given = error.get_option_name();
     const std::string option = given.substr(0, given.find('='));
     throw ConfigError(fmt::format("unknown option '{}'. {}", option, hint(option)));
@@ -250,6 +251,11 @@ void Arguments::check_positionals() const {
     if (place.optional || has(place.name)) continue;
     throw ConfigError(fmt::format("expected {}. usage: precast {}", place.name, usage_));
   }
+}
+
+bool Arguments::given(const std::string& name) const {
+  require(options_.find_nothrow(name, /*approx=*/false) != nullptr, "the option is declared");
+  return has(name) && !values_[name].defaulted();
 }
 
 std::map<std::string, std::string> Arguments::texts() const {

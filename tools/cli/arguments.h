@@ -39,8 +39,8 @@ class Arguments {
   void example(std::string command, std::string about = "");
   /// Adds exit codes that this command can return. Every command can return 0, 1, 2, 5 and 11.
   void exit_codes(const std::vector<int>& codes);
-  /// Makes the command accept `--section.key=value`. @param keys the keys, for help; empty if the
-  /// command does not know them.
+  /// Makes the command accept `--section.key=value`. @param keys the keys, for the help; empty if
+  /// the command has no list of them.
   void take_keys(std::vector<RecipeKey> keys);
   /// For `add_options()`. The help of an option begins with its meaning, up to the first semicolon,
   /// in the same words in all commands (docs/options.md).
@@ -53,16 +53,16 @@ class Arguments {
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
-  /// Whether it was given on the command line; has() is also true for defaults.
-  [[nodiscard]] bool given(const std::string& name) const {
-    return has(name) && !values_[name].defaulted();
-  }
+  /// Whether the option was given on the command line; has() is also true for defaults.
+  /// @pre the option is declared
+  [[nodiscard]] bool given(const std::string& name) const;
   template <typename T>
   [[nodiscard]] const T& get(const std::string& name) const {
     return values_[name].template as<T>();
   }
   [[nodiscard]] std::string text(const std::string& name) const { return get<std::string>(name); }
-  /// All options and arguments with a value, as they would be written on a command line.
+  /// The values of all options and arguments that have one, as they would be written on a command
+  /// line.
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 
  private:
@@ -95,8 +95,8 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
 
-/// The type of an integer option, with its default. Signed, so that "-1" is rejected instead of
-/// read as a very large number.
+/// The type of an integer option, with its default. Signed, so that "-1" is rejected and not read
+/// as a very large number.
 [[nodiscard]] boost::program_options::typed_value<std::int64_t>* number(std::int64_t value);
 
 /// The number of threads of --workers, an option of type std::int64_t: 0 means one per core.

@@ -69,15 +69,16 @@ int run_caught(const Command& command, const std::vector<std::string>& args) {
     return command.run(args);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
-    // fmt::print() throws what a closed pipe returned.
+    // fmt::print() throws the error of a write to a closed pipe.
     if (lost_its_reader(stdout)) end_by_sigpipe();
     if (!failure.text.empty()) log_line("error: " + failure.text);
     return failure.exit_code;
   }
 }
 
-/// A failing write then returns an error, which names its file; the signal would kill the process
-/// without a message, even at a write to the socket of another rank.
+/// Ignores the signals of failed writes. A failed write then returns an error, and the message can
+/// name the file; the signal would kill the process without a message, even at a write to the
+/// socket of another rank.
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -96,7 +97,8 @@ int finish_output(int result) {
   return result == code(ExitCode::done) ? code(ExitCode::io) : result;
 }
 
-/// The command that `args` begin with; its name is removed from them. nullptr: none.
+/// Finds the command with which `args` begin, and removes its name from them. nullptr: there is no
+/// such command.
 const Command* take_command(std::span<const Command> commands, std::vector<std::string>& args) {
   if (args.empty()) return nullptr;
   const std::string two = args.size() > 1 ? args[0] + " " + args[1] : "";
@@ -124,7 +126,8 @@ int refuse(std::span<const Command> commands, const std::vector<std::string>& ar
   return code(ExitCode::usage);
 }
 
-/// Names and summaries of all commands, then the descriptions of those that this program runs.
+/// Prints the names and summaries of all commands, then the descriptions of the commands that this
+/// program runs.
 int describe_all(std::span<const Command> commands) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Command& command : commands)
@@ -188,10 +191,12 @@ Failure describe_failure(const std::exception_ptr& exception) {
   } catch (const std::filesystem::filesystem_error& error) {
     const std::string place = error.path1().empty() ? error.what() : error.path1().string();
     return {place + ": " + error.code().message(), code(ExitCode::io)};
-  } catch (const std::exception& error) {
-    // If standard output is on a full disk, the exception ends here; finish_output() reports the
-    // error.
+  } catch (const std::system_error& error) {
+    // fmt::print() throws it if a stream cannot be written, such as standard output on a full disk.
+    // There is no message here, because finish_output() reports the error.
     if (std::ferror(stdout) != 0 || std::ferror(stderr) != 0) return {"", code(ExitCode::io)};
+    return {error.what(), code(ExitCode::failed)};
+  } catch (const std::exception& error) {
     return {error.what(), code(ExitCode::failed)};
   } catch (...) {
     return {"something was thrown that is not a std::exception", code(ExitCode::failed)};

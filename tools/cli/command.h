@@ -17,13 +17,13 @@ struct Command {
   /// @param args the arguments after the command's name. @return the process's exit code. May
   /// throw.
   int (*run)(const std::vector<std::string>& args);
-  /// Whether another program runs and describes it.
+  /// Whether another program runs and describes the command.
   bool is_elsewhere = false;
 };
 
 /// The message that a user gets for an exception, and the process's exit code.
 struct Failure {
-  /// The message; empty if there is nothing left to print.
+  /// The message; empty if nothing is to be printed.
   std::string text;
   int exit_code = 0;
 };
@@ -36,8 +36,7 @@ struct Failure {
 ///   names and summaries, then one for each command that this program runs itself. `help` with
 ///   another option runs the command `help`, if there is one;
 /// - no command, or the name of a group alone: the list of commands, with exit code 2.
-/// If standard output or standard error is a pipe whose reader is gone, the process ends by
-/// SIGPIPE, without a message.
+/// If standard output is a pipe whose reader is gone, SIGPIPE ends the process without a message.
 int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);
 
 }  // namespace precast::tools

@@ -11,7 +11,7 @@ struct ArgumentHelp {
   std::string name;
   std::string help;
   bool optional = false;
-  /// Whether it can have several values. Only for the last argument.
+  /// Whether the argument can have several values; only for the last argument.
   bool list = false;
 };
 
@@ -67,11 +67,11 @@ struct CommandHelp {
   std::vector<ArgumentHelp> arguments;
   std::vector<OptionHelp> options;
   std::vector<Example> examples;
-  /// The exit codes that it can return, in ascending order.
+  /// The exit codes that the command can return, in ascending order.
   std::vector<int> exit_codes;
-  /// Whether it accepts `--section.key=value` of a recipe.
+  /// Whether the command accepts keys of a recipe as `--section.key=value`.
   bool takes_keys = false;
-  /// The keys, if this command knows them.
+  /// The keys of a recipe, if this command lists them.
   std::vector<RecipeKey> keys;
 };
 

@@ -8,13 +8,13 @@
 
 namespace precast::tools {
 
-/// Properties of the machine on which a measured speed depends.
+/// The properties of a machine that determine measured speeds.
 struct CpuFacts {
   /// The model's name.
   std::string processor;
   /// Cores that this process may use.
   int cores = 1;
-  /// SIMD levels (Highway's targets, as "AVX3" or "AVX2") that this CPU has and precast was
+  /// SIMD levels (Highway's targets, such as "AVX3" or "AVX2") that this CPU has and precast was
   /// compiled for, best first. Kernels use the first one, except for those that exclude it.
   std::vector<std::string> simd;
   CacheSizes caches;

@@ -12,10 +12,9 @@ namespace precast::tools {
 /// `NAME=BYTES:ALIGNMENT[:POINTER]`: the layout of a custom field that another program wrote.
 inline constexpr const char* kCustomFieldHelp =
     "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment "
-    "of "
-    "its metadata, and the position of the pointer to its bytes";
+    "of its metadata, and the position of the pointer to its bytes";
 
-/// Removes the layouts from `values`, which are the values with a digit after `=`, and parses them.
+/// Removes the layouts, which are the values with a digit after `=`, from `values` and parses them.
 /// @param place names the option or key in messages. @throws ConfigError
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
                                               const std::string& place);
@@ -25,7 +24,7 @@ inline constexpr const char* kCustomFieldHelp =
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
                                               const std::string& place);
 
-/// `--field-layout ...`, and the given values. @{
+/// Add the option `--field-layout`, and read its values. @{
 void add_layout_option(boost::program_options::options_description& options);
 [[nodiscard]] data::BetonOptions read_layouts(const Arguments& arguments);
 /// @}

@@ -35,8 +35,8 @@ void exec_precast_train(const std::string& name, const std::vector<std::string>&
   argv.push_back(nullptr);
   // How long libgomp's threads spin before they sleep. ResNet-18 at 32 px on 2 cores, alone and
   // next to another busy process: 565 and 159 img/s with libgomp's default of 300,000 rounds, 459
-  // and 284 without spinning (OMP_WAIT_POLICY=PASSIVE), 555 and 234 with these. A user's setting of
-  // either variable takes precedence.
+  // and 284 without spinning (OMP_WAIT_POLICY=PASSIVE), 555 and 234 with 3,000 rounds. A user's
+  // setting of either variable takes precedence.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr)
     ::setenv("GOMP_SPINCOUNT", "3000", /*overwrite=*/0);
   ::execv(program.c_str(), argv.data());

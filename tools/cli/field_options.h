@@ -12,9 +12,9 @@
 
 namespace precast::tools {
 
-/// `--image.quality` and so on: the options that each kind of field declares, on the command line
-/// as TYPE.OPTION.
-/// @param image_mode the default of image.mode; nothing: the field's own.
+/// Adds the options that each kind of field declares, as `--TYPE.OPTION`, such as
+/// `--image.quality`.
+/// @param image_mode the default of image.mode; empty: the field's own default.
 void add_field_options(boost::program_options::options_description& options,
                        const data::FieldRegistry& fields, const std::string& image_mode = "");
 
@@ -22,12 +22,12 @@ void add_field_options(boost::program_options::options_description& options,
 [[nodiscard]] std::string field_option_help(const data::FieldRegistry& fields,
                                             std::string_view name);
 
-/// Parses the options, with the seed of --seed. @throws ConfigError, including for options that no
-/// field of their kind accepts: invalid values, or an option of another image.mode
+/// Parses the options, with the seed of --seed. @throws ConfigError for invalid values, and for
+/// options that need another image.mode.
 [[nodiscard]] data::FieldOptions field_options(const Arguments& arguments,
                                                const data::FieldRegistry& fields);
 
-/// The first of these options on the command line, or empty.
+/// The first of these options that was given; empty if none was.
 [[nodiscard]] std::string given_field_option(const Arguments& arguments,
                                              const data::FieldRegistry& fields);
 

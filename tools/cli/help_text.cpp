@@ -39,7 +39,7 @@ std::string wrapped_lines(std::string_view text, std::size_t width) {
 }
 
 std::string key_text(const RecipeKey& key) {
-  std::string type = key.type;  // choices are separated so that a line can end between them
+  std::string type = key.type;  // spaces around `|` allow line breaks between choices
   for (std::size_t at = 0; (at = type.find('|', at)) != std::string::npos; at += 3)
     type.replace(at, 1, " | ");
   return fmt::format("{} ({}; {})", key.help, type,

@@ -9,8 +9,8 @@
 
 namespace precast::tools {
 
-/// Columns for help texts: those of the terminal, at most 100; 80 if standard output is not a
-/// terminal.
+/// The width of help texts, in columns: the terminal's width, but at least 40 and at most 100; 80
+/// if standard output is not a terminal.
 [[nodiscard]] std::size_t help_width();
 
 /// Breaks `text` at spaces into lines of at most `width` characters; a longer word gets its own

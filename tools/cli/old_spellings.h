@@ -5,22 +5,21 @@
 
 namespace precast::tools {
 
-/// An option that has been renamed. The old spelling still works and prints one line with the new
-/// one.
+/// An option that has been renamed. The old spelling still works, and prints one line with the new
+/// spelling.
 struct OldSpelling {
-  /// The values to which the row applies, if an option was divided into two.
+  /// The values to which the row applies, if an option was split into two.
   enum class Values { all, layouts, others };
 
   std::string_view command;
   /// Old and new name, both without `--`.
   std::string_view old;
   std::string_view now;
-  /// A value that the option accepts; empty for a switch.
+  /// An example of a value that the option accepts; empty for a switch.
   std::string_view value;
   Values values = Values::all;
 };
 
-/// All old spellings.
 [[nodiscard]] std::span<const OldSpelling> old_spellings();
 
 /// The row of an option of `command`; nullptr if `option` is not an old spelling.

@@ -43,7 +43,7 @@ std::string help_of_first(RecipeArguments::Takes takes) {
     case RecipeArguments::Takes::recipe_or_dataset:
       break;
   }
-  return "a .beton file or its address, as data.train_dataset; or a " + recipe;
+  return "a .beton file or its URL, as in data.train_dataset; or a " + recipe;
 }
 
 }  // namespace

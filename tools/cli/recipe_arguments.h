@@ -10,7 +10,7 @@ namespace precast::tools {
 
 /// The command line of a command that accepts a recipe: `CONFIG.yaml [--section.key=value ...]
 /// [options]`.
-/// `--config-file CONFIG.yaml` is the same as giving it first (as in ffcv-imagenet's script).
+/// The recipe can also be given as `--config-file CONFIG.yaml` (as in ffcv-imagenet's script).
 class RecipeArguments {
  public:
   /// The kinds of first argument that are accepted.
@@ -23,8 +23,8 @@ class RecipeArguments {
   /// @return false if `--help` or `--help-keys` was given and has been printed. @param keys the
   /// keys of a recipe. @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args, std::vector<RecipeKey> keys);
-  /// Empty if none was given. A dataset that was given first is the key data.train_dataset of the
-  /// overrides; the recipe can then be given as --config-file.
+  /// The path of the recipe; empty if none was given. A dataset as the first argument becomes an
+  /// override of data.train_dataset; the recipe can then be given as --config-file.
   [[nodiscard]] std::string config_path() const;
   [[nodiscard]] const std::vector<Override>& overrides() const { return overrides_; }
 

@@ -18,10 +18,11 @@ using nlohmann::ordered_json;
 using Kind = ConfigNode::Kind;
 
 constexpr const char* kSmoothingKey = "training.label_smoothing";
-/// If this key is given, the default of the other does not apply.
+/// If this key is given, the default of kSmoothingKey does not apply.
 constexpr const char* kLossSmoothingKey = "loss.label_smoothing";
 
-/// A key with a dot at the top; a recipe's own file has sections there.
+/// Whether this is a params.json: its top level has keys with dots; the top level of a recipe has
+/// sections.
 bool is_recorded(const ConfigNode& top) {
   return std::ranges::any_of(top.entries, [](const ConfigNode::Entry& entry) {
     return entry.key.find('.') != std::string::npos;
@@ -33,7 +34,7 @@ bool says_yes(const ConfigNode* value) {
   return value != nullptr && read_value(*value, &yes) && yes;
 }
 
-/// Whether the method's keys of `params` make it exactly as it was recorded.
+/// Whether the method's keys in `params` enable it with exactly the recorded options.
 bool follows_from_keys(const KeyedMethod& method, const ConfigNode& options,
                        const ConfigNode& params) {
   if (!method.chooser.empty() && !says_yes(params.find(method.chooser))) return false;
@@ -91,7 +92,7 @@ ConfigNode in_sections(const ConfigNode& params) {
     }
     const std::string name = entry.key.substr(0, dot);
     auto section = std::ranges::find(recipe.entries, name, &ConfigNode::Entry::key);
-    // `plugins` is a list; `plugins.xxh3` describes its files.
+    // Skips `plugins.xxh3`, because `plugins` is not a section but a list.
     if (section != recipe.entries.end() && section->value.kind != Kind::map) continue;
     if (section == recipe.entries.end()) {
       ConfigNode map;
@@ -175,7 +176,7 @@ ConfigNode given_keys(const RecipeFile& file, const Schema& schema) {
     return !schema.contains(section.key) && section.value.entries.empty();
   });
   if (!unknown.empty()) {
-    log_warning("{}: this version has no keys {}; they are ignored", config.origin.source,
+    log_warning("{}: ignored keys that this version does not have: {}", config.origin.source,
                 fmt::join(unknown, ", "));
   }
   return given;

@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// A method that keys of ffcv-imagenet enable, and these keys.
+/// A method that keys of ffcv-imagenet enable, with these keys.
 struct KeyedMethod {
   std::string name;
   /// The key that enables the method if it is 1 or true; empty if there is none.
@@ -22,7 +22,7 @@ struct KeyedMethod {
 };
 [[nodiscard]] const std::vector<KeyedMethod>& keyed_methods();
 
-/// The configuration of a command.
+/// A recipe, or the params.json of a run, as read from its file.
 struct RecipeFile {
   /// A map of sections: {data: {train_dataset: ...}, ...}.
   ConfigNode sections;
@@ -31,8 +31,8 @@ struct RecipeFile {
 };
 
 /// Reads a recipe, in YAML, or the `params.json` of a run. A recorded configuration is converted to
-/// the form of a recipe: in sections, and without the methods that one of its keys enables
-/// (`training.use_blurpool` ...), so that overrides of these keys work as they do with a recipe.
+/// the form of a recipe: in sections, and without the methods that keys such as
+/// `training.use_blurpool` enable. Overrides of these keys then work as they do with a recipe.
 /// @param path empty: an empty map. @throws IoError if the file cannot be read.
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);

@@ -21,7 +21,8 @@ class Stopwatch {
 /// CPU seconds of the calling thread since it started.
 [[nodiscard]] double thread_cpu_seconds();
 
-/// The median (the upper one of an even number). @param values at least one.
+/// The median; of an even number of values, the upper of the two in the middle. @param values at
+/// least one.
 [[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace precast::tools

@@ -9,10 +9,10 @@
 namespace precast::tools {
 
 void print_text_table(const std::vector<std::vector<std::string>>& rows) {
-  require(!rows.empty(), "a table has a head");
+  require(!rows.empty(), "a table has a header row");
   std::vector<std::size_t> widths(rows[0].size());
   for (const auto& row : rows) {
-    require(row.size() == widths.size(), "all rows of a table are of one length");
+    require(row.size() == widths.size(), "all rows of a table have the same length");
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   for (const auto& row : rows) {

@@ -1,4 +1,4 @@
-# xxhash in Debian ships a header and a library, no CMake package.
+# Debian's xxhash has a header and a library, but no CMake package.
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(XXHASH REQUIRED_VARS XXHASH_INCLUDE_DIR)

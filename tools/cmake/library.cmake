@@ -1,9 +1,10 @@
 include(GNUInstallDirs)
 
 # precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...] [CALLS_TORCH])
-# A shared library precast_NAME with alias precast::NAME. HEADERS are installed and each is checked to
-# compile on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: libtorch's kernels
-# do the work. Such code is compiled with -O1: this is a sixth faster than with -O2, and training steps are as fast.
+# Adds a shared library precast_NAME with the alias precast::NAME. HEADERS are installed, and each is checked to compile
+# on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: the code only calls
+# libtorch's kernels, which do the work. It is compiled with -O1, which is a sixth faster than with -O2; training steps
+# take the same time.
 function(precast_library name)
   cmake_parse_arguments(ARG "CALLS_TORCH" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   set(target precast_${name})
@@ -25,8 +26,8 @@ function(precast_library name)
 endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
-# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): a static library precast_NAME, which only
-# the programs use: one for each folder of tools/. UNITY n: see precast_unity().
+# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): adds a static library precast_NAME, which
+# only the programs use; each folder of tools/ has one. UNITY n: see precast_unity().
 function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   add_library(precast_${name} STATIC ${ARG_SOURCES})

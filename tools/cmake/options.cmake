@@ -1,17 +1,17 @@
-# Every switch of the build, in one place.
+# All options of the build.
 include(CMakeDependentOption)
 
 set(PRECAST_CUDA "AUTO" CACHE STRING "Build the GPU parts: AUTO (when nvcc is found), ON or OFF")
 set_property(CACHE PRECAST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PRECAST_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address;undefined' or 'thread'")
-set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: ask the .venv")
-option(PRECAST_TORCH "Build the parts that need libtorch; OFF leaves core, data and the dispatcher" ON)
+set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: the one in .venv")
+option(PRECAST_TORCH "Build the parts that need libtorch; OFF: only the torch-free parts" ON)
 option(PRECAST_TESTS "Build the tests" ON)
 option(PRECAST_DATA_ONLY "Build only the data library and its C interface, as for Python's wheel (data/python)" OFF)
 option(PRECAST_FUZZ "Build the fuzz programs of tests/fuzz instead of the tests (needs clang; tools/fuzz)" OFF)
 option(PRECAST_UNITY "Compile several sources as one; OFF: each alone, which rebuilds less after a change" ON)
 option(PRECAST_PCH "Precompile the headers that most tests include (g++ only)" ON)
-option(PRECAST_WERROR "Warnings are errors (CI)" OFF)
+option(PRECAST_WERROR "Treat warnings as errors (CI)" OFF)
 
 if(PRECAST_DATA_ONLY)
   set(PRECAST_TORCH OFF)
@@ -22,11 +22,12 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-# -O3 costs a twentieth more compile time than -O2 and pays only in the loops of data/, which ask
-# for it.
+# Compiling with -O3 takes a twentieth longer than with -O2. It makes only the loops of data/ faster, so only
+# data/CMakeLists.txt sets it.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# g++ compiles a twentieth to a tenth faster if it does not collect garbage below 1 GB; it then uses a quarter more memory.
+# g++ compiles a twentieth to a tenth faster if it does not collect garbage below 1 GB; it then uses a quarter more
+# memory.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -42,10 +43,11 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
-# precast_unity(TARGET [SOURCES n] [ALONE FILE...]): most of what compiling costs is reading headers, libtorch's above
-# all. Several sources as one translation unit read them once: up to eight of the same folder, or, with SOURCES, up to n of
-# any. ALONE: sources that share names with a neighbour, or that Highway includes once for each instruction set.
-# CMake's own UNITY_BUILD writes absolute paths into the units, so that ccache would compile each clone again.
+# precast_unity(TARGET [SOURCES n] [ALONE FILE...]): compiles several sources as one translation unit: up to eight of
+# the same folder or, with SOURCES, up to n of any folder. Most of the compile time is spent on headers, above all
+# libtorch's; a unit reads them only once. ALONE: sources that are compiled separately, because they define the same
+# names as other sources, or because Highway includes them once for each instruction set. CMake's own UNITY_BUILD writes
+# absolute paths into the units, so ccache could not use the results of other clones.
 function(precast_unity target)
   cmake_parse_arguments(ARG "" "SOURCES" "ALONE" ${ARGN})
   if(NOT PRECAST_UNITY)
@@ -58,7 +60,7 @@ function(precast_unity target)
   list(REMOVE_ITEM compiled ${sources})
   set(units "")
   foreach(source IN LISTS sources)
-    # With units of a folder, a new source changes only those.
+    # Without SOURCES, a unit has sources of one folder only. A new source then changes only the units of that folder.
     set(folder any)
     set(most ${ARG_SOURCES})
     if(NOT ARG_SOURCES)
@@ -86,7 +88,7 @@ function(precast_unity target)
   endforeach()
   set_property(TARGET ${target} PROPERTY SOURCES ${compiled})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # It treats the included sources as headers.
+    # g++ treats the included sources as headers.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()

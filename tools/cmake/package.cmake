@@ -1,7 +1,7 @@
 # find_package(precast) for plug-ins and for users of precast::data, from an installed tree or from this build folder.
 include(CMakePackageConfigHelpers)
 get_property(headers GLOBAL PROPERTY PRECAST_HEADERS)
-# Below include/precast where precast is installed, below its sources in a build folder.
+# The paths are relative to include/precast in an installation, and to the source tree in a build folder.
 list(TRANSFORM headers REPLACE "^${PROJECT_SOURCE_DIR}/" "" OUTPUT_VARIABLE names)
 list(JOIN names "\n" text)
 set(header_list ${CMAKE_BINARY_DIR}/public_headers.txt)
@@ -23,7 +23,8 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/precast)
 install(EXPORT precastTargets NAMESPACE precast:: DESTINATION ${package_folder})
 export(EXPORT precastTargets NAMESPACE precast:: FILE ${CMAKE_BINARY_DIR}/precastTargets.cmake)
 
-# Two configurations of one file: in a build folder, programs and headers are in other places.
+# Configures the same file twice, because programs and headers are in different places in a build folder and in an
+# installation.
 function(precast_config out folder header_root bin)
   configure_package_config_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precastConfig.cmake.in ${out}
     INSTALL_DESTINATION ${folder} INSTALL_PREFIX ${ARGN} PATH_VARS header_root bin)

@@ -1,7 +1,7 @@
 # precast_add_plugin(NAME SOURCES ... [DATA] [LINK ...])
-# NAME.so: a train plug-in (models, methods, losses, optimisers, schedules), or with DATA a torch-free data plug-in
-# (transforms, orders, fields). One source says PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN. All other symbols are
-# hidden, and an undefined symbol is a link error.
+# Builds NAME.so: a train plug-in (models, methods, losses, metrics, optimisers, schedules) or, with DATA, a torch-free
+# data plug-in (crops, transforms, orders, fields, sources). One source must contain PRECAST_TRAIN_PLUGIN or
+# PRECAST_DATA_PLUGIN. All other symbols are hidden, and an undefined symbol is a link error.
 function(precast_add_plugin name)
   cmake_parse_arguments(ARG "DATA" "" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_SOURCES OR ARG_UNPARSED_ARGUMENTS)
@@ -10,8 +10,7 @@ function(precast_add_plugin name)
   if(NOT ARG_DATA AND NOT precast_WITH_TORCH)
     message(FATAL_ERROR "precast_add_plugin: '${name}' is a train plug-in, but this precast was built without libtorch. Give DATA, or build precast with -DPRECAST_TORCH=ON")
   endif()
-  # The digest of the current headers, not of those at the time when precast was built: see
-  # framework/core/plugin.h.
+  # The digest of the current headers, not of the headers with which precast was built: see framework/core/plugin.h.
   set(abi_header ${CMAKE_CURRENT_BINARY_DIR}/${name}_abi.h)
   file(STRINGS ${precast_HEADER_LIST} headers)
   list(TRANSFORM headers PREPEND ${precast_HEADER_ROOT}/)

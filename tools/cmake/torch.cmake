@@ -1,8 +1,8 @@
 # precast_torch: libtorch as one target, with or without CUDA.
 #
-# With CUDA, find_package(Torch) is right: it finds the toolkit and adds its definitions. It needs nvcc and
-# TORCH_CUDA_ARCH_LIST (its own GPU probe fails under CMake 3.25). Without CUDA it must not be called at all: it
-# would ask for nvcc. Then libtorch_cpu and libc10 are linked by hand.
+# With CUDA, find_package(Torch) finds the toolkit and adds its definitions. It needs nvcc, and TORCH_CUDA_ARCH_LIST
+# because its own detection of GPUs fails under CMake 3.25. Without CUDA, find_package(Torch) must not be called,
+# because it would require nvcc; libtorch_cpu and libc10 are then linked directly.
 if(NOT PRECAST_TORCH_DIR)
   set(python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
   if(NOT EXISTS ${python})
@@ -28,17 +28,17 @@ else()
   set(precast_cuda ${PRECAST_CUDA})
 endif()
 if(precast_cuda AND NOT PRECAST_NVCC)
-  message(FATAL_ERROR "PRECAST_CUDA=ON, but nvcc is not on PATH nor in /usr/local/cuda/bin")
+  message(FATAL_ERROR "PRECAST_CUDA=ON, but nvcc is neither on PATH nor in /usr/local/cuda/bin")
 endif()
 set(PRECAST_WITH_CUDA ${precast_cuda})
 message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 
-# stdc++ comes before libtorch: the wheel's libraries export half a copy of another compiler's
-# std::filesystem, whose remove_all() crashes; the first library in the list is used.
+# stdc++ comes before libtorch: the wheel's libraries export part of another compiler's std::filesystem, whose
+# remove_all() crashes. The first library that defines a symbol is used.
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
 # The header of all operators is large; with AT_PER_OPERATOR_HEADERS, a source includes only those that it uses.
-# libtorch's include folder ships a newer fmt, which hides Debian's and has no library to link.
+# libtorch's include folder contains a newer fmt, which hides Debian's. It has no library, so FMT_HEADER_ONLY is set.
 target_compile_definitions(precast_torch INTERFACE AT_PER_OPERATOR_HEADERS FMT_HEADER_ONLY)
 if(PRECAST_WITH_CUDA)
   if(NOT DEFINED TORCH_CUDA_ARCH_LIST)
@@ -56,7 +56,7 @@ if(PRECAST_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   target_link_libraries(precast_torch INTERFACE stdc++ ${TORCH_LIBRARIES})
 else()
-  # The part for other projects is written by precastConfig.cmake.
+  # For other projects, precastConfig.cmake sets these properties.
   target_include_directories(precast_torch SYSTEM INTERFACE
     $<BUILD_INTERFACE:${PRECAST_TORCH_DIR}/include>
     $<BUILD_INTERFACE:${PRECAST_TORCH_DIR}/include/torch/csrc/api/include>)
@@ -64,7 +64,7 @@ else()
     ${PRECAST_TORCH_DIR}/lib/libtorch_cpu.so ${PRECAST_TORCH_DIR}/lib/libc10.so)
 endif()
 
-# Installed programs find libtorch (and CUDA) where they were built against it.
+# Installed programs load libtorch (and CUDA) from the folder that the build used.
 list(APPEND CMAKE_INSTALL_RPATH ${PRECAST_TORCH_DIR}/lib)
 if(PRECAST_WITH_CUDA)
   list(APPEND CMAKE_INSTALL_RPATH ${CUDAToolkit_LIBRARY_DIR})

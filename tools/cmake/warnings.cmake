@@ -1,12 +1,12 @@
-# precast_options: what every target of the project is compiled with.
+# precast_options: the include folder and the language version of every target.
 add_library(precast_options INTERFACE)
 target_include_directories(precast_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/precast>)
 target_compile_features(precast_options INTERFACE cxx_std_20)
 
-# The build with g++ checks warnings. clang, which compiles for sanitizers and the fuzzer, would also warn about libstdc++ 12's
-# std::stable_sort.
-# -Wno-maybe-uninitialized: gcc 12 reports std::string members of temporaries that are initialised (GCC bug 105562).
+# Only builds with g++ check warnings. clang, which compiles for sanitizers and the fuzzer, would also warn about
+# libstdc++ 12's std::stable_sort.
+# -Wno-maybe-uninitialized: gcc 12 wrongly reports std::string members of temporaries as uninitialised (GCC bug 105562).
 add_library(precast_warnings INTERFACE)
 if(PRECAST_SANITIZE OR PRECAST_FUZZ)
   target_compile_options(precast_warnings INTERFACE -w)

@@ -1,5 +1,6 @@
-# Writes the header that defines PRECAST_ABI, the version and a digest of all public headers: what a plug-in must have
-# been compiled against. Run for precast and again for each plug-in, over the headers that it finds.
+# Writes the header that defines PRECAST_ABI: the version and a digest of all public headers. precast loads only
+# plug-ins with its own PRECAST_ABI. This script runs once for precast and once for each plug-in, on the headers that
+# each is compiled with.
 # cmake -DROOT=<folder> -DHEADERS=<file> -DVERSION=<x.y.z> -DOUT=<header> -P write_abi.cmake
 # HEADERS lists the headers: one path per line, relative to ROOT.
 file(STRINGS ${HEADERS} headers)
@@ -12,6 +13,6 @@ string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)
 file(WRITE ${OUT} "#pragma once
 
-/// What a plug-in's binary depends on: the version and a digest of the public headers.
+/// The version and a digest of the public headers, which a plug-in must share with precast.
 #define PRECAST_ABI \"${VERSION} headers ${digest}\"
 ")

@@ -7,7 +7,7 @@
 
 namespace precast::tools {
 
-/// Pixels from one letter to the next, and from one line to the next, at scale 1.
+/// Distance in px from one letter to the next, and from one line to the next.
 inline constexpr std::size_t kLetterWidthPx = 6;
 inline constexpr std::size_t kLineHeightPx = 9;
 

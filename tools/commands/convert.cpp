@@ -29,11 +29,13 @@ namespace po = boost::program_options;
 constexpr std::string_view kSafetensors = ".safetensors";
 constexpr std::array<std::string_view, 3> kExtensions = {kSafetensors, ".pt", ".pth"};
 constexpr std::array<std::string_view, 3> kNames = {"torchvision", "ffcv", "timm"};
-/// The networks that all three have, under the same names and with the same function.
+/// The networks that all three programs have under the same names and that compute the same
+/// function in all of them.
 constexpr std::array<std::string_view, 7> kSharedNetworks = {
     "resnet18",  "resnet34",        "resnet50",       "resnet101",
     "resnet152", "wide_resnet50_2", "resnext50_32x4d"};
-/// An option with which those networks are no longer the same.
+/// With this option, a network of kSharedNetworks computes a function that none of the programs
+/// has.
 constexpr std::string_view kOwnOption = "squeeze_excite.latent_channels";
 
 Arguments declare() {
@@ -95,21 +97,21 @@ void print_text(const Summary& summary) {
   }
 }
 
-/// @param names empty: any. @throws CheckpointError for a network that the program does not have
+/// @param names the program; if empty, nothing is checked. @throws CheckpointError for a network
+/// that the program does not have.
 void check_target(const std::string& in, std::string_view names,
                   const std::optional<WeightsSpec>& spec, bool blurpool) {
   const auto refuse = [&](const std::string& found) {
     throw CheckpointError(
         fmt::format("{}: expected a network that {} has, got {}. That program would compute "
-                    "something else, or refuse the file",
+                    "different outputs or reject the file",
                     in, names, found));
   };
   if (names.empty()) return;
   if (blurpool && names == "timm") {
     refuse(
-        "BlurPool before strided convolutions, with zero padding; timm's blurs after the "
-        "activation, "
-        "with reflected borders");
+        "BlurPool before strided convolutions, with zero padding; timm blurs after the "
+        "activation, with reflected borders");
   }
   if (blurpool && names == "torchvision") refuse("BlurPool; --names ffcv keeps it");
   if (!spec) return;
@@ -126,7 +128,7 @@ Summary convert(const std::string& in, const std::string& out, std::string_view 
   const std::optional<WeightsSpec> spec = spec_of(file);
   const bool has_filters = !filtered_layers(file.records()).empty();
   check_target(in, names, spec, has_filters || (spec && spec->blurpool));
-  // Blurred layers already have ffcv-imagenet's names, or get them here.
+  // Layers with BlurPool already have ffcv-imagenet's names, or get them here.
   const auto blurred = spec && !has_filters ? spec->blurred : std::map<std::string, std::int64_t>();
   const FfcvNames renamed = ffcv_names(file.records(), blurred, in);
   const bool safetensors = std::filesystem::path(out).extension() == kSafetensors;

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a file begins with the header of a dataset, complete or not.
+/// Whether a file begins with the header of a .beton file. The rest of the file may be missing.
 bool begins_as_beton(const fs::path& path) {
   std::array<char, data::kHeaderBytes> head{};
   std::ifstream file(path, std::ios::binary);
@@ -37,7 +37,7 @@ bool begins_as_beton(const fs::path& path) {
          fields <= data::kMaxFields && std::has_single_bit(page_bytes);
 }
 
-/// Paths of the same file are equal, whether it exists or not.
+/// The canonical form of a path, so that two paths of one file are equal. The file need not exist.
 fs::path resolved(const std::string& out) {
   std::error_code failure;
   const fs::path path = fs::weakly_canonical(fs::absolute(out), failure);
@@ -70,7 +70,7 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
     throw Error(fmt::format("{}: {}", out, cancelled.what()),
                 static_cast<ExitCode>(StopSignals::exit_code()));
   } catch (const IoError& error) {
-    // The file may be written under a temporary name, which the user does not know.
+    // The error may name a temporary file, which the user does not know.
     if (std::string_view(error.what()).find(out + ": ") != std::string_view::npos) throw;
     throw IoError(fmt::format("{}: {}", out, error.what()));
   }
@@ -100,8 +100,8 @@ void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
       begins_as_beton(out))
     return;
   throw ConfigError(fmt::format(
-      "{}: expected no file there, or a .beton file to replace, got another file. Remove it first "
-      "if it is not needed",
+      "{}: expected no file there, or a .beton file to replace, got another file. Use another "
+      "name, or remove the file first",
       out));
 }
 
@@ -132,7 +132,7 @@ void JointOutputs::publish() {
   if (files_.size() < 2) return;
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
-    // A file without checksums or index is valid, but a file with those of another file is not.
+    // A dataset without sidecars is valid, but a dataset with the sidecars of another one is not.
     data::remove_sums_sidecar(file.target, ops);
     data::remove_jpeg_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
@@ -149,7 +149,7 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   constexpr std::size_t kMostShown = 10;
   for (const auto& [index, name, what] :
        std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
-    // A source that cannot read the sample names it in its message.
+    // `name` is empty if the source could not read the sample. The message then names the sample.
     fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
   }
   if (skipped.size() > kMostShown)

@@ -29,16 +29,17 @@ class WriteProgressLine {
   Progress progress_;
 };
 
-/// Writes datasets one after the other with a progress line. A signal stops the dataset that is
-/// being written and removes its partial file.
+/// Writes datasets one after the other with a progress line. A signal stops the writing of the
+/// current dataset, and its partial file is removed.
 class WatchedWriting {
  public:
   using Write = std::function<data::WriteSummary(const data::WriteOptions&)>;
 
   /// @param what as in WriteProgressLine.
   explicit WatchedWriting(std::string what) : what_(std::move(what)) {}
-  /// @param write gets `options` with on_progress and cancel. @throws what it throws; Cancelled
-  /// becomes an Error that names `out`, with the signal's exit code.
+  /// @param write is called with `options`, in which on_progress and cancel are set. @throws what
+  /// `write` throws. Cancelled becomes an Error with the signal's exit code. This Error, and every
+  /// IoError, names `out`.
   data::WriteSummary run(const std::string& out, std::uint64_t samples, data::WriteOptions options,
                          const Write& write) const;
 
@@ -54,28 +55,29 @@ void check_folder(const std::string& out);
 /// @throws ConfigError if `out` is the input file.
 void expect_other_file(const std::string& out, const std::filesystem::path& in);
 
-/// Checks before writing a dataset that no input is replaced, neither one of `inputs` (empty paths
-/// are skipped) nor one of the source's own files. @throws ConfigError if `out` is one of them, or
+/// Call before writing a dataset: checks that `out` replaces none of `inputs` (empty paths are
+/// ignored), and no file other than a dataset. @throws ConfigError if `out` is one of `inputs`, or
 /// a file that is not empty and does not begin like a .beton file; also what check_folder() throws.
 void check_output(const std::string& out, const std::vector<std::filesystem::path>& inputs);
 
-/// Files that appear under their final names only when all of them are complete. A single file is
-/// handled by AtomicFile; several are written under temporary names in the same folder. Files that
-/// have not been published are removed.
+/// Output files that get their final names only when all of them are complete. Several files are
+/// written under temporary names in the folders of their final names; the destructor removes files
+/// that have not been published. A single file is written directly, because AtomicFile already does
+/// the same for it.
 class JointOutputs {
  public:
-  /// @throws IoError if there are several outputs and one exists that is not a regular file;
-  /// ConfigError if two outputs are the same file.
+  /// @throws ConfigError if two outputs are the same file, or if data::check_sums_sidecar() rejects
+  /// the sidecar of one; IoError if there are several outputs and one of them exists but is not a
+  /// regular file.
   explicit JointOutputs(const std::vector<std::string>& outs);
   JointOutputs(const JointOutputs&) = delete;
   JointOutputs& operator=(const JointOutputs&) = delete;
   ~JointOutputs();
 
-  /// The path to which to write the file that will become `outs[i]`.
+  /// The path under which to write the file that publish() renames to `outs[i]`.
   [[nodiscard]] const std::string& place(std::size_t i) const { return files_.at(i).place; }
-  /// Renames all files to their final names, and removes checksums and JPEG index next to the files
-  /// they replace.
-  /// @throws IoError
+  /// Renames all files to their final names, and removes the sidecars (checksums, JPEG index) of
+  /// the files that they replace. Does nothing for a single file. @throws IoError
   void publish();
 
  private:
@@ -86,8 +88,8 @@ class JointOutputs {
   std::vector<File> files_;
 };
 
-/// Reports damaged samples that were left out: the first ones as a warning on standard error, and
-/// all of them as JSON. @{
+/// Report damaged samples that were left out. print_skipped() prints the first ones as a warning on
+/// standard error; skipped_json() returns all of them. @{
 void print_skipped(const std::vector<data::SkippedSample>& skipped);
 [[nodiscard]] nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped);
 /// @}

@@ -50,11 +50,10 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
              format_bytes(static_cast<double>(std::filesystem::file_size(path))),
              format_count(summary.jpegs, "JPEG"), format_duration(seconds));
   if (summary.without > 0)
-    fmt::print("{} of them are of a kind that libjpeg decodes, without the index\n",
-               summary.without);
+    fmt::print("not in the index, because only libjpeg can decode them: {}\n", summary.without);
   const auto& damaged = summary.damaged;
   if (damaged.empty()) return;
-  fmt::print("{} of them are damaged and not in the index\n", damaged.size());
+  fmt::print("damaged, and therefore not in the index: {}\n", damaged.size());
   constexpr std::size_t kMostShown = 10;
   for (const auto& [sample, error] : std::span(damaged).first(std::min(damaged.size(), kMostShown)))
     fmt::print("  sample {}: {}\n", sample, error);
@@ -62,7 +61,8 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
     fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
 }
 
-/// Scans the images and writes the sidecar. @throws Error with a signal's exit code
+/// Reads all images and writes the sidecar. @throws Error with the signal's exit code if a signal
+/// arrives.
 data::IndexSummary make_index(const data::BetonReader& reader, std::size_t interval, int workers) {
   const StopSignals signals;
   Progress progress;
@@ -86,9 +86,9 @@ data::IndexSummary make_index(const data::BetonReader& reader, std::size_t inter
 Arguments index_arguments() {
   Arguments arguments(
       "index FILE.beton [options]",
-      "Writes the sidecar FILE.beton.jidx: the JPEG index of the first image field, from which "
-      "crops are decoded without the data before them. Loaders find it next to the dataset, and "
-      "processes share it. Without it each process makes the index in its first epoch. Damaged "
+      "Writes the sidecar FILE.beton.jidx: the JPEG index of the first image field. With it, crops "
+      "are decoded without the data before them. Loaders find the sidecar next to the dataset, and "
+      "processes share it. Without it, each process makes the index in its first epoch. Damaged "
       "images are reported and left out.");
   arguments.positional("FILE.beton", "the dataset");
   arguments.options().add_options()("every", number(data::kDefaultCheckpointInterval), kEveryHelp)(

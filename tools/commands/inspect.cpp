@@ -32,7 +32,7 @@ using data::BetonReader;
 using data::FieldType;
 using Json = nlohmann::ordered_json;
 
-/// The contents of the descriptor.
+/// The type and the layout of a field, from its descriptor.
 Json describe_format(const data::FieldInfo& field) {
   Json report = {{"name", field.name},
                  {"type", data::field_type_name(field.type)},
@@ -53,7 +53,8 @@ Json describe_format(const data::FieldInfo& field) {
   return report;
 }
 
-/// @param with_values describes all of the file's values; else only the file.
+/// Describes the file and its fields. @param with_values also summarises the values of each field
+/// over all samples. @param with_labels also lists every value of the int fields.
 Json describe(const BetonReader& reader, bool with_values, bool with_labels) {
   const data::BetonHeader& header = reader.header();
   Json report = {{"file", reader.path().string()},      {"bytes", reader.file_bytes()},
@@ -124,8 +125,8 @@ void print_report(const Json& report) {
   for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 
-/// The metadata of a custom field, the entries that may belong to it, and the shape of tagged
-/// values.
+/// Adds to `value` what the field's type alone does not give: for a custom field, its metadata and
+/// the allocations that may belong to it; for a tagged field, the shape of the value.
 void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
                           Json& value) {
   const data::FieldInfo& field = reader.fields()[index];
@@ -143,17 +144,20 @@ void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::
   }
 }
 
-/// The JSON key of a field next to the key `sample`. Longer than any field name can be.
+/// The JSON key of a field. The key `sample` holds the sample's id, so a field with that name gets
+/// another key, which is longer than any field name can be.
 std::string key_of(const data::FieldInfo& field) {
   return field.name == "sample" ? "field_named_sample" : field.name;
 }
 static_assert(std::string_view("field_named_sample").size() > data::kFieldNameBytes);
 
-/// The key of the class names of a sample's labels; also longer than any field name.
+/// The JSON key for the class names of a sample's labels. It is also longer than any field name can
+/// be.
 constexpr const char* kClassNamesKey = "class_names_by_field";
 static_assert(std::string_view(kClassNamesKey).size() > data::kFieldNameBytes);
 
-/// The value itself if it is a number, else its position and type.
+/// The value itself if it is a number; otherwise its position and size in the file and, depending
+/// on the type, its metadata, shape, mode, width and height.
 Json describe_value(const BetonReader& reader, std::uint64_t sample, std::size_t index) {
   const data::FieldInfo& field = reader.fields()[index];
   if (field.type == FieldType::integer) return reader.integer(sample, index);
@@ -186,7 +190,7 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   return report;
 }
 
-/// Writes one field, or all of the sample into a folder.
+/// Writes one field of the sample to a file, or all fields into a folder.
 /// @param choice name of the field; empty: determined by `out`.
 void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
               const std::string& choice) {
@@ -218,11 +222,12 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
-/// @throws ConfigError if an option is given without another one that it depends on.
+/// @throws ConfigError if an option is given without the option that it needs, or together with one
+/// that excludes it.
 void check_partners(const Arguments& arguments) {
   if (arguments.has("output") && !arguments.has("sample"))
     throw ConfigError(
-        "--output: expected --sample N as well, because --output writes a value of one sample");
+        "--output: expected --sample N as well, because --output writes values of one sample");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {
@@ -240,7 +245,8 @@ void check_partners(const Arguments& arguments) {
   if (arguments.has("sample")) throw ConfigError("expected --label-values or --sample, got both");
 }
 
-/// Layouts of custom fields, and with --output the field to write.
+/// The options that concern fields: the layouts of custom fields and, with --output, the field to
+/// write.
 struct FieldChoice {
   data::BetonOptions layouts;
   /// Empty: determined by the file name.
@@ -263,7 +269,7 @@ void show_order(const BetonReader& reader, const Arguments& arguments) {
   arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
 }
 
-/// The file, or a summary of the chosen samples.
+/// Shows the file, or a summary of the chosen samples.
 void show_file(const BetonReader& reader, const Arguments& arguments) {
   const auto chosen = choose_samples(arguments, reader);
   Json report = describe(reader, !chosen, arguments.get<bool>("label-values"));

@@ -141,7 +141,8 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
   const data::FieldInfo& info = reader.fields()[field];
   if (!info.has_pointer())
     throw ConfigError(fmt::format(
-        "--output: expected a field with bytes, got '{}', whose value is shown without --output",
+        "--output: expected a field whose values are in pages, got '{}'. inspect shows its value "
+        "without --output",
         info.name));
   expect_other_file(out, reader.path());
   const auto blob = reader.blob(sample, field);
@@ -155,7 +156,7 @@ void export_sample(const BetonReader& reader, std::uint64_t sample,
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const data::FieldInfo& info = reader.fields()[field];
     if (!info.has_pointer()) continue;
-    // A name from a file must not lead outside the folder.
+    // The field's name comes from the dataset and must not lead outside the folder.
     std::string name = info.name;
     std::ranges::replace(name, '/', '_');
     name += ending_of(reader, sample, field);

@@ -9,16 +9,18 @@
 
 namespace precast::tools {
 
-/// Writes one field of a sample to a file in the format of `out`'s extension: an image to .jpg,
-/// .png, .ppm or .npy (a JPEG to .jpg as it is stored); an array, pixels and ragged values to .npy;
-/// with any extension, bytes and the data of a custom field unchanged, and JSON without its
-/// trailing zero byte. @throws ConfigError for another extension, a field whose values are only in
-/// the metadata, and if `out` is the dataset itself; DataError, IoError
+/// Writes one field of a sample to a file:
+/// - an image to .jpg, .png, .ppm or .npy; a stored JPEG is copied unchanged to .jpg;
+/// - an array, pixels or a ragged value to .npy;
+/// - bytes, or the data of a custom field, unchanged to a file with any extension;
+/// - JSON, without its trailing zero byte, to a file with any extension.
+/// @throws ConfigError for any other extension, for a field whose value is in the record, and if
+/// `out` is the dataset itself; DataError, IoError
 void export_field(const data::BetonReader& reader, std::uint64_t sample, std::size_t field,
                   const std::string& out);
 
-/// Writes a file for each field with values in pages, named after the field, into a folder, which
-/// is created.
+/// Creates `folder`, and writes each field whose values are in pages to a file named after the
+/// field. @throws as export_field()
 void export_sample(const data::BetonReader& reader, std::uint64_t sample,
                    const std::filesystem::path& folder);
 

@@ -23,11 +23,11 @@ using data::FieldType;
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::uint64_t>;
 
-/// Integers with more distinct values are not class labels.
+/// An int field with more distinct values does not contain class labels.
 constexpr std::size_t kMostClasses = 10000;
 constexpr int kSideBins = 10;
 constexpr std::size_t kShownIds = 20;
-/// The number of largest classes shown, and of smallest.
+/// If there are many classes, this many of the largest and as many of the smallest are shown.
 constexpr std::size_t kShownClasses = 10;
 constexpr double kBarWidth = 40;
 
@@ -159,7 +159,7 @@ Json describe_chosen(const Arguments& arguments, const BetonReader& reader,
   }
   report["field_bytes"] = count_bytes(reader, ids);
   const bool labelled = reader.first_field(FieldType::integer) < reader.fields().size();
-  if (labelled || arguments.given("label_field"))
+  if (labelled || arguments.given("label-field"))
     report["classes"] = count_classes(reader, ids, chosen_label_field(arguments, reader));
   const std::size_t image = reader.first_field(FieldType::image);
   if (image < reader.fields().size()) report["longer_side"] = count_sides(reader, ids, image);

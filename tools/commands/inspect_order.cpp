@@ -41,7 +41,7 @@ std::int64_t shown_batch_size(const data::BetonReader& reader, const Arguments& 
              : std::min(arguments.get<std::int64_t>("global-batch-size"), samples);
 }
 
-/// How well the order mixes the classes of the first int field; an empty object without one.
+/// How well the order mixes the classes of the first int field; an empty object if there is none.
 Json describe_mixing(const data::BetonReader& reader, const std::vector<std::uint64_t>& ids,
                      std::uint64_t batch_size) {
   const std::size_t field = reader.first_field(data::FieldType::integer);
@@ -61,10 +61,10 @@ void add_order_options(Arguments& arguments) {
       "order", po::value<std::string>()->value_name("NAME"),
       "order of the samples in an epoch; shows how well it mixes the classes")(
       "global-batch-size", number(256),
-      "samples per batch over all ranks; with --order; for a file with fewer samples, the default "
-      "is their number")("shuffle-window-mb", po::value<std::string>()->default_value("auto"),
-                         "MiB of pages that are open at the same time; auto, ffcv or a number; "
-                         "with --order quasi_random")(
+      "samples per batch over all ranks; with --order; default: 256, or the number of samples of a "
+      "smaller file")("shuffle-window-mb", po::value<std::string>()->default_value("auto"),
+                      "MiB of pages that are open at the same time; auto, ffcv or a number; "
+                      "with --order quasi_random")(
       "seed", po::value<std::uint64_t>()->default_value(0), kSeedHelp);
 }
 
@@ -90,10 +90,11 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
 }
 
 void print_order(const Json& report) {
-  fmt::print("order {}: {} positions, made in {:.3f} s; a batch of {} has samples of {:.1f} pages",
-             report["order"].get<std::string>(), report["positions"].get<std::uint64_t>(),
-             report["seconds"].get<double>(), report["batch_size"].get<std::uint64_t>(),
-             report["pages_per_batch"].get<double>());
+  fmt::print(
+      "order {}: {} positions, made in {:.3f} s; a batch of {} has samples from {:.1f} pages",
+      report["order"].get<std::string>(), report["positions"].get<std::uint64_t>(),
+      report["seconds"].get<double>(), report["batch_size"].get<std::uint64_t>(),
+      report["pages_per_batch"].get<double>());
   if (report.contains("class_mixing")) {
     fmt::print(" and {:.1f} classes, {:.1f} in a random order (mixing {:.3f})",
                report["classes_per_batch"].get<double>(),

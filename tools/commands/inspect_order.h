@@ -10,8 +10,9 @@ namespace precast::tools {
 /// Declares --order and its related options.
 void add_order_options(Arguments& arguments);
 
-/// The effect of --order on the file: how many classes and pages its batches contain, compared with
-/// a random order. Labels are the first integer field; without one the classes are left out.
+/// The effect of --order: how many pages a batch touches on average, and how many classes it
+/// contains, compared with a random order. Labels are the first int field; if there is none, the
+/// classes are left out.
 [[nodiscard]] nlohmann::ordered_json describe_order(const data::BetonReader& reader,
                                                     const Arguments& arguments);
 void print_order(const nlohmann::ordered_json& report);

@@ -38,7 +38,7 @@ Json describe_images(const BetonReader& reader, std::size_t field) {
   Range bytes;
   std::uint64_t jpg = 0;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
-    // From the metadata alone: the images of a file on a server are not fetched.
+    // Reads only the records, so that no image of a remote file is fetched.
     const BetonReader::ImageSize size = reader.image_size(i, field);
     width.add(size.width);
     height.add(size.height);
@@ -72,7 +72,7 @@ Json describe_integers(const BetonReader& reader, std::size_t field, bool with_l
   return report;
 }
 
-/// For values that are not numbers, only their count.
+/// The minimum and the maximum, which ignore NaN values, and the number of NaN values.
 Json describe_floats(const BetonReader& reader, std::size_t field) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double low = kInfinity;
@@ -93,7 +93,7 @@ Json describe_floats(const BetonReader& reader, std::size_t field) {
   return report;
 }
 
-/// The length of values that are stored outside the sample's record.
+/// The size of values that are stored in pages.
 Json describe_blobs(const BetonReader& reader, std::size_t index) {
   const bool custom = reader.fields()[index].type == FieldType::custom;
   Range bytes;

@@ -7,12 +7,12 @@
 
 namespace precast::tools {
 
-/// The number as JSON, which has only finite numbers: others become strings.
+/// The number as JSON. JSON has only finite numbers, so NaN and infinities become strings.
 [[nodiscard]] nlohmann::ordered_json number_json(double value);
 
 /// Summary of all values of a field: minimum, mean and maximum of numbers and sizes.
-/// @param index of the field
-/// @param with_labels whether to list every value of an int field.
+/// @param index the index of the field.
+/// @param with_labels whether to list every value if it is an int field.
 [[nodiscard]] nlohmann::ordered_json describe_values(const data::BetonReader& reader,
                                                      std::size_t index, bool with_labels);
 

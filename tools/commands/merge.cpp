@@ -30,13 +30,15 @@ Arguments declare() {
       "merge A.beton B.beton... OUT.beton [options]",
       "Writes the samples of several .beton files into one, file after file. The files must have "
       "the same fields; bytes are copied unchanged.");
-  arguments.positional_list("A.beton B.beton... OUT.beton", "files to read, and the one to write");
+  arguments.positional_list("A.beton B.beton... OUT.beton",
+                            "the files to read, and the file to write");
   arguments.options().add_options()(
       "label-rule", po::value<std::string>()->default_value("keep"),
-      "labels in the merged file; keep: unchanged; offset: the labels of a file begin where those "
-      "of the previous file end; by-name: classes of the same name become one. Names are kept if "
-      "all files have them")("label-field", po::value<std::string>()->default_value(""),
-                             kLabelFieldHelp)("workers", number(0), kWorkersHelp)(
+      "labels in the merged file; keep: unchanged; offset: the labels of each file start after the "
+      "labels of the previous file; by-name: classes with the same name become one class. Class "
+      "names are kept if all files have them")("label-field",
+                                               po::value<std::string>()->default_value(""),
+                                               kLabelFieldHelp)("workers", number(0), kWorkersHelp)(
       "page-size", number(0), "page size in bytes; 0: the largest of the files")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
@@ -55,7 +57,7 @@ std::vector<std::unique_ptr<BetonReader>> open_all(const std::vector<std::string
   return files;
 }
 
-/// Concatenates the files.
+/// A copy of all samples, file after file.
 data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   std::vector<std::uint64_t> ends;
   std::uint64_t end = 0;
@@ -67,7 +69,7 @@ data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
 }
 
-/// The entries that all files' descriptions have in common.
+/// The entries that are equal in the descriptions of all files.
 data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
   data::FileInfo info = data::file_info_of(*files.front());
   const auto keep_equal = [](auto& entries, const auto& others) {
@@ -84,8 +86,9 @@ data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
   return info;
 }
 
-/// Numbers and names of the classes, if the files have an int field.
-/// @return why names are left out, or nothing.
+/// Sets the labels and the class names of the merged file. Does nothing if labels are kept, no
+/// label field was given and the files have no int field. @return the reason why class names are
+/// left out; empty if they are not.
 std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
   const auto rule = static_cast<LabelRule>(
@@ -101,7 +104,7 @@ std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data
   return labels.dropped;
 }
 
-/// Files to read and the file to write.
+/// The files to read and the file to write.
 struct MergeFiles {
   std::vector<std::string> from;
   std::string out;
@@ -133,7 +136,7 @@ data::WriteOptions read_options(const Arguments& arguments, const data::FileInfo
   return options;
 }
 
-/// @param dropped why names are left out, or nothing.
+/// @param dropped the result of set_labels()
 void print_merged(const MergeFiles& files, const data::WriteSummary& summary,
                   const std::string& dropped, bool json) {
   if (!json) {

@@ -16,15 +16,15 @@ using data::BetonReader;
 using Files = std::vector<const BetonReader*>;
 using Names = std::vector<std::string>;
 
-/// One past the largest label. @throws DataError for a negative one
+/// One past the largest label. @throws DataError for a label that is negative or above INT32_MAX
 std::int64_t label_count(const BetonReader& file, std::size_t field) {
   std::int64_t last = 0;
   for (std::uint64_t i = 0; i < file.size(); ++i) {
     const std::int64_t label = file.integer(i, field);
-    // Limited so that the labels of many files can be added without overflow.
+    // The upper limit lets the label counts of many files be added without overflow.
     if (label < 0 || label > INT32_MAX)
       throw DataError(fmt::format(
-          "{}: sample {}: expected a class number as label, got {}. Use --label-rule keep",
+          "{}: sample {}: expected a label from 0 to 2147483647, got {}. Use --label-rule keep",
           file.path().string(), i, label));
     last = std::max(last, label);
   }
@@ -73,7 +73,7 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
   return merged;
 }
 
-/// @throws DataError if by-name is not possible
+/// @throws DataError if by-name is not possible because a class has no name
 void check_named(const BetonReader& file, std::size_t field, const Names& names) {
   const auto count = static_cast<std::uint64_t>(label_count(file, field));
   if (count > names.size())

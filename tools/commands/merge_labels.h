@@ -13,7 +13,7 @@ namespace precast::tools {
 /// How the labels of merged files are changed.
 enum class LabelRule {
   keep,
-  /// The labels of each file start after those of the previous file.
+  /// The labels of each file start after the labels of the previous file.
   offset,
   /// Classes with the same name become one class; classes are numbered in the order in which the
   /// files name them.
@@ -29,9 +29,11 @@ struct MergedLabels {
   std::string dropped = {};
 };
 
-/// @param field the labels, in all files. @param insist for keep: accepts files that give one label
-/// different names, and drops the names. @throws ConfigError for such files without `insist`;
-/// DataError for labels that are not class numbers, or that need a name and have none.
+/// Computes the labels and the class names of the merged file. @param field index of the label
+/// field, the same in all files. @param insist only for LabelRule::keep: if files give one label
+/// different names, drops the names instead of throwing. @throws ConfigError for such files without
+/// `insist`; DataError for labels that are not class numbers and, with LabelRule::by_name, for
+/// classes without a name.
 [[nodiscard]] MergedLabels merge_labels(const std::vector<const data::BetonReader*>& files,
                                         std::size_t field, LabelRule rule, bool insist);
 

@@ -24,21 +24,22 @@ namespace po = boost::program_options;
 using data::BetonReader;
 using data::FieldType;
 
-/// Images up to this side are not cropped and are used with a small network.
+/// If the median of the images' shorter sides is at most this, images are not cropped and the
+/// network is small.
 constexpr int kSmallSidePx = 64;
 constexpr int kLargestTrainPx = 192;
 constexpr std::int64_t kLargestBatch = 256;
 /// Approximate number of steps that a first training run needs.
 constexpr std::int64_t kWantedSteps = 2000;
 
-/// The facts on which the recipe depends.
+/// The facts about the dataset on which the recipe depends.
 struct DataFacts {
   std::uint64_t samples = 0;
   std::string label;
   bool label_is_first = true;
   std::int64_t classes = 0;
   std::vector<std::string> names;
-  /// Least and median of the shorter sides of the images, px.
+  /// Minimum and median of the images' shorter sides, in px.
   int least_px = 0;
   int median_px = 0;
   bool one_size = false;
@@ -53,8 +54,8 @@ std::size_t label_field_of(const BetonReader& reader) {
   const std::size_t first = reader.first_field(FieldType::integer);
   if (first < reader.fields().size()) return first;
   throw DataError(fmt::format(
-      "{}: expected an int field with labels, got none. Write it from folders of classes, or with "
-      "a column of labels",
+      "{}: expected an int field with labels, got none. Write the file from class folders, or from "
+      "a table with a column of labels",
       reader.path().string()));
 }
 
@@ -71,9 +72,8 @@ std::int64_t count_classes(const BetonReader& reader, std::size_t field) {
   return most + 1;
 }
 
-/// The field that training uses as the image: the first image field, else the first field of u8
-/// pixels.
-/// @throws DataError
+/// The field that training uses as the image: the first image field, else the first field of uint8
+/// pixels. @throws DataError
 std::size_t image_field_of(const BetonReader& reader) {
   const auto& fields = reader.fields();
   const std::size_t image = reader.first_field(FieldType::image);
@@ -146,7 +146,7 @@ Choice choose(const DataFacts& train) {
   Choice choice;
   choice.small = train.median_px <= kSmallSidePx;
   if (choice.small) {
-    // Three convolutions halve it.
+    // The network halves the side three times, by convolutions with stride 2.
     choice.train_px = std::max(16, train.median_px / 4 * 4);
     choice.val_px = choice.train_px;
   } else {
@@ -177,8 +177,8 @@ std::string class_comment(const DataFacts& facts) {
 }
 
 constexpr const char* kSmallModel = R"(model:
-  # A small residual network for small images, layer by layer. Or a registered one, see
-  # `precast list models`: arch: resnet18
+  # A small residual network for small images, layer by layer. `precast list models` shows
+  # networks to use instead, such as arch: resnet18
   arch: layers
   params:
     layers:
@@ -199,7 +199,7 @@ constexpr const char* kSmallModel = R"(model:
       - linear
 )";
 constexpr const char* kModel = R"(model:
-  # `precast list models` shows the others.
+  # `precast list models` shows the other networks.
   arch: resnet18
 )";
 
@@ -211,18 +211,18 @@ std::string data_section(const DataFacts& facts, const std::string& train, const
       "  val_dataset: {}\n",
       yaml(train), yaml(val));
   if (!facts.label_is_first) {
-    text += fmt::format("  # Not the first int field of the file.\n  targets: [{}]\n",
-                        yaml(facts.label));
+    text +=
+        fmt::format("  # The labels are not in the first int field of the file.\n  targets: [{}]\n",
+                    yaml(facts.label));
   }
-  return text + "  # quasi_random reads files larger than memory faster.\n  order: random\n";
+  return text + "  # If the file is larger than memory, quasi_random is faster.\n  order: random\n";
 }
 
 std::string pipeline_section(const Choice& choice) {
   if (choice.small) {
     return "pipeline:\n"
            "  # Small images are not cropped. Remove horizontal_flip if left and right matter, as "
-           "in "
-           "digits.\n"
+           "in digits.\n"
            "  train: [whole_image, horizontal_flip]\n"
            "  val: [whole_image]\n";
   }
@@ -235,20 +235,21 @@ std::string pipeline_section(const Choice& choice) {
 std::string recipe_text(const DataFacts& facts, const Choice& choice, const std::string& name,
                         const std::string& train, const std::string& val) {
   std::string text = fmt::format(
-      "# {} training images, {}, shorter sides of {} px{}.\n"
+      "# {} training images, {}, shorter side {} px{}.\n"
       "#   precast train {} --dry-run\n"
       "#   precast train {}\n",
       facts.samples, class_comment(facts), facts.median_px,
-      facts.one_size ? "" : fmt::format(" in the middle, at least {}", facts.least_px), name, name);
+      facts.one_size ? "" : fmt::format(" (median; minimum {} px)", facts.least_px), name, name);
   text += data_section(facts, train, val) + pipeline_section(choice);
   text += choice.small ? kSmallModel : kModel;
   text += fmt::format(
       "resolution:\n"
-      "  # Side of training images, px; from min_res to max_res with start_ramp and end_ramp.\n"
+      "  # Side of training images in px. start_ramp and end_ramp make it grow from min_res to "
+      "max_res.\n"
       "  min_res: {0}\n"
       "  max_res: {0}\n"
       "lr:\n"
-      "  # For 256 samples per step; scaled to the batch.\n"
+      "  # For 256 samples per step; it is scaled to the batch size.\n"
       "  lr: 0.2\n"
       "  reference_batch_size: 256\n"
       "  lr_schedule_type: cyclic\n"
@@ -262,7 +263,7 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
       "validation:\n"
       "  batch_size: {2}\n"
       "  resolution: {3}\n"
-      "  # Adds the logits of the mirrored image.\n"
+      "  # Adds the logits of the mirrored image to those of the image.\n"
       "  lr_tta: true\n"
       "logging:\n"
       "  folder: runs\n"
@@ -272,8 +273,8 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
   return text;
 }
 
-/// @throws ConfigError if labels of the two mean different classes; DataError if `val` has labels
-/// that `train` does not have.
+/// @throws ConfigError if a label means different classes in the two files; DataError if `val` has
+/// labels that `train` does not have.
 void check_same_classes(const DataFacts& train, const std::string& train_file,
                         const BetonReader& val) {
   const std::size_t label = val.field(train.label);
@@ -281,8 +282,7 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   if (!conflict.empty()) {
     throw ConfigError(
         fmt::format("--val-dataset: expected the classes of --train-dataset, but {}. Write it with "
-                    "the same classes: precast write SOURCE "
-                    "{} --class-names {}",
+                    "the same classes: precast write SOURCE {} --class-names {}",
                     conflict, val.path().string(), train_file));
   }
   const std::int64_t classes = count_classes(val, label);
@@ -292,15 +292,18 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   }
 }
 
-/// The file to write, which does not exist. @throws ConfigError
+/// The path of the recipe. @throws ConfigError if the file exists, or its folder does not
 fs::path recipe_path(const Arguments& arguments) {
   fs::path path = arguments.has("NAME") ? arguments.text("NAME") : "recipe";
   if (path.extension() != ".yaml" && path.extension() != ".yml") path += ".yaml";
   if (fs::exists(path))
-    throw ConfigError(fmt::format("new: expected a new file, got {}, which exists", path.string()));
+    throw ConfigError(fmt::format(
+        "new: expected a new file, got {}, which exists. Give another NAME", path.string()));
   const fs::path folder = path.parent_path();
   if (!folder.empty() && !fs::is_directory(folder))
-    throw ConfigError(fmt::format("new: expected a folder {}, got none", folder.string()));
+    throw ConfigError(
+        fmt::format("new: expected NAME in an existing folder, got {}, which is not a folder",
+                    folder.string()));
   return path;
 }
 
@@ -308,9 +311,9 @@ fs::path recipe_path(const Arguments& arguments) {
 
 int run_new_recipe(const std::vector<std::string>& args) {
   Arguments arguments("new recipe [NAME] --train-dataset FILE --val-dataset FILE",
-                      "Writes NAME.yaml, a recipe with comments, whose network, image sizes, batch "
-                      "size and epochs suit these files. It trains without changes.");
-  arguments.optional_positional("NAME", "name of the file without .yaml; recipe if not given");
+                      "Writes NAME.yaml, a recipe with comments. Its network, image sizes, batch "
+                      "size and epochs suit these files, and it can be trained unchanged.");
+  arguments.optional_positional("NAME", "name of the file without .yaml; default: recipe");
   arguments.options().add_options()("train-dataset",
                                     po::value<std::string>()->required()->value_name("FILE"),
                                     ".beton file to train on")(

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFramePx = 2;
 constexpr std::uint8_t kFrameGrey = 32;
 constexpr std::uint8_t kTextGrey = 224;
-/// Room for a caption under small images.
+/// The minimum width of a caption under a small image.
 constexpr std::size_t kLeastCaptionPx = 96;
 
 /// The positions of the images; all sizes are in pixels.

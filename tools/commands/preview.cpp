@@ -41,7 +41,7 @@ namespace po = boost::program_options;
 
 constexpr std::uint64_t kShownByDefault = 16;
 
-/// How images are made.
+/// Declares the options that say how images are made.
 void add_view_options(po::options_description& options) {
   options.add_options()("train", "images as in training; random resized crop and flip")(
       "val", "images as in evaluation; centre crop (the default)")(
@@ -54,7 +54,7 @@ void add_view_options(po::options_description& options) {
       "output to show, if the pipeline has several; default: the first");
 }
 
-/// Which samples are shown, and from which epoch.
+/// Declares the options that say which samples are shown, and in which epoch.
 void add_epoch_options(po::options_description& options) {
   options.add_options()(
       "positions", po::value<std::string>()->value_name("LIST"),
@@ -87,9 +87,8 @@ Arguments preview_arguments() {
   return arguments;
 }
 
-/// Reads numbers separated by single characters of `separators`, in that order: "3:9,0:4" with
-/// ":,:".
-/// @throws ConfigError naming the option
+/// Parses numbers. @param separators the characters between them, in order: ":,:" for "3:9,0:4".
+/// Without it, the text is a list separated by commas. @throws ConfigError naming the option
 std::vector<std::uint64_t> parse_numbers(const std::string& text, std::string_view option,
                                          std::string_view expected,
                                          const std::optional<std::string_view>& separators) {
@@ -137,7 +136,8 @@ std::int64_t not_negative(const Arguments& arguments, const std::string& option)
   return value;
 }
 
-/// The pipeline's image that --view names, or the first one, processed as in the loader.
+/// The image output that --view names, or the pipeline's first image output, processed as in the
+/// loader.
 /// @throws ConfigError, DataError
 data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pipeline,
                       const std::string& view) {
@@ -156,7 +156,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
 data::Pipeline choose_pipeline(const Arguments& arguments) {
   const bool train = arguments.has("train");
   expect_one_of(arguments, "train", "val");
-  // Both would replace the random crop that --train asks for.
+  // --crop and --ratio would replace the random crop of --train.
   expect_one_of(arguments, "train", "crop");
   expect_one_of(arguments, "train", "ratio");
   expect_one_of(arguments, "ratio", "crop");
@@ -164,7 +164,7 @@ data::Pipeline choose_pipeline(const Arguments& arguments) {
   return train ? data::standard_train_pipeline() : data::standard_val_pipeline();
 }
 
-/// Replaces the image's own crop with that of --ratio or --crop.
+/// Replaces the image's own crop by the crop of --ratio or --crop, if one is given.
 void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
   if (arguments.has("ratio")) {
     const auto ratio = arguments.get<double>("ratio");
@@ -176,7 +176,8 @@ void replace_crop(const Arguments& arguments, data::ImagePipeline& image) {
     image.crop = std::make_shared<data::FixedCrop>(parse_window(arguments.text("crop")));
 }
 
-/// With the crop that the options ask for. @throws ConfigError, IoError
+/// The pipeline that the options select, with the crop of --ratio or --crop.
+/// @throws ConfigError, IoError
 data::Pipeline shown_pipeline(const Arguments& arguments) {
   data::Pipeline pipeline = choose_pipeline(arguments);
   replace_crop(arguments, pipeline.images);
@@ -184,7 +185,8 @@ data::Pipeline shown_pipeline(const Arguments& arguments) {
   return pipeline;
 }
 
-/// The positions that --positions names in an order of `size` samples; not checked against `size`.
+/// The positions that --positions lists, in an order of `size` samples. A listed position may be
+/// too large; the caller checks this.
 /// @throws ConfigError
 std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uint64_t size) {
   const std::string choice = arguments.has("positions") ? arguments.text("positions") : "";
@@ -198,7 +200,7 @@ std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uin
   return positions;
 }
 
-/// The shown samples of the epoch: their position in its order, and their number in the file.
+/// The samples to show: their ids, and their positions in the epoch's order.
 std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
                                               const data::BetonReader& reader, std::uint64_t seed) {
   const std::int64_t epoch = not_negative(arguments, "epoch");
@@ -260,7 +262,7 @@ int image_side_px(const Arguments& arguments) {
   return size_px;
 }
 
-/// Under each image: its class (or label), and its number in the file.
+/// The class (or the label, if classes have no names) and the sample id of each image.
 std::vector<Caption> captions_of(const data::BetonReader& reader,
                                  const std::vector<data::SamplePlace>& places) {
   const std::size_t label = reader.first_field(data::FieldType::integer);

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast preview FILE.beton -o grid.png|pixels.npy`: writes the images as the model sees them,
-/// [n, H, W, 3] uint8.
+/// `precast preview FILE.beton -o grid.png|pixels.npy`: writes images as the model sees them, as a
+/// picture or as an array [n, H, W, C] uint8.
 int run_preview(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -23,7 +23,8 @@ namespace {
 namespace po = boost::program_options;
 using Ids = std::vector<std::uint64_t>;
 
-/// A number, or `missing` for an empty string. Nothing for any other string.
+/// Parses a number. @return `missing` for an empty string, and nothing for text that is not a
+/// number.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t missing) {
   if (text.empty()) return missing;
   std::uint64_t number = 0;
@@ -32,7 +33,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t m
   return number;
 }
 
-/// One past the last of `N` or `A:B`. @throws ConfigError
+/// Parses `N` or `A:B`. @return the first number, and one past the last. @throws ConfigError
 std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std::string_view text,
                                                     std::uint64_t end) {
   const std::size_t colon = text.find(':');
@@ -40,13 +41,13 @@ std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std
   const auto last = colon == std::string_view::npos ? (first ? std::optional(*first + 1) : first)
                                                     : parse_number(text.substr(colon + 1), end);
   if (!first || !last || *first >= *last || *last > end) {
-    throw ConfigError(fmt::format("--{}: expected N or A:B, A < B, numbers below {}, got '{}'",
-                                  option, end, text));
+    throw ConfigError(fmt::format(
+        "--{}: expected N or A:B with A < B and numbers below {}, got '{}'", option, end, text));
   }
   return {*first, *last};
 }
 
-/// The existing labels, ascending, without negative ones.
+/// The labels that occur in the field, ascending, except negative ones.
 Ids labels_in(const data::BetonReader& reader, std::size_t field) {
   std::unordered_set<std::uint64_t> found;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
@@ -58,8 +59,8 @@ Ids labels_in(const data::BetonReader& reader, std::size_t field) {
   return labels;
 }
 
-/// The samples whose label is in --classes. Labels may be any numbers, so no list up to the largest
-/// one is allocated.
+/// The samples whose label is in --classes. Labels can be very large, so no table up to the largest
+/// label is allocated.
 Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const std::size_t field = chosen_label_field(arguments, reader);
   const Ids present = labels_in(reader, field);
@@ -104,8 +105,8 @@ void add_choice_options(Arguments& arguments) {
       "(FIELD.width ... of another image). Put names that are not plain words in double quotes, as "
       "in '\"class id\" == 1'; give classes by name, as in 'label == \"dogs\"'")(
       "samples", po::value<std::string>()->value_name("RANGES"),
-      "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N; @FILE "
-      "takes those that a text file lists")(
+      "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N ids; "
+      "@FILE reads the ids from a text file")(
       "classes", po::value<std::string>()->value_name("RANGES"),
       "only samples with these labels; 0,5,100:200, or class names such as cats,dogs")(
       "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp);

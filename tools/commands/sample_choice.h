@@ -14,8 +14,8 @@ namespace precast::tools {
 /// Declares --where, --samples, --classes and --label-field, which select samples of a file.
 void add_choice_options(Arguments& arguments);
 
-/// The samples that match all of those options, ascending; nothing if no option is given.
-/// @throws ConfigError; DataError if no sample is left.
+/// The samples that match all of these options, ascending; nothing if none of them is given.
+/// @throws ConfigError; DataError if no sample matches.
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> choose_samples(
     const Arguments& arguments, const data::BetonReader& reader);
 
@@ -27,14 +27,16 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::size_t chosen_label_field(const Arguments& arguments,
                                              const data::BetonReader& reader);
 
-/// The samples of `0:100,5,200:`, as parse_ranges(), or of `random:N`, `random:N:SEED` and
-/// `@FILE`, as data::choose_subset(). @return ascending. @throws ConfigError naming the option
+/// Parses a choice among `size` samples: ranges such as `0:100,5,200:` (parse_ranges()), or
+/// `random:N`, `random:N:SEED` or `@FILE` (data::choose_subset()). @return their ids, ascending.
+/// @throws ConfigError naming the option
 [[nodiscard]] std::vector<std::uint64_t> parse_samples(std::string_view option,
                                                        const std::string& text, std::uint64_t size);
 
 /// Parses `0:100,5,200:`. The end of a range is exclusive; if it is left out, it is `end`.
-/// @return ascending, without duplicates. @throws ConfigError naming the option for a value that is
-/// not below `end`.
+/// @return the numbers, ascending, without duplicates. @throws ConfigError naming the option, also
+/// for a
+/// number that is not below `end`.
 [[nodiscard]] std::vector<std::uint64_t> parse_ranges(std::string_view option,
                                                       std::string_view text, std::uint64_t end);
 

@@ -35,25 +35,25 @@ using Ids = std::vector<std::uint64_t>;
 Arguments declare() {
   Arguments arguments(
       "select IN.beton OUT.beton... [options]",
-      "Writes some samples of a .beton file, in the file's order. With --split, it writes all of "
-      "them, divided among several files. Bytes are copied unchanged. With an option --image.*, "
-      "images are encoded again, as `precast write` would; without --image.mode, JPEGs are stored "
-      "as JPEG and pixels as pixels.");
+      "Writes some samples of a .beton file, in the file's order. With --split, it divides them "
+      "among several files. Bytes are copied unchanged. With an option --image.*, images are "
+      "encoded again, as `precast write` would; without --image.mode, JPEGs are stored as JPEG and "
+      "pixels as pixels.");
   arguments.positional("IN.beton", "the file to read");
-  arguments.positional_list("OUT.beton", "the file to write; with --split, one for each part");
+  arguments.positional_list("OUT.beton", "the file to write; with --split, one file for each part");
   add_choice_options(arguments);
   arguments.options().add_options()("fraction", po::value<double>(),
                                     "fraction of the samples drawn at random; 0.1 is a tenth")(
       "count", po::value<std::int64_t>(), "number of samples drawn at random")(
       "split", po::value<std::string>()->value_name("SHARES"),
-      "fraction of the samples for each file to write; 0.9,0.1: each sample is written to one of "
-      "them at random")(
+      "fraction of the samples for each file to write; 0.9,0.1: nine tenths of the samples, drawn "
+      "at random, for the first file, and the others for the second")(
       "stratify", po::bool_switch(),
       "keep the proportions of the classes in each file; with --count, --fraction or --split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
       "workers", number(0), kWorkersHelp)(
       "page-size", number(0),
-      "page size in bytes; 0: that of IN.beton or, if an image.* option is given, at least 8 MiB")(
+      "page size in bytes; 0: as in IN.beton, but at least 8 MiB if an option --image.* is given")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   add_field_options(arguments.options(), data::make_fields(), "keep");
@@ -67,7 +67,7 @@ std::uint64_t seed_of(const Arguments& arguments) {
   return static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
 }
 
-/// Shares of --split, one for each file. @throws ConfigError
+/// The fractions of --split, one for each file. @throws ConfigError
 std::vector<double> parse_shares(const std::string& text, std::size_t files) {
   std::vector<double> shares;
   for (const std::string& part : split_list("split", text)) {
@@ -88,7 +88,7 @@ std::vector<double> parse_shares(const std::string& text, std::size_t files) {
   return shares;
 }
 
-/// The number of samples that --count or --fraction requests. @throws ConfigError
+/// The number of samples that --count or --fraction asks for. @throws ConfigError
 std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
   if (arguments.has("count"))
     return static_cast<std::uint64_t>(
@@ -105,7 +105,8 @@ std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
   return count;
 }
 
-/// Distributes samples over the files, by class with --stratify.
+/// Distributes samples at random over files of the given sizes; with --stratify, each class
+/// separately.
 std::vector<Ids> split(const Arguments& arguments, const data::BetonReader& reader,
                        const Ids& samples, const std::vector<std::uint64_t>& sizes) {
   std::vector<std::int64_t> classes(samples.size(), 0);
@@ -120,7 +121,7 @@ std::vector<Ids> split(const Arguments& arguments, const data::BetonReader& read
   return parts;
 }
 
-/// The samples of each file to write, in its order.
+/// For each file to write, its samples in the order in which they are written.
 std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& reader,
                         std::size_t files) {
   Ids samples = chosen_samples(arguments, reader);
@@ -134,7 +135,8 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
     const auto sizes = data::part_sizes(shares, parts[0].size());
     if (std::ranges::find(sizes, 0U) != sizes.end())
       throw ConfigError(
-          fmt::format("--split: expected a sample for each file, got {} samples", parts[0].size()));
+          fmt::format("--split: expected at least one sample for each file, got {} samples in all",
+                      parts[0].size()));
     parts = split(arguments, reader, parts[0], sizes);
   }
   if (!arguments.get<bool>("shuffle")) return parts;
@@ -148,7 +150,7 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
   return parts;
 }
 
-/// Writes samples of a file byte for byte, or with re-encoded images.
+/// Writes samples of a file, either byte for byte or with images encoded again.
 class PartWriter {
  public:
   /// @param layouts the layouts with which `reader` was opened.
@@ -162,7 +164,7 @@ class PartWriter {
     layout.page_bytes = static_cast<std::uint64_t>(integer(arguments, "page-size", 0, INT64_MAX));
     if (layout.page_bytes == 0) {
       layout.page_bytes = data::copy_page_bytes({&reader});
-      // Re-encoded images can be larger than before: a JPEG may become pixels.
+      // Images that are encoded again can become larger: a JPEG may become pixels.
       if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
     }
     if (!anew_) return;
@@ -175,7 +177,7 @@ class PartWriter {
     layout.info = data::file_info_text(info);
   }
 
-  /// @param out the name that the user gave. @param place where it is written
+  /// @param out the name that the user gave. @param place the path under which it is written
   data::WriteSummary write(const WatchedWriting& watched, const std::string& out,
                            const std::string& place, const Ids& ids) const {
     return watched.run(out, ids.size(), options_, [&](const data::WriteOptions& options) {
@@ -211,7 +213,8 @@ class PartWriter {
   std::unique_ptr<data::Source> source_;
 };
 
-/// @throws ConfigError for options that contradict each other.
+/// Checks the options. @return the files to write. @throws ConfigError for options that contradict
+/// each other.
 std::vector<std::string> check(const Arguments& arguments) {
   if (arguments.has("count") && arguments.has("fraction"))
     throw ConfigError("expected --count or --fraction, got both");

@@ -34,7 +34,8 @@ constexpr const char* kQuality = "image.quality";
 constexpr const char* kResolution = "image.max_resolution";
 constexpr const char* kJpegShare = "image.compress_probability";
 
-/// The options that say what is measured. Those of `precast write` may have several values.
+/// Declares the options that say what is measured. The options of `precast write` among them take
+/// lists of values.
 void add_measure_options(po::options_description& options) {
   const data::FieldRegistry fields = data::make_fields();
   const auto list = [&](const char* name, const char* standard) {
@@ -53,7 +54,7 @@ void add_measure_options(po::options_description& options) {
   options.add_options()("image-size", number(224), kImageSizeHelp);
 }
 
-/// The requirements that the advice is based on.
+/// Declares the options with the requirements that the advice is based on.
 void add_machine_options(po::options_description& options) {
   options.add_options()("ram", po::value<double>(), "memory of the machine that trains, in GB")(
       "cores", number(0), "CPU cores of the machine that trains; 0: those of this machine")(
@@ -63,11 +64,11 @@ void add_machine_options(po::options_description& options) {
 Arguments declare() {
   Arguments arguments(
       "sizes SOURCE [options]",
-      "Shows how large SOURCE becomes as .beton in each storage mode, with the standard error, and "
-      "how many training images per second one core can load from it. Both are measured on some of "
-      "its images, which are stored and decoded in memory. A JPEG share of 1 means the mode jpg, 0 "
-      "means raw, and any other share means proportion. With --ram, --cores or --target-img-s it "
-      "recommends a mode.");
+      "Estimates for each storage mode how large SOURCE becomes as a .beton file, with the "
+      "standard error, and how many training images per second one core can load from it. Both are "
+      "measured on some of its images, which are encoded and decoded in memory. A JPEG share of 1 "
+      "means the mode jpg, 0 means raw, and any other share means proportion. With --ram, --cores "
+      "or --target-img-s, the command recommends a mode.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());
@@ -146,7 +147,7 @@ Json describe(const MeasuredWay& measured, std::uint64_t images) {
           {"images_per_core_second", measured.images_per_core_second}};
 }
 
-/// The unit in which the largest cell of a table has digits before its decimal point.
+/// The unit of a table: the largest of GB, MB and kB in which the largest cell is at least 1.
 struct Unit {
   const char* name;
   double bytes;
@@ -156,7 +157,7 @@ Unit unit_of(double most_bytes) {
   return most_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
 }
 
-/// Size and rate. @param scale from bytes of an image to the unit of the table
+/// The size and the rate of a way. @param scale converts bytes per image to the unit of the table
 std::string cell_text(const MeasuredWay& way, double scale) {
   return fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", way.bytes * scale, way.bytes_error * scale,
                      way.images_per_core_second);
@@ -167,7 +168,7 @@ void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
   const double most = std::ranges::max(ways, {}, &MeasuredWay::bytes).bytes;
   const Unit unit = unit_of(most * static_cast<double>(images));
   const double scale = static_cast<double>(images) / unit.bytes;
-  fmt::print("{} of {} (+- standard error), images/s of a core\n", unit.name,
+  fmt::print("{} for {} (+- standard error), images/s per core\n", unit.name,
              format_count(images, "image"));
   fmt::print("{:<15} {:>7}", "mode", "quality");
   for (const int side : sides)
@@ -201,20 +202,18 @@ Measurement measure(const data::Source& source, const std::string& name, Measure
   }
 }
 
-/// `precast write` with all options given for the source.
+/// The `precast write` command for `way`, with the options for the source that were given.
 std::string advised_command(const Arguments& arguments, const StorageWay& way) {
   std::string command = fmt::format("precast write {} OUT.beton {}",
                                     shell_word(arguments.text("SOURCE")), write_options(way));
-  for (const char* option : {"source-kind", "labels", "class-names", "on-corrupt"})
-    if (arguments.given(option))
-      command += fmt::format(" --{} {}", option, shell_word(arguments.text(option)));
+  command += given_source_options(arguments, data::make_sources());
   if (!arguments.has("field-layout")) return command;
   for (const std::string& field : arguments.get<std::vector<std::string>>("field-layout"))
     command += " --field-layout " + shell_word(field);
   return command;
 }
 
-/// Numbers of the measured samples, drawn at random.
+/// Indices of the samples to measure, drawn at random.
 std::vector<std::uint64_t> draw(std::uint64_t images, std::uint64_t sample, std::uint64_t seed) {
   auto drawn = random_permutation(images, seed, 0, RandomUse::split);
   drawn.resize(std::min(sample, images));
@@ -231,7 +230,7 @@ Json advice_json(const Advice& advice, const std::string& command) {
 void print_advice(const Advice& advice, const std::string& command) {
   fmt::print(
       "{}{}\n  {}\n",
-      advice.fits && advice.keeps_up ? "advice: " : "no mode meets all requirements; the nearest: ",
+      advice.fits && advice.keeps_up ? "advice: " : "no mode meets all requirements; the closest: ",
       advice.why, command);
 }
 

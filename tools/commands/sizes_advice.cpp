@@ -10,11 +10,11 @@
 namespace precast::tools {
 namespace {
 
-/// Beyond this, more pixels or better quality made no difference in training.
+/// Above these values, more pixels or a higher quality made no difference in training.
 constexpr int kEnoughPx = 512;
 constexpr int kEnoughQuality = 90;
 
-/// The fraction of the requirements that a way meets, at most 1.
+/// How far a way meets each requirement, as a fraction of at most 1.
 struct Score {
   double memory = 1;
   double rate = 1;

@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// The resources of a machine, and the needs of a training run.
+/// The resources of a machine, and the rate at which a training run needs images.
 struct Machine {
   std::optional<double> ram_bytes;
   int cores = 1;
@@ -25,13 +25,13 @@ struct Advice {
   std::string why;
 };
 
-/// The share of memory that a dataset may use; the rest is for the training processes.
+/// The fraction of the memory that a dataset may use; the rest is for the training processes.
 inline constexpr double kMemoryShare = 0.9;
 
-/// Chooses the way with the best image quality that fits in memory and is fast enough: JPEGs of at
-/// least quality 90 and pixels come before lower qualities, then larger images come first (from 512
-/// px on, sizes count as equal), then fewer bytes. If no way meets both conditions, chooses the one
-/// with the smallest shortfall. @param ways at least one.
+/// Chooses the way with the best image quality that fits in memory and is fast enough. Pixels and
+/// JPEGs of quality 90 or more are better than lower qualities. Among these, larger images are
+/// better (from 512 px on, sizes count as equal), then higher qualities up to 90, then fewer bytes.
+/// If no way meets both conditions, chooses the way that comes closest. @param ways at least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
                             const Machine& machine);
 

@@ -26,13 +26,13 @@ struct Cost {
   double decode_seconds = 0;
 };
 
-/// Quality 0: as pixels.
+/// How an image is encoded. Quality 0: as pixels.
 struct Encoding {
   int quality = 0;
   std::int64_t max_resolution_px = 0;
 };
 
-/// [resolution][quality, then raw]
+/// For each resolution: one encoding per quality, then raw.
 std::vector<Encoding> encodings_of(const MeasureOptions& options) {
   std::vector<Encoding> encodings;
   for (const int side : options.resolutions_px) {
@@ -62,7 +62,7 @@ class Rig {
 
   /// @param input an image of the source. @return one cost per encoding.
   std::vector<Cost> measure(data::ImageInput input, std::uint64_t sample) {
-    // Done once: every encoding begins from the same pixels.
+    // All encodings begin from the same pixels, so the image is decoded only once.
     if (!input.file.empty()) data::decode_image_file(input.file, input.pixels);
     input.file.clear();
     const data::Value value = std::move(input);
@@ -92,7 +92,7 @@ class Rig {
 
 using Costs = std::vector<std::vector<Cost>>;
 
-/// @param skipped receives the damaged samples, if these must be left out.
+/// @param skipped receives the damaged samples if options.on_corrupt is skip.
 Costs measure_all(const data::Source& source, std::size_t field, const MeasureOptions& options,
                   const std::vector<Encoding>& encodings,
                   std::vector<data::SkippedSample>& skipped) {
@@ -134,7 +134,7 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
   return costs;
 }
 
-/// @param jpeg, raw the two encodings that the way combines.
+/// @param jpeg, raw indices of the two encodings that the way combines.
 MeasuredWay combine(const Costs& costs, std::size_t jpeg, std::size_t raw, const StorageWay& way) {
   const auto count = static_cast<double>(costs.size());
   double sum = 0;

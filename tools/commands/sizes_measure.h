@@ -13,11 +13,12 @@ namespace precast::tools {
 
 /// One way of storing images.
 struct StorageWay {
-  /// Share of images stored as JPEG: 1 is mode jpg, 0 is raw, values in between are proportion.
+  /// Fraction of the images stored as JPEG: 1 is mode jpg, 0 is raw, and a value in between is
+  /// proportion.
   double jpeg_share = 1;
   /// Quality of JPEGs; 0 if there are none.
   int quality = 90;
-  /// 0: unchanged.
+  /// Limit of the longer side; 0: images are not resized.
   int max_resolution_px = 0;
 };
 
@@ -32,7 +33,7 @@ struct MeasuredWay {
 };
 
 struct Measurement {
-  /// Nested by resolution, then share, then quality (raw: once).
+  /// Ordered by resolution, then JPEG share, then quality. Raw has one entry per resolution.
   std::vector<MeasuredWay> ways;
   /// Damaged samples, which are not counted anywhere.
   std::vector<data::SkippedSample> skipped;
@@ -42,7 +43,7 @@ struct MeasureOptions {
   std::vector<double> jpeg_shares;
   std::vector<int> qualities;
   std::vector<int> resolutions_px;
-  /// The samples of the source to measure.
+  /// Indices of the source's samples to measure.
   std::vector<std::uint64_t> samples;
   /// Side of the timed crops.
   int crop_px = 224;
@@ -52,10 +53,10 @@ struct MeasureOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-/// Stores images of a source as `precast write` would, in memory, and decodes them again as
-/// training would: a random resized crop and flip. Rates are based on the threads' CPU time; the
-/// figures for shares between 0 and 1 are computed from those for 0 and 1. @param field an image
-/// field of the source.
+/// Encodes images of a source in memory as `precast write` would, and decodes them as training
+/// would, with a random resized crop and flip. Rates are computed from the threads' CPU time.
+/// Figures for JPEG shares between 0 and 1 are interpolated between the figures for 0 and 1.
+/// @param field index of an image field of the source.
 /// @throws the errors of the source; DataError if all samples are damaged; Cancelled
 [[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,
                                        const MeasureOptions& options);

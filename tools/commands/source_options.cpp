@@ -9,6 +9,7 @@
 
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
+#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {
@@ -21,7 +22,7 @@ struct SourceOption {
   std::vector<std::string> kinds;
   /// Its name on the command line.
   [[nodiscard]] std::string name() const {
-    // `--classes` chooses samples by their labels in other commands.
+    // In other commands, `--classes` chooses samples by their labels.
     std::string name = key.name == "classes" ? "class-names" : key.name;
     std::ranges::replace(name, '_', '-');
     return name;
@@ -44,8 +45,8 @@ std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {
   return all;
 }
 
-/// The options on the command line, for a source of this kind. @throws ConfigError for an option
-/// that only other kinds of source have
+/// The options on the command line as options of a source of this kind. @throws ConfigError for an
+/// option that only other kinds of source have
 PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& sources,
                         const std::string& kind) {
   PartSpec spec{.name = kind, .key = "source"};
@@ -82,6 +83,16 @@ void add_source_options(po::options_description& options, const data::SourceRegi
       "what to do with damaged samples; fail: stop; skip: leave them out and list them");
 }
 
+std::string given_source_options(const Arguments& arguments, const data::SourceRegistry& sources) {
+  std::vector<std::string> names = {"source-kind", "on-corrupt"};
+  for (const SourceOption& option : all_options(sources)) names.push_back(option.name());
+  std::string text;
+  for (const std::string& name : names)
+    if (arguments.given(name))
+      text += fmt::format(" --{} {}", name, shell_word(arguments.text(name)));
+  return text;
+}
+
 std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
                                                  const data::SourceRegistry& sources,
                                                  const data::BetonOptions& layouts,
@@ -103,9 +114,10 @@ std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
   }
   (void)chosen_options(arguments, sources, "beton");
   if (kind != "auto" && kind != "beton")
-    throw ConfigError(fmt::format(
-        "--field-layout {}=BYTES:ALIGNMENT: expected a .beton file without --source-kind, got {}",
-        layouts.layouts.begin()->first, kind));
+    throw ConfigError(
+        fmt::format("--field-layout {}=BYTES:ALIGNMENT: expected a .beton file as SOURCE, got "
+                    "--source-kind {}. Only .beton files have custom fields",
+                    layouts.layouts.begin()->first, kind));
   return data::open_beton(source, layouts);
 }
 

@@ -11,14 +11,19 @@
 
 namespace precast::tools {
 
-/// `--source-kind`, the options that each kind of source declares (`--labels`), and `--on-corrupt`:
-/// the kind of SOURCE, and how it is read.
+/// Declares the options that say what SOURCE is and how it is read: `--source-kind`, the options of
+/// each kind of source (such as `--labels`), and `--on-corrupt`.
 void add_source_options(boost::program_options::options_description& options,
                         const data::SourceRegistry& sources);
 
-/// Opens SOURCE. @param layouts of a .beton file's custom fields, if the user gave any: SOURCE is
-/// then such a file. @param texts columns of a list of samples to keep as text.
-/// @throws ConfigError, including for options that its kind does not have; as data::open_source.
+/// The options of add_source_options() that were given, for a shell: ` --labels FILE`.
+[[nodiscard]] std::string given_source_options(const Arguments& arguments,
+                                               const data::SourceRegistry& sources);
+
+/// Opens SOURCE. @param layouts layouts of custom fields; if there are any, SOURCE is opened as a
+/// .beton file. @param texts for a source of kind table: columns to store as unchanged text.
+/// @throws ConfigError for options that the kind of SOURCE does not have; what data::open_source()
+/// throws.
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(
     const Arguments& arguments, const data::SourceRegistry& sources,
     const data::BetonOptions& layouts, const std::vector<std::string>& texts = {});

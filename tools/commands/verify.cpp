@@ -101,7 +101,7 @@ struct Job {
   data::BetonOptions layouts = {};
 };
 
-/// @return the report of one file, or nothing if a signal arrived. @throws IoError, DataError
+/// Checks one file. @return the report; null if a signal arrived. @throws IoError, DataError
 Json verify_file(const std::string& file, const Job& job) {
   const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
   data::VerifySummary found;
@@ -124,9 +124,8 @@ Json verify_file(const std::string& file, const Job& job) {
   return report;
 }
 
-/// Reports on one file, with the errors that prevent reading it. Raises `code` if something is
-/// wrong.
-/// @return nothing if a signal arrived
+/// Like verify_file(), but the report also contains an error that prevents reading the file. Raises
+/// `code` to the exit code of the error or of the damage. @return null if a signal arrived
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {
     if (StopSignals::requested()) return {};

@@ -60,17 +60,18 @@ std::string subset_help() {
 Arguments declare(const data::DataParts& parts) {
   Arguments arguments("write SOURCE OUT.beton [options]", source_help(parts.sources));
   arguments.positional("SOURCE", "the dataset to read");
-  arguments.positional("OUT.beton",
-                       "the file to write; an older one is replaced when the new one is complete");
+  arguments.positional(
+      "OUT.beton", "the file to write; an existing file is replaced when the new one is complete");
   add_source_options(arguments.options(), parts.sources);
   add_field_options(arguments.options(), parts.fields);
   arguments.options().add_options()(
       kPresetOption, po::value<std::string>()->value_name("NAME:VALUES"),
-      "set several options together; ffcv-imagenet:RES,PROB,QUALITY is write_imagenet.sh RES PROB "
-      "QUALITY: --image.mode proportion --image.max_resolution RES --image.compress_probability "
-      "PROB --image.quality QUALITY")("workers", number(0), kWorkersHelp)(
+      "set several options together; ffcv-imagenet:RES,PROB,QUALITY sets the options of "
+      "ffcv-imagenet's write_imagenet.sh: --image.mode proportion --image.max_resolution RES "
+      "--image.compress_probability PROB --image.quality QUALITY")("workers", number(0),
+                                                                   kWorkersHelp)(
       "page-size", number(static_cast<std::int64_t>(data::kDefaultPageBytes)),
-      "page size in bytes; a power of two, 2 MiB to 2 GiB. A sample must fit in one")(
+      "page size in bytes; a power of two, 2 MiB to 2 GiB. Each sample must fit in one page")(
       "shuffle", po::bool_switch(), kShuffleHelp)(
       "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
       "how to store a field: as pixels, ragged or a plug-in's kind; `precast list "
@@ -79,7 +80,7 @@ Arguments declare(const data::DataParts& parts) {
                             subset_help().c_str())("seed", number(0), kSeedHelp)(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)(
       "index", po::bool_switch(),
-      "write the JPEG index too; the sidecar OUT.beton.jidx is the same as from precast index")(
+      "write the JPEG index too; the sidecar OUT.beton.jidx, as `precast index` writes it")(
       "every", number(data::kDefaultCheckpointInterval), kEveryHelp)("json", po::bool_switch(),
                                                                      kJsonHelp);
   add_layout_option(arguments.options());
@@ -100,7 +101,7 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
       args, [&](const std::string& arg) { return arg == option || arg.starts_with(option + "="); });
   if (at == args.end()) return args;
   const bool two = *at == option;
-  if (two && at + 1 == args.end()) return args;  // Arguments reports it
+  if (two && at + 1 == args.end()) return args;  // Arguments::parse() reports this
   const std::string given = two ? *(at + 1) : at->substr(option.size() + 1);
   args.erase(at, at + (two ? 2 : 1));
   constexpr std::string_view kName = "ffcv-imagenet:";
@@ -116,7 +117,7 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
   return args;
 }
 
-/// Names of fields that --field-kind stores as bytes.
+/// The names of the fields that are stored as bytes because of --field-kind.
 std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices) {
   std::vector<std::string> names;
   for (const std::string& choice : choices) {
@@ -127,8 +128,7 @@ std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices
   return names;
 }
 
-/// The source's fields, with the kinds that --field-kind gives instead of the default. @throws
-/// ConfigError
+/// The source's fields. --field-kind replaces the default kinds. @throws ConfigError
 std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
                                              std::vector<data::SourceField> fields,
                                              const data::FieldRegistry& registry) {
@@ -140,8 +140,8 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
     if (field == fields.end()) {
       std::vector<std::string> names;
       for (const data::SourceField& known : fields) names.push_back(known.name);
-      throw ConfigError(
-          fmt::format("--field-kind: no field is called '{}'. {}", name, suggest(name, names)));
+      throw ConfigError(fmt::format("--field-kind: expected a field of SOURCE, got '{}'. {}", name,
+                                    suggest(name, names)));
     }
     if (!registry.contains(kind)) throw ConfigError("--field-kind: " + registry.unknown(kind));
     field->type = kind;
@@ -149,7 +149,7 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
   return fields;
 }
 
-/// The field whose values are the source's classes; empty: none.
+/// The name of the field whose values are the source's classes; empty if there is none.
 std::string class_field_of(const data::Source& source) {
   if (!source.class_field().empty()) return source.class_field();
   const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
@@ -167,7 +167,7 @@ std::map<std::string, std::string> written_options(
   for (const auto& [option, value] : options) {
     if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
     std::string name = option;
-    // Files of all versions use the same name for these two.
+    // Both options were once called --field, and files still use this name.
     if (name == "field-kind" || name == "field-layout") name = "field";
     std::ranges::replace(name, '-', '_');
     std::string& text = written[name];
@@ -186,7 +186,7 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
   return info;
 }
 
-/// Which samples of the source are written, and in which order.
+/// The indices of the source's samples to write, in this order.
 std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint64_t available) {
   const auto seed = static_cast<std::uint64_t>(integer(arguments, "seed", 0, INT64_MAX));
   std::vector<std::uint64_t> order(available);
@@ -222,7 +222,7 @@ std::vector<std::int64_t> absent_classes(const std::string& out, const data::Sou
   return absent;
 }
 
-/// Everything that `write` reports.
+/// What `write` reports.
 struct Written {
   std::string out;
   const data::Source& source;
@@ -261,7 +261,7 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"counts", counts_of(written)}};
 }
 
-/// Which column became classes, or could become classes.
+/// Prints which column became the classes, or could become them.
 void print_class_column(const data::Source& source) {
   if (!source.class_field().empty()) {
     fmt::print("classes: the strings of column '{}'\n", source.class_field());
@@ -289,7 +289,7 @@ void print_class_column(const data::Source& source) {
 void print_summary(const Written& written) {
   const data::WriteSummary& summary = written.summary;
   const std::vector<std::string>& names = written.source.class_names();
-  // Labels that are numbers have no names, and the number of their classes is not counted here.
+  // Numeric labels have no names, and their classes are not counted.
   fmt::print("{}: {}, {}{} in {}\n", written.out, format_count(summary.samples, "sample"),
              names.empty() ? "" : format_count(names.size(), "class") + ", ",
              format_bytes(static_cast<double>(summary.file_bytes)),
@@ -305,7 +305,7 @@ void print_summary(const Written& written) {
                files.count > files.first.size() ? " ..." : "");
   }
   if (!written.absent_classes.empty()) {
-    fmt::print(stderr, "note: {} of {} without samples: {}\n", written.absent_classes.size(),
+    fmt::print(stderr, "note: {} of {} have no samples: {}\n", written.absent_classes.size(),
                format_count(names.size(), "class"),
                data::class_list_text(written.absent_classes, names));
   }
@@ -372,7 +372,7 @@ int run_write(const std::vector<std::string>& given) {
             out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
             watched);
       });
-  // Skipped samples are identified by their position in the source.
+  // Reports identify skipped samples by their position in the source.
   for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
   print_skipped(summary.skipped);
   const std::vector<std::int64_t> absent = absent_classes(out, *source);

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast write SOURCE OUT.beton [options]`: writes images into a .beton file.
-/// @return an exit code; 128 + signal after SIGINT or SIGTERM, in which case no file is left.
+/// `precast write SOURCE OUT.beton [options]`: writes the samples of a dataset into a .beton file.
+/// @return an exit code. After SIGINT or SIGTERM it is 128 + signal, and no partial file is left.
 int run_write(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -39,7 +39,7 @@ std::string text_of(const Json& value) {
   return value.dump();
 }
 
-/// Sizes are bytes in --json; people get MB.
+/// Sizes are bytes in --json; here they are printed in a suitable unit.
 void print_section(const std::string& title, const Json& facts) {
   fmt::print("\n{}\n", title);
   constexpr std::string_view kBytes = "_bytes";
@@ -61,7 +61,7 @@ void print_report(const Json& facts, const std::vector<Finding>& findings) {
   if (!facts["nvidia"].is_null()) print_section("NVIDIA", facts["nvidia"]);
   print_section("libtorch (precast-train)", facts["torch"]);
   fmt::print("\n");
-  if (findings.empty()) fmt::print("All is well.\n");
+  if (findings.empty()) fmt::print("No problems found.\n");
   for (const Finding& finding : findings) {
     fmt::print("{}: {}\n    fix: {}\n", finding.problem ? "problem" : "warning", finding.what,
                finding.cure);

@@ -27,7 +27,7 @@ struct Finding {
 /// its message}. @param binaries the folder of precast-train.
 [[nodiscard]] nlohmann::ordered_json gather_facts(const std::filesystem::path& binaries);
 
-/// Checks these facts; missing facts are not checked.
+/// Checks the facts; missing facts are not checked.
 [[nodiscard]] std::vector<Finding> judge_facts(const nlohmann::ordered_json& facts);
 
 }  // namespace precast::tools

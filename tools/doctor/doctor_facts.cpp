@@ -99,7 +99,7 @@ Json machine_facts() {
   return facts;
 }
 
-/// Queries the driver directly, because it may be installed without libtorch.
+/// Asks the driver itself, because a machine may have a driver but no libtorch.
 Json nvidia_facts() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
@@ -109,7 +109,7 @@ Json nvidia_facts() {
 
 Json torch_facts(const fs::path& binaries) {
   const fs::path train = binaries / "precast-train";
-  if (!fs::exists(train)) return {{"missing", train.string() + " is not there"}};
+  if (!fs::exists(train)) return {{"missing", train.string() + " does not exist"}};
   // The first start reads gigabytes of libraries; a driver that hangs must not block the doctor.
   const ChildResult child =
       run_child({train.string(), "versions", "--json"}, std::chrono::seconds(120));
@@ -118,7 +118,7 @@ Json torch_facts(const fs::path& binaries) {
     return {{"error", fmt::format("exit code {}: {}", child.exit_code, child.errors)}};
   }
   Json answer = Json::parse(child.output, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object()) return {{"error", "its output is not JSON: " + child.output}};
+  if (!answer.is_object()) return {{"error", "expected JSON, got: " + child.output}};
   return answer;
 }
 

@@ -38,8 +38,8 @@ void judge_cores(const Json& facts, Findings& findings) {
     findings.push_back({false,
                         fmt::format("this process may use {} of the machine's {} cores",
                                     usable.get<int>(), online.get<int>()),
-                        "taskset, docker --cpus, Slurm --cpus-per-task or Kubernetes' cpu limit "
-                        "say how many; raise it"});
+                        "raise the limit, which taskset, docker --cpus, Slurm --cpus-per-task or "
+                        "Kubernetes sets"});
   }
 }
 
@@ -66,7 +66,7 @@ void judge_open_files(const Json& facts, Findings& findings) {
   if (files.is_number() && files.get<std::uint64_t>() < 1024) {
     findings.push_back({false,
                         fmt::format("a process may open only {} files", files.get<std::uint64_t>()),
-                        "ulimit -n 4096"});
+                        "run ulimit -n 4096"});
   }
 }
 
@@ -77,7 +77,7 @@ void judge_simd(const Json& facts, Findings& findings) {
   if (name == "none" || name == "SCALAR" || name == "EMU128" || name == "SSE2" || name == "SSSE3") {
     findings.push_back({false,
                         fmt::format("the CPU supports only SIMD level {}; resizing is slow", name),
-                        "on a virtual machine choose the host's CPU type; AVX2 or newer is fast"});
+                        "on a virtual machine, choose the host's CPU type; AVX2 or newer is fast"});
   }
 }
 
@@ -98,7 +98,7 @@ void judge_gpu_versions(const Json& facts, Findings& findings) {
   }
   if (at(facts, "torch/devices").empty()) {
     findings.push_back({false, "an NVIDIA driver is loaded, but no GPU is visible",
-                        "look at nvidia-smi and at CUDA_VISIBLE_DEVICES"});
+                        "check nvidia-smi and CUDA_VISIBLE_DEVICES"});
   }
 }
 
@@ -110,7 +110,7 @@ void judge_pair(const Json& facts, const std::string& name, Findings& findings) 
                       fmt::format("{} is {} at run time, but {} at build time", name,
                                   run.get<std::string>(), build.get<std::string>()),
                       std::string(kRebuild) +
-                          "; where two versions are installed, remove one (.venv/bin/python -m "
+                          "; if two versions are installed, remove one (.venv/bin/python -m "
                           "pip list)"});
 }
 

@@ -33,7 +33,7 @@ std::vector<Json> lines_of(const std::string& program) {
   return lines;
 }
 
-/// Replaces the entries that `lines` describe; they keep their summaries.
+/// Replaces the entries that `lines` describe. The new entries keep the old summaries.
 void describe(std::vector<CommandHelp>& commands, const std::vector<Json>& lines) {
   for (const Json& line : lines) {
     if (!line.contains("usage")) continue;

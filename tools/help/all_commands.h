@@ -11,10 +11,10 @@ namespace precast::tools {
 /// have only a name and a summary. @throws Error if a program fails.
 [[nodiscard]] std::vector<CommandHelp> all_commands();
 
-/// The first words of names with two words, each once: `bench`, `new`.
+/// The distinct first words of command names that have two words: `bench`, `new`.
 [[nodiscard]] std::vector<std::string> command_groups(const std::vector<CommandHelp>& commands);
 
-/// The keys of a recipe: those of the first command that knows them; may be empty.
+/// The keys of a recipe, from the first command that lists them; may be empty.
 [[nodiscard]] std::vector<RecipeKey> all_keys(const std::vector<CommandHelp>& commands);
 
 }  // namespace precast::tools

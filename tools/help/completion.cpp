@@ -57,7 +57,7 @@ std::string joined(const Words& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-/// The parts of a shell script that both shells share: `case` entries.
+/// The `case` entries for options, which are the same in both shells.
 std::string option_cases(const std::vector<CommandHelp>& commands) {
   std::string text;
   for (const CommandHelp& command : commands) {

@@ -11,8 +11,8 @@ namespace precast::tools {
 /// other words, it completes file names. It needs no other package and starts no program.
 [[nodiscard]] std::string bash_completion(const std::vector<CommandHelp>& commands);
 
-/// The script of bash_completion() for zsh: a file `_precast` in a folder of $fpath, or to source
-/// after compinit.
+/// The same for zsh. The script can be a file `_precast` in a folder of $fpath, or be sourced after
+/// compinit.
 [[nodiscard]] std::string zsh_completion(const std::vector<CommandHelp>& commands);
 
 }  // namespace precast::tools

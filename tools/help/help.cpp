@@ -46,7 +46,7 @@ Arguments completion_arguments() {
   return arguments;
 }
 
-/// Whether the command has been described: without precast-train its commands have no page.
+/// Whether the command has a description. Without precast-train, its commands have none.
 bool has_page(const CommandHelp& command) {
   return !command.usage.empty();
 }

@@ -12,7 +12,7 @@
 namespace precast::tools {
 namespace {
 
-/// `text` as roff shows it; a line that begins with a control character is protected.
+/// Escapes `text` for roff, including control characters at the beginning of a line.
 std::string escaped(const std::string& text) {
   std::string result;
   bool line_begins = true;
@@ -48,7 +48,7 @@ std::string entry(const std::string& name, const std::string& text) {
   return fmt::format(".TP\n\\fB{}\\fR\n{}\n", escaped(name), escaped(text));
 }
 
-/// Paragraphs; list entries keep their lines.
+/// Formats paragraphs. Each list entry keeps its own line.
 std::string paragraphs(const std::string& text) {
   std::string result;
   std::istringstream lines(text);

@@ -17,7 +17,7 @@ struct Row {
   std::vector<std::string> commands;
 };
 
-/// `|` would end the cell.
+/// Escapes `|`, which would end the cell of a table.
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
     text.insert(at, "\\");

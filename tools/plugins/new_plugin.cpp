@@ -19,7 +19,7 @@ namespace {
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
-/// The differences between the kinds.
+/// The differences between the kinds of plug-ins.
 struct Kind {
   std::string_view name;
   /// Options of precast_add_plugin.
@@ -66,11 +66,11 @@ void check_name(const std::string& name) {
                     name));
   if (std::ranges::find(kReserved, name) != std::end(kReserved))
     throw ConfigError(fmt::format(
-        "new: expected a name that is not a target in CMake, got '{0}'. Try my_{0}", name));
+        "new: expected a name that is not a target of CMake itself, got '{0}'. Try my_{0}", name));
 }
 
-/// The folder of precastConfig.cmake: the build folder, or below the installation of precast.
-/// Empty: there is none.
+/// The folder of precastConfig.cmake: the build folder, or a folder of precast's installation;
+/// empty if there is none.
 fs::path config_folder() {
   const fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
   for (const char* place :
@@ -121,8 +121,7 @@ int run_new(const std::vector<std::string>& args) {
   fmt::print(
       "{0}/: {0}.cpp, CMakeLists.txt, recipe.yaml, test.sh, README.md\n"
       "next: cd {0} && cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build && "
-      "ctest "
-      "--test-dir build --output-on-failure\n",
+      "ctest --test-dir build --output-on-failure\n",
       name);
   return 0;
 }

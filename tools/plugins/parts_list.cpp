@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Parts with the same options follow each other, and their options are printed once.
+/// Parts with the same options are printed together, followed by a single list of their options.
 void print(const ListedKind& all) {
   fmt::print("{}\n", all.kind);
   std::vector<bool> printed(all.parts.size());
@@ -62,7 +62,8 @@ std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
 Arguments list_arguments() {
   Arguments arguments("list [KIND] [options]",
                       "Lists the parts that a recipe can name, with their options and defaults.");
-  arguments.optional_positional("KIND", "models, methods, transforms, orders ...: only these");
+  arguments.optional_positional(
+      "KIND", "kind of parts to list, such as models or transforms; default: all");
   add_plugin_option(arguments.options());
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast list transforms");
@@ -77,7 +78,7 @@ void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds) {
     const std::string wanted = arguments.text("KIND");
     std::erase_if(kinds, [&](const ListedKind& all) { return all.kind != wanted; });
     if (kinds.empty())
-      throw ConfigError(fmt::format("list: expected the name of a kind or of a part, got '{}'. {}",
+      throw ConfigError(fmt::format("list: expected the name of a kind of parts, got '{}'. {}",
                                     wanted, suggest(wanted, names)));
   }
   if (arguments.has("json")) {
@@ -95,8 +96,7 @@ int run_list_data(const std::vector<std::string>& args) {
     if (file.kind() != PluginKind::data)
       throw DeviceError(
           fmt::format("plug-in {}: its parts need libtorch, but this precast was built without it. "
-                      "Build precast with "
-                      "-DPRECAST_TORCH=ON",
+                      "Build precast with -DPRECAST_TORCH=ON",
                       file.path().string()));
     add_data_plugin(file, parts);
   }

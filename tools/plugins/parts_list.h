@@ -26,7 +26,8 @@ struct ListedKind {
   std::vector<ListedPart> parts;
 };
 
-/// The parts of a registry; options only of those that declare them without arguments.
+/// The parts of a registry. Options are listed if a part declares them and is made without
+/// arguments.
 template <typename Registry>
 [[nodiscard]] ListedKind list_parts(const Registry& registry) {
   ListedKind all{registry.kind() + (registry.kind().ends_with('s') ? "es" : "s"), {}};

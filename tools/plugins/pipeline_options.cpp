@@ -22,7 +22,7 @@ void add_pipeline_options(po::options_description& options) {
 
 namespace {
 
-/// model.in_channels, if the recipe has it; reports a number other than 1 or 3.
+/// Reads model.in_channels, if the recipe sets it. Reports values other than 1 and 3.
 void read_channels(const ConfigNode& recipe, int& channels, Diagnostics& diagnostics) {
   const ConfigNode* const model = recipe.find("model");
   const ConfigNode* const node = model == nullptr ? nullptr : model->find("in_channels");

@@ -13,8 +13,9 @@ namespace precast::tools {
 void add_pipeline_options(boost::program_options::options_description& options);
 
 /// The pipeline of --pipeline, or pipeline.train or pipeline.val of the recipe of --config-file,
-/// with the recipe's plug-ins and those of --plugin. Parts that they do not set are those of the
-/// standard pipeline of training or evaluation. @return empty if neither option is given.
+/// with the recipe's plug-ins and those of --plugin. Whatever the pipeline does not set is taken
+/// from the standard pipeline of training or evaluation. @return nullopt if neither option is
+/// given.
 /// @throws ConfigError, including when both are given; IoError.
 [[nodiscard]] std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool train);
 

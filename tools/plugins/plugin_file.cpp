@@ -42,7 +42,7 @@ std::string read_plugin(const std::filesystem::path& path) {
 /// The library being loaded, for the handler below.
 std::string being_loaded;
 
-/// If the constructor of a global object throws, the loader ends the process, so this prints a
+/// If the constructor of a global object throws, the loader ends the process. This handler prints a
 /// message first.
 [[noreturn]] void tell_throwing_global() {
   const Failure failure = describe_failure(std::current_exception());
@@ -51,8 +51,8 @@ std::string being_loaded;
   std::_Exit(static_cast<int>(ExitCode::usage));
 }
 
-/// @return null if the loader rejects it. The library is never closed: its parts, and exceptions
-/// that it threw, may live until the process ends.
+/// @return null if the loader rejects the library. A library is never closed: its parts, and
+/// exceptions that it has thrown, may exist until the process ends.
 void* open_library(const std::filesystem::path& path) noexcept {
   being_loaded = path.string();
   const std::terminate_handler before = std::set_terminate(tell_throwing_global);
@@ -118,9 +118,10 @@ void PluginFile::add_parts(void* parts) const {
   void* const library = open_library(path_);
   if (library == nullptr) {
     const char* const reason = ::dlerror();
-    throw DeviceError(fmt::format(
-        "plug-in {}: cannot be loaded: {}. Link what it needs: precast_add_plugin(... LINK ...)",
-        path_.string(), reason != nullptr ? reason : "no reason given"));
+    throw DeviceError(
+        fmt::format("plug-in {}: cannot be loaded: {}. Link the libraries that it needs: "
+                    "precast_add_plugin(... LINK ...)",
+                    path_.string(), reason != nullptr ? reason : "no reason given"));
   }
   const void* const symbol = ::dlsym(library, "precast_plugin");
   if (symbol == nullptr)

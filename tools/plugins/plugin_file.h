@@ -10,9 +10,9 @@ namespace precast::tools {
 
 enum class PluginKind { train, data };
 
-/// A plug-in file: the constructor reads it completely and compares its text
-/// (framework/core/plugin.h) with that of this program. No code of it runs before open(), not even
-/// its static initialisers.
+/// A plug-in file. The constructor reads the file and compares the string that describes how it was
+/// compiled (framework/core/plugin.h) with the string of this program. No code of the plug-in runs
+/// before add_parts(), not even its static initialisers.
 class PluginFile {
  public:
   /// @throws ConfigError if the file is missing or not a plug-in; DeviceError if it was built for a
@@ -22,13 +22,13 @@ class PluginFile {
   [[nodiscard]] PluginKind kind() const { return kind_; }
   /// Absolute.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The XXH3 hash of its bytes, in hexadecimal.
+  /// The XXH3 hash of the file's bytes, in hexadecimal.
   [[nodiscard]] const std::string& digest() const { return digest_; }
-  /// @throws DeviceError if it was built for a libtorch other than this one.
+  /// @throws DeviceError if the plug-in was built for another version of libtorch.
   void expect_torch(std::string_view version) const;
 
   /// Loads the library, which then stays loaded until the process ends, and lets it fill `parts`: a
-  /// TrainParts or a data::DataParts, by its kind.
+  /// TrainParts or a data::DataParts, depending on kind().
   /// @throws DeviceError if it cannot be loaded (a missing symbol or library); ConfigError if the
   /// plug-in's function throws
   void add_parts(void* parts) const;
@@ -39,7 +39,7 @@ class PluginFile {
 
   std::filesystem::path path_;
   std::string digest_;
-  /// The lines of its text after the first one.
+  /// The description of how the plug-in was compiled: lines of the form `key value`.
   std::string text_;
   PluginKind kind_;
 };

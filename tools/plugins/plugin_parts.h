@@ -15,7 +15,8 @@ namespace precast::tools {
 
 /// Rethrows an exception from a plug-in's code as an error that begins with `what`, such as
 /// `plug-in a.so: model 'b' could not be made`. Errors with a specific exit code, such as running
-/// out of memory, keep it; all others get the exit code `otherwise`. Call in an exception handler.
+/// out of memory, keep it; all others get the exit code `otherwise`. Call it in an exception
+/// handler.
 [[noreturn]] void rethrow_from_plugin(const std::string& what, ExitCode otherwise);
 
 /// The part and its plug-in, for messages. @throws ConfigError if its name is taken in `into`.
@@ -43,8 +44,9 @@ template <typename Guards, typename Make>
 
 /// Adds the parts that a plug-in registered in `from`. If a factory throws or returns null, the
 /// error names the part and the plug-in.
-/// @tparam Guards `rethrow`, as rethrow_from_plugin, and `guarded(part, where)`: wraps the part so
-///                that its members' errors name it as well (data_guards.h, train_guards.h).
+/// @tparam Guards has `rethrow`, like rethrow_from_plugin, and `guarded(part, where)`, which wraps
+///                the part so that its members' errors name it as well (data_guards.h,
+///                train_guards.h).
 /// @throws ConfigError if a name is taken
 template <typename Guards, typename Product, typename... Args>
 void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& from,
@@ -58,7 +60,7 @@ void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& f
   }
 }
 
-/// A plug-in's part before its product is made.
+/// A plug-in's part with options, before its product is made.
 template <typename Guards, typename Product, typename... Inputs>
 class PluginPart final : public Part<Product, Inputs...> {
  public:
@@ -101,7 +103,7 @@ void adopt(PartRegistry<Product, Inputs...>& into, const PartRegistry<Product, I
   }
 }
 
-/// A plug-in's part, and how its members are called.
+/// A plug-in's part. Calls to its members go through before() or during().
 template <typename Guards, typename Product>
 class GuardedPart {
  public:

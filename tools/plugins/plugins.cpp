@@ -23,10 +23,10 @@ void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
     throw;  // kept for its type and exit code
   } catch (const std::exception& error) {
     text = error.what();
-  } catch (...) {  // the text above
+  } catch (...) {  // keeps the text above
   }
   text = fmt::format("{}: {}", what, text);
-  // Callers that read recipes collect errors by this type.
+  // Code that reads recipes collects errors of this type.
   if (code == ExitCode::usage) throw ConfigError(text);
   throw Error(text, code);
 }

@@ -20,7 +20,7 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 
 /// The plug-ins that a recipe's key `plugins` names; the last override is used. Paths in a recipe
 /// are relative to its folder, paths on the command line to the current folder.
-/// @param recipe parsed; null if there is none.
+/// @param recipe the parsed recipe; of kind null if there is none.
 [[nodiscard]] std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                                                    const std::vector<Override>& overrides,
                                                    Diagnostics& diagnostics);

@@ -17,8 +17,8 @@ int run_versions(const std::vector<std::string>& args);
 [[nodiscard]] std::string torch_version();
 
 /// {cuda: {build, run, driver}, cudnn: {build, run}, nccl: {build, run}, devices: [{name,
-/// memory_bytes, compute_capability}]}. A driver of "0.0" means there is none. A build without CUDA
-/// has `cuda` null and no devices.
+/// memory_bytes, compute_capability}]}. A driver version of "0.0" means that there is no driver. In
+/// a build without CUDA, `cuda` is null and `devices` is empty.
 [[nodiscard]] nlohmann::ordered_json cuda_versions();
 
 /// The device name given by its manufacturer.
