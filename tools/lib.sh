@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Functions that setup, test, lint, quickstart and .ci/run share: steps that print what they do and how long it took,
-# failures that print where they occurred and how to fix them, the configuration of a build folder. Sourced, never run.
+# Functions for the scripts of this folder and .ci/run: steps that print what they do and how long it took, failures
+# that print where they occurred and how to fix them, the configuration of a build folder. Scripts source this file; it
+# is never run.
 set -Eeuo pipefail
 
 # ROOT, the two VENVs, BUILD_DIR and the exit codes are read by the scripts that source this file.
@@ -14,11 +15,11 @@ BUILD_DIR=${PRECAST_BUILD_DIR:-$ROOT/build}
 # shellcheck disable=SC2034
 readonly EXIT_FAILED=1 EXIT_USAGE=2 EXIT_IO=5 EXIT_ENVIRONMENT=6
 
-# All clones of a machine share compiled files: paths are relative to the tree, and a header's installation time does
-# not matter. Variables that are already set are kept.
+# All clones on a machine share the compiled files in ccache: paths are relative to the tree, and the times of header
+# files do not matter. Variables that are already set keep their values.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$ROOT} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-time_macros,pch_defines,include_file_mtime,include_file_ctime}
-# A miss runs the compiler alone, without the preprocessor before it.
+# After a cache miss, ccache runs only the compiler, without running the preprocessor first.
 export CCACHE_DEPEND=${CCACHE_DEPEND:-1}
 
 PROGRAM=$(basename "$0")
@@ -33,7 +34,7 @@ step() {
   say "$1"
 }
 
-# die EXIT_CODE WHAT FIX: ends the script. Used for all expected problems.
+# die EXIT_CODE WHAT FIX: prints a problem and its fix, and ends the script. Used for all expected problems.
 die() {
   trap - ERR
   printf '%s: error: %s\n' "$PROGRAM" "$2" >&2
@@ -57,14 +58,14 @@ trap 'unexpected "$LINENO" "$?" "$BASH_COMMAND"' ERR
 trap stop_heartbeat EXIT
 trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to continue\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
 
-# The last line of a log that is not blank, cut to the width of a terminal.
+# last_line LOG: prints the last line that is not blank, at most 100 characters of it.
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
 
-heartbeat() { # heartbeat LOG: shows progress: a redrawn line on a terminal, else an occasional line
+heartbeat() { # heartbeat LOG: shows its last line: on a terminal, one line that is updated; else a new line every 20 s
   local log=$1 begin=$SECONDS pause=20 never
   if [[ -t 1 ]]; then pause=1; fi
   trap - ERR EXIT
-  # Waits without a child: an orphaned sleep would keep locks and our standard output open.
+  # Waits without a child process: a sleep that outlives this script would keep its locks and its standard output open.
   exec {never}<> <(:)
   while true; do
     read -rt "$pause" -u "$never" || true
@@ -118,7 +119,7 @@ jobs_to_use() {
 }
 
 # configure FOLDER OPTIONS...: runs CMake in FOLDER unless its last run there had the same options (Ninja itself detects
-# changes of CMakeLists.txt).
+# changes to CMakeLists.txt).
 configure() {
   local folder=$1 wanted
   shift
@@ -129,7 +130,7 @@ configure() {
   local fresh=()
   if [[ -f $folder/.options ]]; then
     fresh=(--fresh)
-    say "the options of the build have changed: compiling again what depends on them"
+    say "the build options have changed: everything that depends on them is compiled again"
   fi
   if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then
     die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; a fresh folder helps after a change of tools: rm -r '$folder'"
@@ -142,6 +143,6 @@ build() {
   local folder=$1
   shift
   if ! logged "$folder/build.log" cmake --build "$folder" -j "$(jobs_to_use)" --target "$@"; then
-    die "$EXIT_FAILED" "the build failed (whole output: $folder/build.log)" "read the errors above; 'Killed' means too little memory: PRECAST_JOBS=1 $0"
+    die "$EXIT_FAILED" "the build failed (complete output: $folder/build.log)" "read the errors above; 'Killed' means too little memory: PRECAST_JOBS=1 $0"
   fi
 }

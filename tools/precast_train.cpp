@@ -56,11 +56,11 @@ int main(int argc, char** argv) {
       Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},
       Command{"serve", "load the batches of training runs", plain_errors<run_serve>},
       Command{"list", "list the parts that a recipe can name", plain_errors<run_list>},
-      Command{"versions", "versions of libtorch and of what it uses, as JSON",
+      Command{"versions", "print the versions of libtorch and its libraries as JSON",
               plain_errors<run_versions>},
   };
   const int code = run_command("precast-train", kCommands, argc, argv);
   std::fflush(nullptr);
-  // Without the destructors of libtorch's tables of operators, which take a tenth of a second.
+  // Skips the destructors of libtorch's tables of operators, which take a tenth of a second.
   std::_Exit(code);
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Compares the places from which training batches come: precast's own loader, synthetic data, and other programs.
+"""Compares the sources of training batches: precast's own loader, synthetic data, and other programs.
 
 usage: batch_locations.py IMAGES.beton [--build BUILD] [--python PYTHON] [--image-size PX] [--batch-size N]
                           [--samples N] [--steps N] [--rounds N]
 
-Writes the first samples of the file as a dataset of raw pixels, and times training steps of a network that costs next
-to nothing, with batches from: device, cpu, queue (synthetic), that dataset, the given file (JPEGs: decoded and
-cropped), and the producers of examples/producers, which read the same pixels. Prints the medians of the rounds; in
-each, all places are measured once. CPU time is that of the trainer and the producer. Needs NumPy and pyzmq in PYTHON.
+Writes the first samples of the file as a dataset of raw pixels. Then times training steps of a network that needs
+almost no computation, with batches from: device, cpu, queue (synthetic), the raw dataset, the given file (JPEGs are
+decoded and cropped), and the producers of examples/producers, which read the same pixels. Each round measures every
+source once; the script prints medians over the rounds. CPU time includes the trainer and the producer. PYTHON must have
+NumPy and pyzmq.
 """
 import argparse
 import json
@@ -66,7 +67,7 @@ class Bench:
         return figures["images_per_second"], 1 / figures["images_per_cpu_second"]
 
     def outside(self, script, target, data):
-        """Batches of a producer, which starts first and ends with the trainer."""
+        """Measures steps on the batches of a producer. The producer starts first and is killed after the training."""
         a = self.arguments
         batches = 20 + 5 * a.steps
         command = [a.python, ROOT / "examples/producers" / script, target, self.folder / "images.npy",
@@ -83,13 +84,13 @@ class Bench:
 
     @staticmethod
     def wait_for(producer):
-        """Until the producer has read its arrays and waits: its CPU time stands still."""
+        """Returns when the producer has read its arrays and waits, that is, when its CPU time no longer grows."""
         last = -1.0
         while (now := cpu_seconds(producer.pid)) != last or now == 0:
             last = now
             try:
                 producer.wait(0.5)
-                sys.exit("batch_locations: expected a producer that waits, got its end. Has --python NumPy and pyzmq?")
+                sys.exit("batch_locations: expected a running producer, but it ended. Has --python NumPy and pyzmq?")
             except subprocess.TimeoutExpired:
                 pass
 

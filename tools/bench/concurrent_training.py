@@ -4,15 +4,15 @@
     concurrent_training.py [--models 1,2,4] [--rounds 3] [--recipe R.yaml] [--json F] [--svg F] [-- KEYS of the recipe]
 
 Each model is trained by a separate `precast train`. K models share the cores: each has cores / K threads for computing
-and as many for loading; with GPUs, model i uses GPU i modulo their number. Each round runs every number of models once;
-figures are medians over the rounds. Without a recipe, `precast new recipe` writes one for a small network and a
-dataset of noise (--samples, --px). Prints a Markdown table:
+and as many for loading; with G GPUs, model i uses GPU i modulo G. Each round runs every number of models once; figures
+are medians over the rounds. Without a recipe, `precast new recipe` writes one for a small network and a dataset of
+noise (--samples, --px). Prints a Markdown table:
 
   seconds     from the start of the first process to the end of the last
-  img/s each  images per second of a model in its training epochs, without evaluation and start; median over the models
+  img/s each  images per second of a model in its training epochs, without evaluation and start-up; median over models
   img/s all   the sum over the models
-  memory      the largest sum of the processes' proportional set sizes (PSS): pages of the dataset that several
-              processes map count once. The page cache beyond that is not counted
+  memory      the peak of the sum of the processes' proportional set sizes (PSS), in which a page of the dataset that
+              several processes map counts once. Other pages of the page cache do not count
 """
 import argparse
 import json
@@ -34,10 +34,10 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--recipe", type=pathlib.Path)
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of this host; 0: train on the CPU")
-    parser.add_argument("--samples", type=int, default=512, help="samples of the dataset, without --recipe")
-    parser.add_argument("--px", type=int, default=64, help="side of the images, without --recipe")
+    parser.add_argument("--samples", type=int, default=512, help="samples in the generated dataset, without --recipe")
+    parser.add_argument("--px", type=int, default=64, help="side of the images in px, without --recipe")
     parser.add_argument("--epochs", type=int, default=2, help="epochs of each model, without --recipe")
-    parser.add_argument("keys", nargs="*", help="overrides of the recipe, after --")
+    parser.add_argument("keys", nargs="*", help="after --: keys of the recipe to override")
     return parser.parse_args()
 
 
@@ -65,7 +65,7 @@ def start(args, recipe, folder, number, models):
 
 
 def train_together(args, recipe, models):
-    """One measurement of `models` runs at the same time."""
+    """One measurement: `models` runs at the same time."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         begin = time.monotonic()

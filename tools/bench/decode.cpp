@@ -36,7 +36,7 @@ ordered_json figures_of(const DecodeWork& work) {
           {"resize_us", work.resize_seconds * 1e6 / images}};
 }
 
-/// Each figure's median, with the minimum and maximum time of a decode.
+/// The median of each figure, and the minimum and maximum of decode_us.
 ordered_json summarise(const DecodeMode& mode, const std::vector<ordered_json>& runs) {
   ordered_json row = {{"decoder", mode.decoder->name}, {"region", mode.crop ? "crop" : "full"}};
   const auto values = [&](const std::string& key) {
@@ -151,7 +151,7 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
   return std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; });
 }
 
-/// @param index_bytes size of the checkpoints that the indexed decoder uses; 0 if it is not
+/// @param index_bytes size of the JPEG index that the indexed decoders use; 0 if none of them is
 /// measured.
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {

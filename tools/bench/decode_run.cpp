@@ -32,7 +32,7 @@ data::Rect choose_region(bool crop, const StoredJpeg& jpeg, std::uint32_t round,
   return pipeline.crop->choose(jpeg.height, jpeg.width, random);
 }
 
-/// Does `decode`. @throws DataError that says which image is damaged.
+/// Calls `decode`. @throws DataError of `decode`, with the name of the image added.
 template <typename Decode>
 auto decode_named(const StoredJpeg& jpeg, Decode decode) {
   try {

@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// A decoder by its name; a new decoder is a new line.
+/// A decoder and its name. To add one, add a line to kDecoders.
 struct NamedDecoder {
   std::string_view name;
   bool libjpeg_only = false;
@@ -36,15 +36,15 @@ struct DecodeTask {
   /// Decoded pixels are resized to squares of this side.
   int image_size_px = 176;
   bool accurate_dct = false;
-  /// The checkpoints of each image, every `interval` MCUs; for indexed decoders.
+  /// The JPEG index of each image, with a position every `interval` MCUs; for indexed decoders.
   std::size_t interval = 0;
   std::vector<std::vector<std::uint64_t>> checkpoints{};
 
-  /// Finds the checkpoints. @return their size in bytes.
+  /// Fills `checkpoints`. @return their size in bytes.
   std::size_t find_checkpoints();
 };
 
-/// Work done by threads. Times are CPU seconds of the threads themselves.
+/// The work of one or more threads. Times are CPU-seconds of these threads, except for `seconds`.
 struct DecodeWork {
   std::int64_t images = 0;
   double jpeg_bytes = 0;

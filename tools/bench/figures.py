@@ -1,4 +1,4 @@
-"""Functions for the scripts that measure the figures of FFCV's paper: a dataset of noise, tables and line charts."""
+"""Functions that the scripts of this folder share: running commands, a dataset of noise, tables, line charts."""
 import json
 import pathlib
 import random
@@ -28,7 +28,7 @@ def npy(type_name, shape, values):
 
 
 def write_noise(precast, path, samples, px, classes=10):
-    """Writes a dataset of raw images [px, px, 3] of noise; the loading time does not depend on their content."""
+    """Writes a dataset of raw images [px, px, 3] of noise; the loading time of raw pixels does not depend on them."""
     source = path.with_suffix(".npz")
     noise = random.Random(0)
     images = b"".join(noise.randbytes(px * px * 3) for _ in range(samples))

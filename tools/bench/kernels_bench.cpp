@@ -1,9 +1,10 @@
-// kernels_bench: microseconds of one core per image for crop + resize + flip + finish, on crops of
-// FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
+// kernels_bench: microseconds per image, on one core, for crop, resize, flip and conversion, with
+// crops of FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
 //     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
-// raw-256 reads different pixels each time, as from a file; in jpeg-512 the pixels are still in the
-// cache, as after a decoder. "planes" and "f16 pl." read three planes in place of pixels where
-// Resizer::prefers_planes.
+// raw-256 uses 64 images, so that the pixels come from memory, as when reading a file; jpeg-512
+// uses 4 images, so that they are still in the cache, as after decoding. The columns "planes" and
+// "f16 pl." read three colour planes instead of interleaved pixels if Resizer::prefers_planes()
+// says so.
 
 #include <fmt/core.h>
 
@@ -43,8 +44,8 @@ struct CropMix {
   std::vector<Rect> crops;
 };
 
-/// The shapes of ImageNet's photos for that longer side: half of them 4:3, a quarter 3:4, the
-/// others 3:2.
+/// Images of noise with the given longer side and the shapes of ImageNet's photos: half of them
+/// 4:3, a quarter 3:4, a quarter 3:2.
 CropMix make_mix(std::string_view name, int longer_px, int image_count) {
   CropMix mix{name, {}, {}, {}};
   RandomStream random(1, 0, 0, RandomUse::test);
@@ -91,7 +92,7 @@ data::DecodedPixels preferred_of(const CropMix& mix, std::size_t i, int side,
   return view_of(mix, i);
 }
 
-/// Mean over all crops, in the pass with the least disturbance.
+/// The mean over all crops in the fastest pass, which other programs disturbed least.
 template <typename Resize>
 double us_per_image(const CropMix& mix, Resize resize) {
   std::vector<double> passes;

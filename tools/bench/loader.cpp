@@ -180,15 +180,15 @@ int run_sweep(const Arguments& arguments, const LoaderEffort& effort) {
   std::vector<LoaderPoint> points;
   for (const LoaderSetting& setting : read_sweep(arguments))
     points.push_back({in_words(setting.values()), file, setting, effort});
-  // Opened here once, so that a wrong file is reported at once, and closed again: mapped pages stay
-  // in the page cache.
+  // Opens the file once, to report a wrong file immediately. Closes it again, because mapped pages
+  // cannot be dropped from the page cache.
   const std::uint64_t samples =
       data::BetonReader(file, data::BlobAccess::mapped, effort.layouts).size();
   return measure_and_report(arguments, file, samples, std::move(points));
 }
 
-/// Whether the command line names a recipe as the data to load. If it asks for help, false: this
-/// program prints its own.
+/// Whether the command line names a recipe as the data to load. False with --help, because this
+/// program prints the help itself.
 bool names_recipe(const std::vector<std::string>& args) {
   if (std::ranges::find(args, "--help") != args.end()) return false;
   for (std::size_t i = 0; i < args.size(); ++i) {

@@ -12,18 +12,18 @@ namespace precast::tools {
 
 /// `precast bench loader FILE.beton`: measures how fast batches arrive, in images per second and
 /// per CPU-second, over a sweep of settings. Each round measures all settings one after the other,
-/// so that slow minutes of the machine affect all of them.
+/// so that a temporary slowdown of the machine affects all of them.
 /// If a recipe is given instead of the file, precast-train measures it (torch/recipe_loader.cpp).
 int run_bench_loader(const std::vector<std::string>& args);
 
-/// The options of the command that a recipe does not replace. @{
+/// The options of the command that also apply if a recipe is given. @{
 void add_measuring_options(boost::program_options::options_description& options);
 /// @throws ConfigError
 [[nodiscard]] LoaderEffort read_measuring(const Arguments& arguments);
 /// @}
 
 /// Measures the points and prints them, or writes them as the options say (--runs, --svg, --json).
-/// @param file the name of what is loaded.
+/// @param file the name of the dataset or recipe, for the report.
 int measure_and_report(const Arguments& arguments, const std::string& file, std::uint64_t samples,
                        std::vector<LoaderPoint> points);
 

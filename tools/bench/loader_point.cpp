@@ -63,7 +63,7 @@ void measure_points(int rounds, std::vector<LoaderPoint>& points) {
         if (progress.due()) progress.show(progress_text(done, all, watch.seconds(), point.name));
       };
       show();
-      // Far from the other rounds' passes, so that each has its own orders and crops.
+      // The epochs of two rounds do not overlap, so every pass has different orders and crops.
       const std::int64_t epoch = 1 + std::int64_t{round} * 1'000'000;
       point.runs.push_back(run_loaders(point.file, point.setting, point.effort, epoch, show));
       ++done;

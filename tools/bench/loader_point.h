@@ -20,7 +20,7 @@ struct LoaderPoint {
   /// The results of run_loaders() in each round.
   std::vector<nlohmann::ordered_json> runs = {};
 
-  /// A figure of each round, and their median.
+  /// The figure `key` of each round, and the median over the rounds.
   [[nodiscard]] std::vector<double> figures(const char* key) const;
   [[nodiscard]] double middle(const char* key) const;
   /// "least - most" of a figure.
@@ -38,13 +38,14 @@ void measure_points(int rounds, std::vector<LoaderPoint>& points);
 [[nodiscard]] nlohmann::ordered_json figures_json(const LoaderPoint& point,
                                                   const LoaderPoint* first = nullptr);
 
-/// The samples that any measurement found damaged, by number and without duplicates; and a function
-/// that prints them, if there are any. @{
+/// The damaged samples that measurements replaced, sorted by id and without duplicates.
+/// print_replaced() prints them, or nothing if there are none. @{
 [[nodiscard]] nlohmann::ordered_json all_replaced(const std::vector<LoaderPoint>& points);
 void print_replaced(const std::vector<LoaderPoint>& points);
 /// @}
 
-/// CPU seconds per second, with an asterisk if the point has more threads than cores.
+/// The number of busy cores (CPU-seconds per second), with an asterisk if the point has more
+/// threads than cores.
 [[nodiscard]] std::string cores_busy_text(const LoaderPoint& point);
 /// Explains the asterisk, if any point has an asterisk.
 void print_threads_note(const std::vector<LoaderPoint>& points);

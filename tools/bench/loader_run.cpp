@@ -26,7 +26,8 @@ class MeasuredLoader {
         plan_(data::plan_memory(reader, pipeline(setting, effort), options_, size_px_)),
         loader_(reader, pipeline(setting, effort), with_seed(options_, seed)) {
     const std::int64_t wanted = (effort.samples + setting.batch_size - 1) / setting.batch_size;
-    // The last batches of a pass, so that no sample is decoded without being used.
+    // Loads the last batches of a pass: if it stopped after the first ones, samples that are
+    // already decoded would be discarded.
     if (effort.samples > 0) first_batch_ = std::max<std::int64_t>(0, loader_.batches() - wanted);
   }
 
@@ -95,8 +96,8 @@ ordered_json worker_seconds(const SourceTimes& after, const SourceTimes& before)
           {"worker_seconds_ahead", after.ahead - before.ahead}};
 }
 
-/// The measurement of one process. @param seed differs between processes, so that each has its own
-/// order and crops.
+/// The measurement of one process. @param seed differs between processes, so that their orders and
+/// crops differ.
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
                      const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
                      const std::function<void()>& start) {

@@ -9,10 +9,11 @@
 
 namespace precast::tools {
 
-/// The data that a recipe reads and how it reads them, in place of a file and a setting.
+/// The data of a recipe and how to load it. It replaces the file and the setting of a LoaderPoint.
 struct RecipeLoading {
   std::function<std::unique_ptr<data::BetonReader>()> open;
-  /// The arguments of Loader, as training makes them. The reader outlives the call.
+  /// The loader options that training would use for the files that the reader has opened. The
+  /// reader must live until the options are no longer used.
   std::function<data::LoaderOptions(const data::BetonReader&)> options;
   data::Pipeline pipeline;
 };
@@ -21,19 +22,19 @@ struct RecipeLoading {
 struct LoaderEffort {
   /// Whether to use centre crops instead of random resized crops and flips.
   bool val = false;
-  /// A recipe's pipeline in place of these. Null: none.
+  /// A recipe's pipeline, which replaces these crops and flips. Null: none.
   std::shared_ptr<const data::Pipeline> pipeline = {};
   /// Number of measured passes; 0: complete passes until `seconds` have passed.
   std::int64_t passes = 0;
   double seconds = 2;
-  /// Maximum samples of a pass (its last ones, in full batches); 0: all.
+  /// Number of samples per pass, rounded up to complete batches: the last ones of the pass. 0: all.
   std::int64_t samples = 0;
   /// Whether to drop the file from the page cache first and to omit the warm-up pass.
   bool cold = false;
   data::OnCorrupt on_corrupt = data::OnCorrupt::fail;
   bool verify = false;
-  /// Null: the file and the setting of a LoaderPoint. If given, on_corrupt, verify, layouts and
-  /// `pipeline` have no effect.
+  /// Null: load the file of a LoaderPoint with its setting. Otherwise, on_corrupt, verify, layouts
+  /// and `pipeline` have no effect.
   std::shared_ptr<const RecipeLoading> recipe = {};
   /// Layouts of custom fields.
   data::BetonOptions layouts = {};
@@ -42,13 +43,13 @@ struct LoaderEffort {
 /// Runs loaders of one setting, each in its own process, and measures the time from the moment when
 /// all have warmed up to the end of their last pass.
 /// @param epoch of the first measured pass. @param waiting called several times a second.
-/// @return images, seconds (of the slowest process), cpu_seconds, images_per_second (the sum of the
-/// processes' rates), images_per_cpu_second, seconds_waited for workers, the
-/// workers' seconds (SourceTimes), and in bytes disk_bytes read past a mapping, planned_bytes
-/// (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes (sums), and
-/// replaced: the damaged samples that were replaced by others, [sample, by, error]. If cold also
-/// cached_before, the share of the file that stayed in the page cache, 0 to 1.
-/// @throws Error as the loader does.
+/// @return sums over the processes: images, cpu_seconds, images_per_second, seconds_waited (for
+/// workers), worker_seconds_* (SourceTimes); and, in bytes, disk_bytes (read without a mapping),
+/// planned_bytes (MemoryPlan), peak_resident_bytes, proportional_bytes (PSS), anonymous_bytes. Also
+/// seconds (of the slowest process), images_per_cpu_second, and replaced: the damaged samples that
+/// were replaced by others, [sample, by, error]. If cold, also cached_before: the share of the file
+/// that stayed in the page cache, 0 to 1.
+/// @throws Error, the exceptions of the loader.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,
                                                  const LoaderEffort& effort, std::int64_t epoch,

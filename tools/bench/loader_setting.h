@@ -28,19 +28,20 @@ struct LoaderSetting {
   /// 1: mapped. 0: pages of the file are cached in the memory of each process, up to `cache_mb`.
   int in_memory = 1;
   std::int64_t cache_mb = 256;
-  /// Whether JPEG checkpoints are used: from the sidecar, else found in the warm-up pass.
+  /// "on": use the JPEG index from the sidecar, or build one in the warm-up pass. "off": use none.
   std::string jpeg_index = "on";
 
   /// How to open the file.
   [[nodiscard]] data::BlobAccess access() const;
-  /// The arguments of Loader for that file.
+  /// The loader options for the file that `reader` has opened.
   [[nodiscard]] data::LoaderOptions loader_options(const data::BetonReader& reader) const;
-  /// The pipeline in the setting's format and layout. @param val centre crops.
+  /// The standard pipeline with the setting's format and layout. @param val whether to use centre
+  /// crops instead of random resized crops and flips.
   [[nodiscard]] data::Pipeline pipeline(bool val) const;
   /// A recipe's pipeline; outputs for which the recipe sets no type get the setting's format and
   /// layout.
   [[nodiscard]] data::Pipeline formatted(data::Pipeline recipe) const;
-  /// Option names and values, as {"workers", "2"}, in one order for all settings.
+  /// Option names and values, such as {"workers", "2"}, in the same order for all settings.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values() const;
 };
 
@@ -48,7 +49,7 @@ struct LoaderSetting {
 void add_sweep_options(boost::program_options::options_description& options);
 
 /// The cross product of all lists; the last option of values() changes fastest.
-/// @throws ConfigError naming the option if a value is not valid for it.
+/// @throws ConfigError naming the option that has an invalid value.
 [[nodiscard]] std::vector<LoaderSetting> read_sweep(const Arguments& arguments);
 
 }  // namespace precast::tools

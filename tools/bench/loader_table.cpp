@@ -21,13 +21,14 @@ namespace fs = std::filesystem;
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-// tools/peers/loader_rows.py names the same files, and a test compares both.
+// tools/peers/loader_rows.py has the same list of files; a test compares the two lists.
 constexpr TableFile kJpg = {"jpg", "jpg", 512, 90, 4};
 constexpr TableFile kRaw = {"raw", "raw", 256, 0, 2};
 constexpr TableFile kMix = {"mix", "proportion", 512, 90, 2};
 constexpr TableFile kRaw512 = {"raw512", "raw", 512, 0, 1};
 
-// All other options of the command are either the table's own, or settings of how it is measured.
+// kSetByTable: options that conflict with --table, because the table sets their values.
+// kOnlyOfTables: options that need --table. All other options work with and without it.
 constexpr const char* kSetByTable[] = {"processes",    "workers",      "image-size", "order",
                                        "in-memory",    "cache-mb",     "jpeg-index", "cold",
                                        "passes",       "val",          "pipeline",   "config-file",
@@ -75,7 +76,7 @@ ordered_json head_json(const Arguments& arguments, const TableFiles& files, int 
   return head;
 }
 
-/// Bytes of the file for each of its images.
+/// Bytes of the file per image.
 double image_bytes(const LoaderRow& row, const TableFiles& files, const fs::path& file) {
   const auto images = static_cast<double>(files.images()) * row.copies();
   return static_cast<double>(fs::file_size(file)) / images;
@@ -137,7 +138,8 @@ void print_rows(const std::vector<LoaderRow>& rows, const TableFiles& files,
   print_replaced(points);
 }
 
-/// With --rows, those whose name contains its text. @throws ConfigError if there are none.
+/// The rows to measure: all rows of the table, or with --rows those whose name contains its text.
+/// @throws ConfigError if there are none.
 std::vector<LoaderRow> chosen_rows(const Arguments& arguments) {
   std::vector<LoaderRow> rows = seeds_rows(cpu_facts().cores);
   const std::string text = arguments.text("rows");
@@ -145,7 +147,7 @@ std::vector<LoaderRow> chosen_rows(const Arguments& arguments) {
                 [&](const LoaderRow& row) { return row.name().find(text) == std::string::npos; });
   if (rows.empty())
     throw ConfigError(fmt::format(
-        "--rows: expected a part of the name of a row (--dry-run --json lists them), got '{}'",
+        "--rows: expected a part of a row's name, got '{}'. --dry-run --json lists the names",
         text));
   return rows;
 }
@@ -189,10 +191,10 @@ std::vector<LoaderRow> seeds_rows(int cores) {
 
 void add_table_options(po::options_description& options) {
   options.add_options()("table", po::value<std::string>()->value_name("NAME"),
-                        "measure the rows of a table; seeds: FFCV's data-loading table, from "
-                        "memory and disk, JPEG, raw and mix")(
+                        "measure the rows of a table; seeds, the only NAME, is FFCV's data-loading "
+                        "table: JPEG, raw and mixed files, read from memory and from disk")(
       "scratch", po::value<std::string>()->default_value("bench_files")->value_name("FOLDER"),
-      "folder for the .beton files that a table needs; they are kept for the next time")(
+      "folder for the .beton files that a table needs; they are kept for later runs")(
       "count", number(400), "number of samples drawn at random; with --table: from its source")(
       "rows", po::value<std::string>()->default_value("")->value_name("TEXT"),
       "only these rows; with --table: rows whose name contains TEXT; default: all")(

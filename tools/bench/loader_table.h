@@ -11,14 +11,14 @@
 
 namespace precast::tools {
 
-/// A row of a table: what is loaded, from where, and how.
+/// A row of a table: the file to load, and how to load it.
 struct LoaderRow {
   const TableFile* file = nullptr;
   /// Whether each image is read once, after the file was dropped from the page cache; otherwise
   /// there are many passes over a file that is in memory.
   bool from_disk = false;
-  /// precast: without the JPEG index; precast_indexed: with it; precast_quasi: in the order
-  /// quasi_random, through a cache of the process.
+  /// precast: without the JPEG index; precast_indexed: with it; precast_quasi: with the order
+  /// quasi_random, and through a cache in the process instead of the page cache.
   std::string_view loader;
   int workers = 1;
   int image_size_px = 224;
@@ -30,22 +30,22 @@ struct LoaderRow {
   [[nodiscard]] LoaderPoint point(const LoaderSetting& setting, LoaderEffort effort) const;
 };
 
-/// The rows of FFCV's data-loading table (its documentation, "ImageNet Benchmarks"), and more of
-/// their kind: random resized crops to 224 px and flips of 512 px JPEGs of quality 90, of raw
-/// pixels and of a mix, from memory and from disk, on all cores; from memory also with one worker,
-/// two, and twice as many as cores.
+/// The rows of FFCV's data-loading table (its documentation, "ImageNet Benchmarks"), and similar
+/// ones: random resized crops to 224 px and flips of 512 px JPEGs of quality 90, of raw pixels and
+/// of a mix, from memory and from disk, with one worker per core. The rows from memory are also
+/// measured with 1 and 2 workers, and with two per core.
 [[nodiscard]] std::vector<LoaderRow> seeds_rows(int cores);
 
-/// `--table`, and the options that only tables have.
+/// Adds `--table` and the options that apply only to tables.
 void add_table_options(boost::program_options::options_description& options);
 
-/// @throws ConfigError for an option that has no effect on a table or, without --table, an option
-/// that only tables have.
+/// @throws ConfigError for an option whose value the table sets or, without --table, an option that
+/// applies only to tables.
 void check_table_options(const Arguments& arguments);
 
 /// `precast bench loader SOURCE --table NAME`: writes the files that are missing, measures all rows
 /// in each round, one after the other, and prints them.
-/// @throws ConfigError, as TableFiles and run_loaders().
+/// @throws ConfigError, and the exceptions of TableFiles and run_loaders().
 int run_loader_table(const Arguments& arguments, const LoaderEffort& effort, int rounds);
 
 }  // namespace precast::tools

@@ -6,8 +6,8 @@
 
 Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size; before
 the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it gets the memory
-that the process does not need for itself. The process makes --passes passes; in those after the first, the part of the
-file that fits is in memory. Each round measures every way to read once; figures are medians:
+that the process does not need for itself. The process makes --passes passes; after the first one, the part of the file
+that fits is in memory. Each round measures every way to read once; figures are medians:
 
   random         the page cache, order random
   quasi_random   the page cache, order quasi_random
@@ -17,7 +17,7 @@ file that fits is in memory. Each round measures every way to read once; figures
 By default `precast bench loader` reads a file of noise (--samples, --px), or --dataset. With --recipe, `precast train`
 trains on the recipe's data; the limit must include about 400 MB for libtorch, so the file must be larger. With
 --read-limit, a second control group limits the bytes per second read from the disk, as a slow disk or a network does.
-Control groups need root: without them the script says why and exits with code 77 (skipped).
+Control groups need root. If they cannot be created, the script prints the reason and exits with code 77 (skipped).
 """
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ from read_limit import ReadLimit, forget  # noqa: E402
 
 SKIPPED = 77
 WAYS = ("random", "quasi_random", "own cache")
-# Below it a process cannot start.
+# With less memory, a process cannot start.
 LEAST_BYTES = 48 << 20
 
 
@@ -58,8 +58,8 @@ def arguments():
 
 
 class MemoryLimit:
-    """A control group (v1: memory, v2) below this process's own, with a limit. `reason`: None, or why there is none.
-    Use as a context manager: the group is removed at the end."""
+    """A control group (v1 or v2) with a memory limit, inside the group of this process. `reason` is None, or says why
+    the group could not be created. Use it as a context manager, which removes the group at the end."""
 
     def __init__(self, limit):
         self.group, self.reason = None, "no memory control group is mounted"
@@ -93,7 +93,7 @@ class MemoryLimit:
         return self
 
     def __exit__(self, *_):
-        for _ in range(50 if self.group else 0):  # processes may still be ending in it
+        for _ in range(50 if self.group else 0):  # until its last process has ended
             try:
                 self.group.rmdir()
                 return
@@ -130,7 +130,7 @@ def train_command(args, data, way, limit, folder):
 
 
 def images_per_second(args, data, way, limit):
-    """One measurement; None if the process did not fit into the memory."""
+    """One measurement; None if the command failed, usually because the memory was too small."""
     slow = ReadLimit(data, int(1e6 * args.read_limit)) if args.read_limit else contextlib.nullcontext()
     with tempfile.TemporaryDirectory() as folder, MemoryLimit(limit) as memory, slow as reads:
         for group in (memory, reads):

@@ -7,7 +7,7 @@
 
 namespace precast::tools {
 
-/// The data that a read-only pass has read.
+/// The result of a pass that reads images without decoding them.
 struct ReadPass {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;

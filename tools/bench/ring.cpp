@@ -27,10 +27,11 @@ ordered_json read_all(const std::string& name) {
   Progress progress;
   while (ring.begin_pass()) {
     while (const auto batch = ring.next()) {
-      if (watch)
-        samples += batch->sample_ids.size();
-      else
+      if (!watch) {
         watch.emplace();
+        continue;
+      }
+      samples += batch->sample_ids.size();
       ++batches;
       if (progress.due())
         progress.show(fmt::format("{}, {:.0f} samples/s", format_count(batches, "batch"),
@@ -51,8 +52,8 @@ ordered_json read_all(const std::string& name) {
 int run_bench_ring(const std::vector<std::string>& args) {
   Arguments arguments(
       "bench ring NAME [options]",
-      "Reads all batches of a ring and discards them. The time is measured from the first "
-      "batch.");
+      "Reads all batches of a ring and discards them. The first batch starts the clock and is not "
+      "counted.");
   arguments.positional("NAME", "the ring, as in ring://NAME");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast bench ring data", "after `precast serve recipe.yaml --as data &`");

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what a ring costs and saves: `precast serve` with consumers, compared with private loaders.
+"""Measures the cost and the savings of a ring: `precast serve` with consumers, compared with private loaders.
 
 usage: shared_loading.py FILE.beton [--build BUILD] [--workers N] [--batch-size N] [--image-size PX] [--epochs N]
                          [--repeats N] [--rounds N] [--train]
 
-Prints, as medians over rounds that alternate:
+Measures all variants in each round, and prints medians over the rounds:
   - throughput of one consumer that discards its batches / that of a private loader with the same number of threads;
-  - CPU-seconds per loaded image of a server with four consumers, all processes together / those of one private loader;
-  - with --train: CPU-seconds of loading for four training runs on a ring, together / for one training run alone.
+  - CPU-seconds per loaded image of a server with four consumers, all processes together / of one private loader.
+With --train, also prints, from one measurement:
+  - CPU-seconds of loading for four training runs on a ring, together / for one training run alone.
 """
 import argparse
 import json
@@ -75,7 +76,7 @@ logging: {{log_level: 0}}
         return max(line["loader_time"]["decoding"] for line in lines if "loader_time" in line)
 
     def trainings(self):
-        """CPU-seconds of loading: of one training run alone, and of four on a ring with their server."""
+        """CPU-seconds of loading for one training run alone, and for four runs on a ring, including the server."""
         assert self.train("alone").wait() == 0
         name, server = self.serve(4)
         runs = [f"ring{number}" for number in range(4)]

@@ -24,7 +24,7 @@ namespace precast::tools {
 namespace {
 
 constexpr int kPollMs = 200;
-// Each message of a process begins with one of these; kReady comes first.
+// The first byte of each message of a process. kReady is sent before the result.
 constexpr char kReady = 'r', kDone = 'd', kFailed = 'f';
 
 void write_all(int file, std::string_view text) {
@@ -35,8 +35,8 @@ void write_all(int file, std::string_view text) {
   }
 }
 
-/// The forked process: does the work, sends its result, and exits without running its parent's
-/// destructors or flushing its parent's output.
+/// Runs in the forked process: does the work, sends the result, and exits without running the
+/// parent's destructors or flushing the parent's output.
 [[noreturn]] void run_child_work(int number, const SideBySideWork& work, int tell, int go,
                                  pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,7 +56,7 @@ void write_all(int file, std::string_view text) {
   ::_exit(0);
 }
 
-/// A process and the pipe for its result. Kills the process if it is still running.
+/// A process and the pipe for its result. The destructor kills the process if it is still running.
 class Child {
  public:
   Child(int number, const SideBySideWork& work, Pipe& go) {
@@ -77,7 +77,8 @@ class Child {
     static_cast<void>(uninterrupted([&] { return ::waitpid(process_, nullptr, 0); }));
   }
 
-  /// Reads up to `most` more bytes of its messages. @return false at the end.
+  /// Reads up to `most` more bytes of its messages, and calls `waiting` while there are none.
+  /// @return false at the end.
   bool listen(std::size_t most, const std::function<void()>& waiting) {
     pollfd wanted{.fd = pipe_.reader(), .events = POLLIN, .revents = 0};
     while (uninterrupted([&] { return ::poll(&wanted, 1, kPollMs); }) == 0) waiting();
@@ -88,7 +89,7 @@ class Child {
     return count > 0;
   }
 
-  /// Its result, once it has ended. @throws the error that it reported.
+  /// Waits for the process to end, and returns its result. @throws the error that it reported.
   std::string result() {
     int status = 0;
     static_cast<void>(uninterrupted([&] { return ::waitpid(process_, &status, 0); }));

@@ -26,7 +26,7 @@ class StoredJpegs {
   explicit StoredJpegs(const std::vector<std::string>& paths);
 
   [[nodiscard]] const std::vector<StoredJpeg>& all() const { return jpegs_; }
-  /// Images of the .beton that are stored raw and skipped.
+  /// Number of images of the .beton file that are stored raw and therefore skipped.
   [[nodiscard]] std::size_t raw() const { return raw_; }
 
  private:

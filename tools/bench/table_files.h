@@ -24,12 +24,12 @@ struct TableFile {
   int disk_copies = 1;
 };
 
-/// Writes the files of a table from one source, and keeps them for the next time. A file holds the
-/// source's first image field, and its first integer field if it has one, and is the same as that
-/// of `precast write`.
+/// Writes the files of a table from one source, and keeps them for later runs. A file contains the
+/// source's first image field, and its first integer field if there is one. It is identical to the
+/// file that `precast write` makes of these fields.
 class TableFiles {
  public:
-  /// @param count of images to take, drawn at random if the source has more.
+  /// @param count number of images to take, drawn at random if the source has more.
   /// @throws as data::open_source; DataError if the source has no images.
   TableFiles(const std::filesystem::path& source, std::filesystem::path folder,
              std::uint64_t count);
@@ -37,17 +37,17 @@ class TableFiles {
   /// Number of images in a file with one copy.
   [[nodiscard]] std::uint64_t images() const { return samples_.size(); }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// The path of that file, whether it exists or not. Its name depends on the source's path, size
-  /// and time, and on the choice of images.
+  /// The path of the file with `copies` copies of each image, whether it exists or not. The name
+  /// depends on the source's path, size and time, and on the number of images.
   [[nodiscard]] std::filesystem::path path(const TableFile& file, int copies) const;
-  /// Writes that file if it does not exist. @throws as write_dataset; IoError
+  /// Writes this file if it does not exist. @throws as write_dataset; IoError
   void write(const TableFile& file, int copies) const;
 
  private:
   std::filesystem::path folder_;
   std::unique_ptr<data::Source> source_;
   std::size_t image_ = 0;
-  /// fields().size() if there is none.
+  /// fields().size() if the source has no labels.
   std::size_t label_ = 0;
   std::vector<std::uint64_t> samples_;
   std::string digest_;

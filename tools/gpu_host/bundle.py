@@ -15,13 +15,13 @@ from gpu_host import datasets, host
 from gpu_host.problem import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Problem, say
 
 ROOT = host.HOME.parent
-# Limit of the data copied to the host: the bundle and the tracked tree.
+# Maximum size of the data that is copied to the host: the bundle and the tracked files of the tree.
 MOST_BYTES = 64 * 2**20
 PROGRAMS = ["precast", "precast-train"]
 OPTIONAL = ["kernel_bench", "kernels_gpu_test"]
 IMAGES = {"train": 8000, "val": 2000}
 PHOTOS, PHOTO_SIDES_PX = 400, [500, 384, 256]
-# Provided by the GPU host or by libtorch: never copied.
+# The GPU host or its libtorch provides these libraries, so the bundle does not contain them.
 HOST_LIBRARIES = re.compile(r"/(torch/lib|nvidia)/|/cuda|/(ld-linux|libc|libm|libdl|librt|libpthread|"
                             r"libresolv|libutil|libstdc\+\+|libgcc_s|libgomp|libcuda)[-.]")
 TWIN = ["recipe.py", "resnet.py", "twin_data.py", "twin_step.py", "twin_train.py"]
@@ -62,12 +62,12 @@ def programs(build):
     targets = set(re.findall(r"^(?:\.\.\. )?(\w+_gpu_test|kernel_bench)\b", known, re.MULTILINE))
     for name in OPTIONAL:
         if name not in targets:
-            say(f"warning: there is no target {name}: its step is left out")
+            say(f"warning: there is no target {name}; leaving out its step")
     names = PROGRAMS + sorted(targets)
     jobs = os.environ.get("PRECAST_JOBS", str(os.cpu_count()))
     done = subprocess.run(["cmake", "--build", build, "-j", jobs, "--target", *names])
     if done.returncode != 0:
-        raise Problem(EXIT_FAILED, f"{', '.join(names)} do not build: see above")
+        raise Problem(EXIT_FAILED, f"could not build {', '.join(names)}: see above")
     return names
 
 
@@ -77,7 +77,7 @@ def linked_libraries(file):
                           check=True).stdout
     missing = [name for name in re.findall(r"(\S+) => not found", text) if not name.startswith("libcuda.")]
     if missing:
-        raise Problem(EXIT_ENVIRONMENT, f"{file}: expected all its libraries, the loader does not find "
+        raise Problem(EXIT_ENVIRONMENT, f"{file}: expected all its shared libraries, but ldd does not find "
                       f"{', '.join(missing)}")
     return dict(re.findall(r"(\S+) => (\S+) \(", text))
 
@@ -94,7 +94,7 @@ def copy_programs(build, names, folder):
     for name in names:
         libraries |= linked_libraries(build / "bin" / name)
         copy_stripped(build / "bin" / name, folder / "bin" / name)
-    # Every library that is neither the system's nor libtorch's: the host may lack it, or have another version.
+    # The host may lack a library that is neither the system's nor libtorch's, or have another version of it.
     for name, path in libraries.items():
         if not HOST_LIBRARIES.search(path):
             copy_stripped(pathlib.Path(path).resolve(), folder / "lib" / name)
@@ -156,11 +156,11 @@ def pack(folder, out):
         with tarfile.open(out, f"w:{out.suffix[1:]}" if out.suffix != ".tar" else "w") as archive:
             archive.add(folder, arcname="gpu_check_bundle")
         return out.stat().st_size
-    # Nothing of an older bundle is kept; any other folder must be empty.
+    # Replaces an older bundle; any other folder must be empty.
     if (out / "bundle.json").exists():
         shutil.rmtree(out)
     elif out.exists() and any(out.iterdir()):
-        raise Problem(EXIT_USAGE, f"expected {out} to be empty or a bundle, got another folder")
+        raise Problem(EXIT_USAGE, f"expected {out} to be empty or a bundle, got a folder with other files")
     shutil.copytree(folder, out, dirs_exist_ok=True)
     return sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
 
@@ -176,12 +176,12 @@ def write_photos(folder, photos, side_px):
     command = [folder / "bin/precast", "write", photos, file, "--image.mode", "jpg",
                "--image.max_resolution", str(side_px), "--subset", str(min(PHOTOS, count_photos(photos)))]
     if subprocess.run(command, env=host.environment(), stdout=subprocess.DEVNULL).returncode != 0:
-        raise Problem(EXIT_FAILED, f"{photos}: expected a .tar of photographs in class folders, see above")
+        raise Problem(EXIT_FAILED, f"{photos}: expected a .tar of photographs in class folders; see above")
     say(f"photographs of at most {side_px} px: {mib(file.stat().st_size)}")
 
 
 def pack_with_photos(folder, out, photos, room):
-    """Packs the largest photographs that fit. @return the bundle's size."""
+    """Packs the photographs at the largest size that fits. @return the bundle's size."""
     for side_px in PHOTO_SIDES_PX:
         write_photos(folder, photos, side_px)
         size = pack(folder, out)
@@ -207,5 +207,5 @@ def run(args):
     say(f"{out}: bundle {mib(size)} + tracked tree {mib(tracked)} = {mib(size + tracked)}, torch "
         f"{facts['torch']} ({facts['torch_git_version'][:10]}), needs at least {facts['needs']}")
     if size + tracked > MOST_BYTES:
-        raise Problem(EXIT_FAILED, f"expected at most {mib(MOST_BYTES)} together")
+        raise Problem(EXIT_FAILED, f"expected bundle and tracked tree to have at most {mib(MOST_BYTES)}; see above")
     return 0

@@ -40,7 +40,7 @@ class Case:
                     environment=environment or {})
 
     def compiled(self, cache):
-        """A step with torch.compile. Its cache makes compiling fast when a stage that timed out is continued."""
+        """The twin's step with torch.compile. After a stage has timed out, the cache makes compilation fast."""
         return self.twin("compiled", ["--compile"], COMPILE_LIMIT_S,
                          {"TORCHINDUCTOR_CACHE_DIR": str(cache)})
 
@@ -51,7 +51,8 @@ RN18_BLUR = Case("resnet18", 160, 1024, "fp16", blurpool=True)
 RN18 = Case("resnet18", 160, 1024, "fp16")
 RN50_BLUR = Case("resnet50", 224, 256, "fp16", blurpool=True)
 SMALL = Case("resnet18", 32, 128, "fp16", steps=100)
-# Timed again next to precast, to distinguish a change of machine or clock from a change of speed.
+# The twin runs this case again in the stage `speed`. If the time differs from that in `baseline`, the machine or its
+# clock has changed.
 ANCHOR = RN50
 
 
@@ -59,7 +60,7 @@ def bf16(case):
     return dataclasses.replace(case, precision="bf16")
 
 
-# The most valuable first, so that running out of time loses the least.
+# The most important cases come first, because the time may not suffice for all.
 CASES = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
          bf16(RN50_LARGE), bf16(RN50_BLUR), bf16(RN18)]
 COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
@@ -76,23 +77,22 @@ def baseline_steps(state):
     return steps + [case.compiled(cache) for case in COMPILED[4:]]
 
 
-# With and without fused kernels.
 FUSED = [RN50, RN18_BLUR, bf16(RN50)]
 
 
 def fused_steps():
-    """Each case with and without fused kernels, one after the other: the card's clock is the same."""
+    """Each case with and without fused kernels, one directly after the other, at the same clock rate of the card."""
     return [case.ours(f"kernels {kernels}", [f"--model.kernels={kernels}"])
             for case in FUSED for kernels in ("reference", "fused")]
 
 
-# Launch-bound and not: a graph saves launches, so it can gain much in the first and little in the last.
+# From launch-bound to compute-bound: a graph saves launches, so it helps much in the first case and little in the last.
 GRAPHS = [SMALL, bf16(SMALL), Case("resnet50", 160, 32, "fp16", steps=50), RN50]
 GRAPH_MODES = ["off", "on", "step"]
 
 
 def graph_steps():
-    """Each case without graphs, with recorded passes and with recorded whole steps, one after the other."""
+    """Each case without graphs, with recorded passes and with recorded steps, one directly after the other."""
     return [case.ours(f"graphs {mode}", [f"--training.cuda_graphs={mode}"])
             for case in GRAPHS for mode in GRAPH_MODES]
 

@@ -29,7 +29,7 @@ def read_idx(path):
 
 
 def write_idx(path, shape, data):
-    """Gzipped if the path ends in .gz, without a time stamp: the same content gives the same bytes."""
+    """Gzips the file if the path ends in .gz, without a time stamp, so that equal content gives equal bytes."""
     data = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + data
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 

@@ -16,14 +16,14 @@ ATTRIBUTES = {
     "maxThreadsPerSM": 39, "memClockRateKHz": 36, "multiProcessorCount": 16, "pciDeviceId": 34,
     "regsPerBlock": 12, "reservedSharedMemoryPerBlock": 111, "smClockRateKHz": 13,
     "supportCoopLaunch": 95, "warpSize": 10}
-# Beyond what cuDNN asks for: what a roofline needs.
+# Not among cuDNN's DeviceProperties: for a roofline model.
 MORE = {"memoryBusWidthBits": 37, "maxSharedMemoryPerSM": 81, "pciBusId": 33}
 TRIPLES = {"maxBlockSize": (2, 3, 4), "maxGridSize": (5, 6, 7)}
 MAJOR, MINOR = 75, 76
 
 
 class Driver:
-    """The functions of libcuda.so.1 that are needed."""
+    """The functions of libcuda.so.1 that this script calls."""
 
     def __init__(self, library):
         self.library = library
@@ -31,7 +31,7 @@ class Driver:
     def call(self, name, *arguments):
         code = getattr(self.library, name)(*arguments)
         if code != 0:
-            raise OSError(f"{name} gives CUDA error {code}")
+            raise OSError(f"{name} returned CUDA error {code}")
 
     def count(self):
         self.call("cuInit", 0)
@@ -79,7 +79,7 @@ def main():
         print(f"device_properties: expected a GPU and its driver, got none: {failure}", file=sys.stderr)
         return NO_GPU
     if not devices:
-        print("device_properties: expected a GPU, got a driver without one", file=sys.stderr)
+        print("device_properties: expected a GPU, got a driver that finds none", file=sys.stderr)
         return NO_GPU
     print(json.dumps(devices))
     return 0

@@ -15,7 +15,7 @@ from gpu_host.problem import EXIT_ENVIRONMENT, EXIT_USAGE, Problem
 
 # The folder of gpu_check: the unpacked bundle, or tools/ in the tree.
 HOME = pathlib.Path(__file__).resolve().parents[1]
-# Where hosts and containers keep the driver's libraries when no LD_LIBRARY_PATH names them.
+# Where hosts and containers have the driver's libraries if LD_LIBRARY_PATH does not name their folder.
 DRIVER_FOLDERS = ["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu",
                   "/usr/lib64", "/usr/lib/wsl/lib"]
 CUDA_TOOLS = ["/usr/local/cuda/bin"]
@@ -28,8 +28,8 @@ print(json.dumps({"torch": torch.__version__, "cudnn": torch.backends.cudnn.vers
 def torch_folder():
     found = importlib.util.find_spec("torch")
     if found is None:
-        raise Problem(EXIT_ENVIRONMENT, f"expected a Python with torch, got {sys.executable} without. "
-                      "Call this script with the python3 that has it")
+        raise Problem(EXIT_ENVIRONMENT, f"expected a Python with torch, got {sys.executable}, which has "
+                      "none. Call this script with a python3 that has torch")
     return pathlib.Path(found.submodule_search_locations[0])
 
 
@@ -52,7 +52,7 @@ def library_path(old):
 
 
 def environment(**more):
-    """The environment for the bundle's programs. Programs of the host must not find the bundle's older libraries."""
+    """The environment for the bundle's programs. In it, other programs could load the bundle's older libraries."""
     return os.environ | {"LD_LIBRARY_PATH": library_path(os.environ.get("LD_LIBRARY_PATH", "")),
                          "PRECAST_GOLDEN_DIR": str(HOME / "golden")} | more
 
@@ -75,14 +75,14 @@ def numbers(version):
 
 
 def check_libraries(bundle):
-    """libtorch's interface changes with its sources: a wheel of the same version but of another commit
-    would load and then crash."""
+    """Checks that the host's torch and glibc suit the bundle. libtorch's binary interface changes with its sources: a
+    wheel of the same version but of another commit would load and then crash."""
     host = torch_facts()
     for key in ["torch_git_version", "torch"]:
         built_with = bundle[key]
         if host[key].split("+")[0] != built_with.split("+")[0]:
-            raise Problem(EXIT_ENVIRONMENT, f"expected {key} {built_with}, with which the bundle was "
-                          f"built, got {host[key]} ({torch_folder()})")
+            raise Problem(EXIT_ENVIRONMENT, f"expected {key} {built_with}, as when the bundle was built, "
+                          f"got {host[key]} ({torch_folder()})")
     wanted, here = bundle.get("needs", {}).get("GLIBC", "0"), platform.libc_ver()[1] or "0"
     if numbers(here) < numbers(wanted):
         raise Problem(EXIT_ENVIRONMENT, f"expected glibc {wanted} or newer, got {here}. Build the bundle "
@@ -90,7 +90,7 @@ def check_libraries(bundle):
 
 
 def probe(limit_s=120):
-    """What Python's torch says about the GPUs, in a separate process, because a driver may hang."""
+    """What Python's torch reports about the GPUs. Runs in a separate process, because a driver may hang."""
     try:
         done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True,
                               timeout=limit_s)

@@ -3,7 +3,7 @@
 
     kill_rank.py --ranks N --at_step S --limit SECONDS --run FOLDER -- precast train ...
 
-FOLDER, the run folder, is removed first, because a complete run would take no step.
+The run folder FOLDER is removed first, because a run that is already complete would take no step.
 The last rank kills itself (SIGKILL) before step S. Each other rank must exit with code 13 (another rank
 failed) within the limit, and one of them must name the cause. Prints JSON. Exit codes: 0 if that is
 what happened, 1 if not, 6 if all ranks found no GPU.

@@ -1,4 +1,4 @@
-"""Failures that end gpu_check, and what it prints."""
+"""The exception that ends gpu_check with an exit code, and the function that prints its messages."""
 
 EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 6
 

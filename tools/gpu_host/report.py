@@ -6,7 +6,7 @@ import pathlib
 from gpu_host import cases
 from gpu_host.problem import EXIT_USAGE, Problem
 
-# If a card's clock moved by more than this, the times of the two sides are not comparable.
+# If the anchor's speed changes by more than this fraction, the speeds of precast and the twin are not comparable.
 MOST_DRIFT = 0.03
 
 
@@ -30,7 +30,7 @@ def table(head, rows):
 
 
 def newest(records):
-    """Of the records of one step in several calls, the last one that passed, else the last one."""
+    """The last record of a step that passed in one of several calls; if none passed, the last record."""
     ordered = sorted(records, key=lambda record: record.get("began", ""))
     passed = [record for record in ordered if record["state"] == "passed"]
     return (passed or ordered)[-1]
@@ -57,7 +57,7 @@ def head(result):
 
 
 def card_names(result):
-    """The names that programs printed, if the stage correctness was not run."""
+    """The card names in the results of programs; for results without the stage correctness."""
     found = {(record.get("figures") or {}).get("device_name")
              for stage in ("speed", "baseline")
              for record in result["stages"].get(stage, {}).get("steps", {}).values()
@@ -87,10 +87,10 @@ def drift(timed):
                     for side in ("eager", "anchor")]
     change = quotient(again, first)
     if change is None:
-        return ["The anchor has not been timed in both stages: a change of the clock rate would not be noticed.", ""]
+        return ["The anchor was not timed in both stages, so a change of the clock rate is not detected.", ""]
     warning = "" if abs(change - 1) <= MOST_DRIFT else (
-        " **The card's speed has changed between the stages: compare with the anchor's.**")
-    return [f"Anchor (eager {cases.ANCHOR.name}) in `speed` against `baseline`: {change:.3f}.{warning}", ""]
+        " **The card's speed has changed between the stages: compare precast with the anchor.**")
+    return [f"Anchor (eager {cases.ANCHOR.name}), `speed` / `baseline`: {change:.3f}.{warning}", ""]
 
 
 def graphs(timed):
@@ -205,7 +205,7 @@ def describe(results):
     lines += table(["date (UTC)", "card", "commit", "torch", "host", "stages"], heads)
     for index, what in [(1, "cards"), (2, "commits")]:
         if len({row[index] for row in heads} - {"-"}) > 1:
-            lines += [f"**Results of several {what}: ratios across them mean little.**", ""]
+            lines += [f"**Results of several {what}: do not compare speeds across them.**", ""]
     lines += summary(merged) + speed(merged) + fused(merged.get("fused", {}))
     lines += whole_steps(merged.get("graphs", {})) + training(merged.get("training", {}))
     lines += scaling(merged.get("scaling", {})) + problems(merged) + others(merged)

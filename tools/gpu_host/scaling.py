@@ -32,7 +32,7 @@ def steps(place):
         planned += [table_step(place, number, "", [], expected),
                     table_step(place, number, ", fp16 messages", ["--dist.grad_compression=fp16"],
                                expected)]
-    # A rank dies in the run with the most ranks, and the same number of ranks continues.
+    # A rank dies in the run with the most ranks; then the same number of ranks resumes that run.
     return planned + [kill_step(place, ranks[-1], expected), resume_step(place, ranks[-1], expected)]
 
 
@@ -49,7 +49,7 @@ def allreduce_step(place, number, expected):
 
 
 def table_step(place, number, label, more, expected):
-    """`replicated` sums gradients during the backward pass, the other mode after it."""
+    """Times both updates: `replicated` sums gradients during the backward pass, the other mode after it."""
     sizes = (["--model", "resnet18", "--image-size", 32, "--batch-size", 4, "--steps", 2, "--warmup", 1,
               "--runs", 2] if place.cpu else
              ["--model", "resnet50", "--image-size", 224, "--batch-size", 256, "--precision", "fp16",
@@ -61,7 +61,7 @@ def table_step(place, number, label, more, expected):
 
 
 def train_arguments(place, number):
-    """A checkpoint every five steps."""
+    """The arguments of a run that saves a checkpoint every five steps."""
     batch = 4 if place.cpu else 64
     return ["train", host.HOME / "configs/fashion_mnist/rn18_16px.yaml",
             f"--data.train_dataset={place.data / 'train.beton'}",

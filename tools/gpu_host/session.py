@@ -33,8 +33,8 @@ class Session:
         self.out = pathlib.Path(args.out).resolve()
         root = pathlib.Path(args.state or pathlib.Path(tempfile.gettempdir()) / "gpu_check").resolve()
         if root == self.out or self.out in root.parents:
-            raise Problem(EXIT_USAGE, f"expected --state outside of --out, which is emptied, got {root}")
-        # Results of another build do not count for this one.
+            raise Problem(EXIT_USAGE, f"expected --state outside of --out, which may be emptied, got {root}")
+        # Each build has a separate folder, so results of another build are never used.
         self.state = root / (bundle.get("commit", "unknown") + ("-cpu" if args.cpu else ""))
         if args.again:
             shutil.rmtree(self.state, ignore_errors=True)
@@ -85,7 +85,7 @@ class Session:
         return self.state / "logs" / stage / f"{safe}.log"
 
     def save(self, stage):
-        """A few files, each of some megabytes at most."""
+        """Writes all results so far to a few files of at most a few megabytes each."""
         text = json.dumps(self.results, indent=1) + "\n"
         replace_file(self.state / "report.json", text)
         self.out.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def rehearse(names):
 
 
 def rehearse_stage(planned, logs):
-    """First runs, in order, the steps that work without a GPU: they write what others read. Then runs the
+    """First runs, in order, the steps that work without a GPU: they write files that others read. Then runs the
     remaining steps, which only report that there is no GPU, in parallel. @return [(step, problem)]."""
     ordered = [one for one in planned if one.rehearsal == "works"]
     free = [one for one in planned if one.rehearsal != "works"]
@@ -152,13 +152,13 @@ def rehearse_stage(planned, logs):
 
 
 def stop(number, frame):
-    raise Problem(EXIT_FAILED, f"stopped by signal {number}; what was done is kept")
+    raise Problem(EXIT_FAILED, f"stopped by signal {number}; the results of finished steps are kept")
 
 
 def check_names(names, cpu):
     unknown = [name for name in names if name not in stages.LIMITS_S]
     if unknown:
-        raise Problem(EXIT_USAGE, f"expected stages among {', '.join(stages.LIMITS_S)}, got "
+        raise Problem(EXIT_USAGE, f"expected stages out of {', '.join(stages.LIMITS_S)}, got "
                       f"{', '.join(unknown)}")
     if cpu and names != ["scaling"]:
         raise Problem(EXIT_USAGE, "--cpu: expected the stage scaling alone, got "

@@ -8,13 +8,14 @@ import sys
 from gpu_host import cases, datasets, host, scaling
 from gpu_host.step import Failure, Step, gtest, last_json
 
-# In total below 26 minutes. Each stage ends within ten minutes, after which some hosts end a command.
+# The default stages take less than 26 minutes together. Each stage ends within ten minutes, because some hosts end a
+# command after that time.
 LIMITS_S = {"correctness": 330, "baseline": 480, "speed": 420, "training": 300, "scaling": 500,
             "fused": 400, "graphs": 500}
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
-# Recipe, side of all images in px, batch size of an ImageNet recipe, and repeats that make a pass take a few seconds.
+# ImageNet recipe, side of all images in px, batch size, and data.repeats for passes of a few seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
 
 
@@ -39,7 +40,7 @@ def plan(stage, place):
 
 
 def absent(step):
-    """Reports a program that the bundle lacks instead of starting it."""
+    """Marks a step as missing if the bundle lacks its program; such a step is reported, not started."""
     for part in step.command:
         program = pathlib.Path(str(part))
         if program.parent == host.HOME / "bin" and not program.exists():
@@ -68,7 +69,7 @@ def correctness_steps(place):
                   ours=False, rehearsal="optional", optional=True),
              Step("versions", [host.HOME / "bin/precast-train", "versions"], 60, rehearsal="works")]
     tests = place.state / "tests"
-    # The kernels' own tests first: a failure there explains all other failures.
+    # The tests of single kernels come first, because a failure there explains later failures.
     programs = sorted(host.HOME.glob("bin/*_gpu_test"))
     kernels = host.HOME / "bin/kernels_gpu_test"
     steps.append(gtest("kernels_gpu_test", kernels, tests, 90))
@@ -95,7 +96,7 @@ def speed_steps(place):
 # ---- fused
 
 def fused_steps(place):
-    """Parts with fused kernels against those without: first the results, then the times."""
+    """Compares fused kernels with reference kernels: first the results, then the times."""
     parity = [gtest(name, host.HOME / f"bin/{program}", place.state / "tests", 90,
                     environment={"GTEST_FILTER": "*Fused*"})
               for name, program in (("parity", "models_gpu_test"), ("parity of recipes", "recipes_gpu_test"))]
@@ -105,7 +106,7 @@ def fused_steps(place):
 # ---- graphs
 
 def graph_steps(place):
-    """Recorded steps against those launched kernel by kernel: first the results, then the times."""
+    """Compares recorded steps with steps that launch each kernel: first the results, then the times."""
     parity = gtest("parity", host.HOME / "bin/engine_gpu_test", place.state / "tests", 120,
                    environment={"GTEST_FILTER": "*Step*"})
     return [parity, *cases.graph_steps()]
@@ -114,7 +115,7 @@ def graph_steps(place):
 # ---- training
 
 def write_steps(place):
-    """The subset of Fashion-MNIST as .beton files."""
+    """Steps that write the bundle's subset of Fashion-MNIST as .beton files."""
     return [ours(f"write {split}", "write", host.HOME / f"data/{stem}-images-idx3-ubyte.gz",
                  place.data / f"{split}.beton", "--image.mode", "raw", limit_s=60, read=text,
                  rehearsal="works")
@@ -149,7 +150,7 @@ def training_steps(place):
 
 
 def end_to_end_steps(place):
-    """Training end to end from JPEGs: photographs if the bundle has them, else mosaics made here."""
+    """Training end to end from JPEGs: photographs if the bundle has them, otherwise mosaics that a step writes."""
     photos = host.HOME / "data/photos.beton"
     steps, name = [], "photos"
     if not photos.exists():
@@ -163,7 +164,7 @@ def end_to_end_steps(place):
             f"end to end from {name}: {recipe} {size} px x {batch}", "train",
             host.HOME / f"configs/imagenet/{recipe}.yaml", f"--data.train_dataset={photos}",
             f"--data.val_dataset={photos}", f"--data.repeats={repeats}", "--data.num_workers=0",
-            # A small rate: this measures speed, and repeating a few images must not diverge.
+            # A small learning rate, so that training on a few repeated images does not diverge.
             "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
             f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
             f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))
@@ -173,7 +174,7 @@ def end_to_end_steps(place):
 def end_to_end(output):
     figures = last_json(output)
     if not figures.get("train_minutes"):
-        raise Failure(f"expected minutes of training, got: {figures}")
+        raise Failure(f"expected train_minutes above 0, got: {figures}")
     return figures | {"waiting_share": figures["wait_minutes"] / figures["train_minutes"]}
 
 

@@ -52,8 +52,8 @@ class Step:
     environment: dict = dataclasses.field(default_factory=dict)
     # The expected result of a rehearsal without a GPU: "no_gpu" (code 6), "skips" (tests), "works", "optional".
     rehearsal: str = "no_gpu"
-    missing: str = ""  # why it cannot start
-    optional: bool = False  # its failure is noted, but fails nothing else
+    missing: str = ""  # why the step cannot start; empty if it can
+    optional: bool = False  # a failure is noted, but does not fail the stage
     reads_failures: bool = False  # `read` also checks the exit code
 
     def text(self):
@@ -62,16 +62,16 @@ class Step:
 
 
 def gtest(name, program, folder, limit_s, wrapper=(), **more):
-    """A GoogleTest program; a skipped test fails the step, since it did not test this GPU.
+    """A step that runs a GoogleTest program. A skipped test fails the step, because it did not test this GPU.
 
     @param wrapper a tool, with its options, under which the tests run.
     """
     report = folder / f"{name.replace(' ', '_')}.json"
 
     def read(output):
-        # A program that does not load writes no report: its own output says why.
+        # If the program does not load, there is no report; its output gives the reason.
         if not report.exists():
-            raise Failure(f"exited with {output.code} and without a report:\n{output.end()}")
+            raise Failure(f"expected a GoogleTest report, got none and exit code {output.code}:\n{output.end()}")
         cases = [case for suite in json.loads(report.read_text())["testsuites"]
                  for case in suite["testsuite"]]
         report.unlink()
@@ -105,7 +105,7 @@ def end_group(process):
 
 
 def start(step, log, limit_s, hide_gpus):
-    """@return Output; raises TimeoutExpired when the limit has passed. The log has all output."""
+    """@return Output; raises TimeoutExpired after the limit. Files next to `log` get the complete output."""
     environment = (host.environment() if step.ours else dict(os.environ)) | step.environment
     if hide_gpus:
         environment["CUDA_VISIBLE_DEVICES"] = ""

@@ -6,9 +6,10 @@
 
 PHOTOS.tar contains class folders or CLASS_NAME.JPEG files. precast writes .beton files from it: jpg (quality 90,
 longer side at most 512 px), raw (256 px), mix (512 px, half of the images raw), raw512. FFCV reads these files; the
-others read the JPEGs of the first, extracted byte for byte (as files, or as tar shards). All loaders read in random
-order, apply a random resized crop and a flip, and return uint8 (u8) or normalised float16 (f16). A row is a setting;
-if a list option is given, the rows are the combinations of the list options instead of those of a table.
+others read the JPEGs of the jpg file, extracted byte for byte (as files, or as tar shards). All loaders read in random
+order, apply a random resized crop and a flip, and return uint8 (u8) or normalised float16 (f16). A row is one
+combination of settings. The rows are those of --table or, if a list option such as --kinds is given, all combinations
+of the list options.
 
 The peers of a row are started together, each in a separate process pinned to as many cores as it has workers (the
 processes of a peer share its cores), and warm up. Then they run in turn, in reverse order in every second round, so
@@ -19,7 +20,8 @@ page cache.
 --table seeds has the rows of `precast bench loader --table seeds`, which measures precast alone and needs no Python.
 
 In the rows with a slow disk (--table seeds), all peers read through a control group that limits bytes per second,
-after the files were dropped from the page cache. This needs root; otherwise the rows are skipped with the reason.
+after the files were dropped from the page cache. This needs root; without it, the rows are skipped and the reason is
+printed.
 """
 import argparse
 import contextlib
@@ -73,7 +75,7 @@ class PythonPeer:
                              preexec_fn=limit.enter if row.slow_disk else None) for _ in range(row.processes)]
         try:
             self.answers()
-        except BaseException:  # an interruption too
+        except BaseException:  # also after an interruption
             self.stop()
             raise
 
@@ -83,7 +85,7 @@ class PythonPeer:
             line = process.stdout.readline()
             if not line:
                 self.messages.seek(0)
-                raise PeerFailed(f"it exited with code {process.wait()}: {self.messages.read()[-500:]}")
+                raise PeerFailed(f"the peer exited with code {process.wait()}: {self.messages.read()[-500:]}")
             answer = json.loads(line)
             if "error" in answer:
                 raise PeerFailed(answer["error"])
@@ -95,7 +97,7 @@ class PythonPeer:
         if self.slow_disk:
             forget(self.source)
             cached = cached_share(self.source)
-        with contextlib.suppress(BrokenPipeError):  # it has ended: answers() says so
+        with contextlib.suppress(BrokenPipeError):  # the process has ended; answers() reports this
             for process in self.processes:
                 process.stdin.write("measure\n")
                 process.stdin.flush()
@@ -112,15 +114,15 @@ class PythonPeer:
 
 
 def machine_of(answer):
-    """The CPU as precast describes it, with the cores of this process, not of the pinned processes."""
+    """precast's description of the CPU; `cores` are those of this process, not of the pinned processes."""
     return {"processor": answer["processor"], "cores": len(os.sched_getaffinity(0)), "simd": answer["simd"],
             "caches_kib": answer["caches_kib"]}
 
 
 class Precast:
-    """Starts a process for each measurement, since it starts in milliseconds; it warms up by itself."""
+    """Starts precast for each measurement, because it starts within milliseconds. It warms up by itself."""
 
-    machine = {}  # what it says of the CPU
+    machine = {}  # its description of the CPU
 
     def __init__(self, program, row, source, seconds, limit, options=()):
         self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1,
@@ -216,7 +218,7 @@ def cells(line):
             f"{line['anonymous_bytes'] / 1e6:.0f}", f"{line['proportional_bytes'] / 1e6:.0f}"]
 
 
-# Without the JPEG index: per second and per CPU-second; with the index: per CPU-second.
+# Ratios in the table: images per second and per CPU-second without the JPEG index, per CPU-second with the index.
 RATIOS = ["precast_over_peer_per_second", "precast_over_peer_per_cpu_second",
           "precast_indexed_over_peer_per_cpu_second"]
 HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most",
@@ -262,7 +264,7 @@ def parse_arguments():
     parser.add_argument("--batches", nargs="+", type=int)
     parser.add_argument("--peers", nargs="+", choices=PYTHON_PEERS)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="length of a measurement; default: about %(default)s")
+    parser.add_argument("--seconds", type=float, default=3, help="seconds per measurement; default: about %(default)s")
     parser.add_argument("--read_limit", type=float, default=40, metavar="MB/S",
                         help="read limit of the slow disk; default: %(default)s")
     parser.add_argument("--scratch", type=pathlib.Path,
@@ -282,10 +284,11 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # stops the peers, removes files and control group
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the exit stops the peers and removes the files
     rows = chosen_rows(args)
     if args.dry_run or not rows:
-        print("\n".join(row.name() + ": " + ", ".join(row.peers) for row in rows) or f"no row holds '{args.only}'")
+        print("\n".join(row.name() + ": " + ", ".join(row.peers) for row in rows) or
+              f"no row's name contains '{args.only}'")
         return 0 if rows else 2
     lines, begin = [], time.perf_counter()
     args.scratch = args.scratch or ROOT / "build"

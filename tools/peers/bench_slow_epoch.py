@@ -6,9 +6,9 @@
 All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision reads its JPEGs as files.
 All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs root),
 and begin an epoch after the files were dropped from the page cache. Before that, the Python peers warm up: they
-compile, start their workers and train an epoch from memory. precast runs a new process for each epoch, of which
-only the seconds of training count. An epoch takes at least the longer of two times: the bytes read / limit, and the
-epoch from memory; the table has both.
+compile, start their workers and train an epoch from memory. precast trains each epoch in a new process; only the
+seconds of training count. An epoch takes at least the longer of two times: the bytes read / limit, and the epoch from
+memory; the table has both.
 """
 import argparse
 import itertools
@@ -61,7 +61,7 @@ class TrainingPeer:
 
     def serve(self):
         answers = os.fdopen(os.dup(1), "w", buffering=1)
-        os.dup2(2, 1)  # what libraries print
+        os.dup2(2, 1)  # libraries that print to stdout write to stderr instead
         self.model.train()
         self.epoch()
         print(json.dumps(self.epoch()), file=answers)

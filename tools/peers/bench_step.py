@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps per second of precast compared with plain Python torch, measured alternately.
+"""Compares the training speed of precast with plain Python torch, measured alternately.
 
     bench_step.py [--pairs 7] [--json OUT.json] [--sizes 32:64 64:64 128:32] [-- options for both]
 
@@ -7,8 +7,8 @@ Each measurement is a separate process of `precast bench step --data device` or 
 with the same model, batch, image size, layout, precision, threads and cores (taskset). The two run in
 pairs, and every second pair begins with the other program, so that other load on the machine affects
 both. The ratio is the median over the pairs of precast's figure divided by Python's. While the machine's
-load is above --most_load, the next pair waits, for at most five minutes. The losses of the last step are
-compared: with --threads 1 and without --blurpool they are bitwise identical.
+load is above --most_load, the script waits before the next pair, for at most five minutes. The losses of
+the last step are compared: with --threads 1 and without --blurpool they are bitwise identical.
 
 All arguments after -- are passed to both programs, as in: bench_step.py -- --blurpool --layout nchw
 """

@@ -129,16 +129,16 @@ def run_ffcv(source, out, options, workers):
     begin, cpu = time.perf_counter(), cpu_seconds()
     fields = {"image": RGBImageField(**json.loads(options)), "label": IntField()}
     DatasetWriter(out, fields, num_workers=int(workers)).from_indexed_dataset(dataset)
-    for worker in multiprocessing.active_children():  # the CPU seconds of a child count when it has been waited for
+    for worker in multiprocessing.active_children():  # getrusage() includes a child only after it has been waited for
         worker.join()
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({"images": len(dataset), "seconds": time.perf_counter() - begin,
                       "cpu_seconds": cpu_seconds() - cpu, "peak_bytes": peak * 1024}), flush=True)
-    os._exit(0)  # numba's end of its threads hangs on a single core
+    os._exit(0)  # on a single core, numba hangs when it ends its threads
 
 
 def libjpeg_share(program, source, out, row, scratch):
-    """The share of perf's samples of precast that are in libjpeg; None without perf."""
+    """The share of precast's time in libjpeg, from the samples of perf; None without perf."""
     if not shutil.which("perf"):
         return None
     data = scratch / "perf.data"

@@ -2,7 +2,7 @@
 """Checks that the real FFCV reads files of precast, and that precast reads files of FFCV.
 
     ffcv_read.py FILE.beton [--expect EXPECTED]    FFCV reads a file of precast
-    ffcv_read.py --golden [FOLDER]                 precast reads files of FFCV; FOLDER: else $PRECAST_FFCV_GOLDENS
+    ffcv_read.py --golden [FOLDER]                 precast reads files of FFCV; default: $PRECAST_FFCV_GOLDENS
 
 First form: labels, sizes and pixels stored raw must be equal, and FFCV's centre crops must be within one
 level of those of `precast preview` at every pixel. EXPECTED is the source of the file: an IDX images file
@@ -10,10 +10,11 @@ level of those of `precast preview` at every pixel. EXPECTED is the source of th
 FFCV wrote from the same images (pixels stored raw are then compared too).
 
 Second form: FOLDER contains NAME.beton.gz, NAME.json and NAME.npz: a file, the values that were written into it, and
-the images as decoded by FFCV. precast reads every value: numbers directly, others by the position that precast reports
-for them. This form needs only numpy; the first form needs tools/peers/setup. The exit code is 77 if no folder is given.
+the images as decoded by FFCV. Every value is compared: numbers as `precast inspect` prints them, others at the position
+in the file that it reports. This form needs only numpy; the first form needs tools/peers/setup. The exit code is 77 if
+no folder is given.
 
-Prints a table; exit code 1 if a line of it is wrong.
+Prints a table; exit code 1 if a comparison in it fails.
 """
 import argparse
 import gzip
@@ -29,18 +30,18 @@ import tempfile
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77  # to ctest
+SKIPPED = 77  # ctest counts this exit code as skipped
 try:
     import numpy as np
 except ImportError:
     print("skipped: numpy is not installed; .venv-peers of tools/peers/setup has it")
     sys.exit(SKIPPED)
 CROPS = ((1.0, 160), (0.875, 64), (0.875, 224))  # (ratio, side in px)
-LEVELS = 1  # how far a resized pixel may be from FFCV's
+LEVELS = 1  # allowed difference between a resized pixel and FFCV's
 
 
 class Table:
-    """One line for each comparison; `failed` is set if one of them is wrong."""
+    """Prints one line for each comparison; `failed` is set if one of them fails."""
 
     def __init__(self):
         self.failed = False
@@ -132,7 +133,7 @@ class Ffcv:
         loader = Loader(self.file, batch_size=100, num_workers=1, os_cache=True, order=OrderOption.SEQUENTIAL,
                         drop_last=False, pipelines={"image": [decoder], "label": [IntDecoder()]})
         labels, images = [], []
-        for image, label in loader:  # the next batch overwrites this one
+        for image, label in loader:  # copies, because FFCV overwrites the batch with the next one
             images.append(np.array(image))
             labels.append(np.array(label).reshape(-1))
         return np.concatenate(labels), np.concatenate(images)
@@ -192,7 +193,7 @@ def check_file(file, expected, program, table):
 
     ffcv, precast, name = Ffcv(file), Precast(program, file), file.name
     table.equal(name, "labels: Reader, precast inspect", ffcv.labels_read, precast.labels())
-    some = range(0, ffcv.samples, max(1, ffcv.samples // 400))  # a process for each
+    some = range(0, ffcv.samples, max(1, ffcv.samples // 400))  # at most about 400, because each needs a process
     sizes, raw = precast.sizes(some)
     table.equal(name, "sizes: Reader, precast inspect", ffcv.sizes[some], sizes)
     table.equal(name, "raw or jpg: Reader, precast", ffcv.raw[some], raw)
@@ -200,7 +201,7 @@ def check_file(file, expected, program, table):
     height, width = ffcv.sizes[0]
     if (ffcv.sizes == height).all():
         loaded_labels, simple = ffcv.load(SimpleRGBImageDecoder())
-        # The whole of each image, not resized.
+        # Complete images, not resized.
         ours = precast.preview("--crop", f"0:{height},0:{width}", "--image-size", height, "--positions", "all")
         table.near(name, "whole images: Loader, preview", simple, ours, levels=0 if ffcv.raw.all() else LEVELS)
     for ratio, side in CROPS:
@@ -236,8 +237,8 @@ def check_golden(folder, program, table):
 
 
 def golden_column(field, facts, arrays):
-    """The values written to that field: a list of numbers, of arrays or of bytes, or the CRC-32 of each sample's bytes;
-    None for images."""
+    """The values that FFCV wrote to a field: a list of numbers, of arrays or of bytes, or the CRC-32 of each sample's
+    bytes; None for images."""
     name = field["name"]
     if field["type_id"] == 5:
         texts = facts.get("expected_json_text") or list(map(json.dumps, facts["expected_json"]))
@@ -307,7 +308,7 @@ def main():
     if (arguments.file is None) == (arguments.golden is None):
         parser.error("expected FILE.beton or --golden FOLDER")
     if arguments.golden == "":
-        print("skipped: no folder is named; PRECAST_FFCV_GOLDENS or --golden names one")
+        print("skipped: expected a folder in --golden or PRECAST_FFCV_GOLDENS, got none")
         return SKIPPED
     if arguments.golden is not None and not list(pathlib.Path(arguments.golden).glob("*.json")):
         parser.error(f"expected a folder with files of FFCV, got {arguments.golden}")

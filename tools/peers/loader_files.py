@@ -1,5 +1,5 @@
-"""Makes the same photos available to every peer: as .beton files of `precast write`, and the JPEGs of one of them,
-extracted byte for byte, as files and in tar shards."""
+"""Makes the same photos available to every peer: as .beton files that `precast write` makes, and as the JPEGs of one of
+these files, extracted byte for byte, in a folder and in tar shards."""
 import io
 import json
 import pathlib

@@ -2,14 +2,15 @@
 import dataclasses
 import itertools
 
-# Longer side in px at most, and `precast write --image.mode`; JPEG quality 90. How often the photos are
-# written on the slow disk, where each image is read once: enough that queues filled before do not matter.
+# {kind: (`precast write --image.mode`, maximum of the longer side in px, copies of each photo for rows with a slow
+# disk)}. JPEG quality is 90. From a slow disk, each image is read once; with these copies, a file is large enough that
+# the batches loaded before the measurement do not matter.
 KINDS = {"jpg": ("jpg", 512, 4), "raw": ("raw", 256, 2), "mix": ("proportion", 512, 2), "raw512": ("raw", 512, 1)}
-# Which of them a peer reads, and in which form: a .beton file, a folder of JPEG files, tar shards.
+# The form in which a peer reads the photos: a .beton file, a folder of JPEG files, tar shards.
 SOURCES = {"precast": "beton", "precast_indexed": "beton", "precast_quasi": "beton", "ffcv": "beton",
            "ffcv_quasi": "beton", "torchvision": "files", "webdataset": "shards", "dali": "files"}
-# The variants of precast that are timed, with their options of `precast bench loader`. Which of them are
-# divided by a peer's figure: RATIOS in bench_loader.py.
+# The variants of precast that are timed, with their options of `precast bench loader`. RATIOS in bench_loader.py lists
+# those that are compared with each peer.
 PRECAST = {"precast": ("--jpeg-index", "off"), "precast_indexed": ("--jpeg-index", "on"),
            "precast_quasi": ("--jpeg-index", "off", "--order", "quasi_random", "--in-memory", 0)}
 PYTHON_PEERS = [peer for peer in SOURCES if peer not in PRECAST]
@@ -45,7 +46,7 @@ def comparison(cores):
 def seeds(plan):
     """FFCV's published data-loading table and similar rows, as in `precast bench loader --table seeds`. Several
     variants of precast in one setting are one row here, with the peers that can read its file.
-    @param plan: what that command prints with --dry-run --json"""
+    @param plan: the output of that command with --dry-run --json"""
     rows = {}
     for row in plan["rows"]:
         disk = row["from"] == "disk"

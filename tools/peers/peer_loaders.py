@@ -19,7 +19,7 @@ import pathlib
 import sys
 import time
 
-# ImageNet's values, on a scale of 0 to 255.
+# ImageNet's mean and standard deviation, on a scale of 0 to 255.
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
 
 
@@ -75,7 +75,8 @@ class Ffcv(Peer):
     """FFCV with order RANDOM from the page cache (os_cache), its default for training."""
 
     order, os_cache = "RANDOM", True
-    # Three batches ahead; in each pass FFCV allocates five new batches, whose memory it touches for the first time.
+    # FFCV loads three batches ahead. In each pass it allocates five new batches, and the first write to each memory
+    # page of these takes additional time.
     ahead = 5
 
     def __init__(self, spec):
@@ -100,7 +101,7 @@ class Ffcv(Peer):
 
         self.loader.indices = np.tile(np.arange(self.samples, dtype="uint64"), passes)
         self.loader.traversal_order.indices = self.loader.indices
-        self.loader.first_traversal_order = self.loader.next_traversal_order()  # its length counts
+        self.loader.first_traversal_order = self.loader.next_traversal_order()  # its length sets the number of batches
 
     def batches(self):
         return (len(label) for _, label in self.loader)
@@ -116,7 +117,7 @@ class FfcvQuasi(Ffcv):
     order, os_cache = "QUASI_RANDOM", False
 
     def unmap(self):
-        pass  # it reads
+        pass  # reads the file without mapping it
 
 
 class JpegFiles:
@@ -152,7 +153,7 @@ class Torchvision(Peer):
             persistent_workers=workers > 1)
 
     def set_length(self, passes):
-        self.files.passes = passes  # the sampler asks; workers get indices
+        self.files.passes = passes  # only the sampler needs the length; workers get indices
 
     def batches(self):
         return (len(label) for _, label in self.loader)
@@ -197,7 +198,7 @@ class Dali(Peer):
 
         @pipeline_def(batch_size=spec["batch"], num_threads=spec["workers"], device_id=None)
         def pipeline():
-            # Pages that it holds mapped in its shuffle buffer could not be dropped.
+            # With mmap, the shuffle buffer keeps pages mapped, and these cannot be dropped from the page cache.
             jpegs, labels = fn.readers.file(
                 files=files, labels=list(range(len(files))), random_shuffle=True, dont_use_mmap=spec["slow_disk"],
                 name="reader")
@@ -225,8 +226,8 @@ PEERS = {"ffcv": Ffcv, "ffcv_quasi": FfcvQuasi, "torchvision": Torchvision, "web
 
 def measure(peer, whole=False):
     """Images, seconds and CPU seconds. Unless `whole`, they are measured between two moments in the middle of a pass,
-    so that batches loaded before the start do not count as free, and batches ready after the end are not lost.
-    Training runs for thousands of batches, so its start and end do not matter."""
+    so that the batches that are loaded ahead distort neither the start nor the end. Training runs for thousands of
+    batches, where this does not matter."""
     batches = peer.batches()
     skipped = sum(itertools.islice(batches, 0 if whole else peer.ahead))
     images, recent, last = 0, collections.deque(), (0, 0.0, 0.0)
@@ -262,7 +263,7 @@ def prepared(name, spec):
 def main():
     name, spec = sys.argv[1], json.loads(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print
+    os.dup2(2, 1)  # libraries that print to stdout write to stderr instead
     try:
         peer = prepared(name, spec)
         if spec["slow_disk"]:

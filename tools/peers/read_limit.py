@@ -2,7 +2,7 @@
 disk with a control group of Linux (v1: blkio, v2: io), and drops given files from the page cache.
 
 Without root, nothing limits the reads of all programs equally: a user-space file system or a preloaded library would
-add work to each read, and more of it for some loaders than for others. If the group cannot be made, ReadLimit.reason
+add work to each read, and more for some loaders than for others. If the group cannot be created, ReadLimit.reason
 says why, and the measurements that need it are skipped.
 """
 import contextlib
@@ -48,14 +48,14 @@ def counted_bytes(counters, disk):
 
 
 class ReadLimit:
-    """A group that reads at most `bytes_per_second` from the disk that contains `path`. `reason`: None, or why there
-    is no group. Use as a context manager: the group is removed at the end."""
+    """A group that reads at most `bytes_per_second` from the disk that contains `path`. `reason` is None, or
+    says why there is no group. Use it as a context manager, which removes the group at the end."""
 
     def __init__(self, path, bytes_per_second):
         self.group, self.reason, self.disk = None, None, disk_below(path)
         disk = self.disk
         if disk is None:
-            self.reason = f"{path} is not on a block device of its own (memory, overlay, network or several disks)"
+            self.reason = f"{path} is not on a single block device (memory, overlay, network or several disks)"
             return
         reasons = []
         for version, folder in mounted_groups(pathlib.Path("/proc/mounts").read_text()):
@@ -67,7 +67,7 @@ class ReadLimit:
                 return
             except OSError as error:
                 reasons.append(f"v{version}: {error}")
-        self.reason = "no control group may be made: " + ("; ".join(reasons) or "none is mounted") + ". Run as root"
+        self.reason = "cannot create a control group: " + ("; ".join(reasons) or "none is mounted") + ". Run as root"
 
     def make(self, group, version, disk, bytes_per_second):
         group.mkdir()
@@ -96,7 +96,7 @@ class ReadLimit:
         return self
 
     def __exit__(self, *_):
-        for _ in range(20 if self.group else 0):  # processes may still be ending in it
+        for _ in range(20 if self.group else 0):  # until its last process has ended
             with contextlib.suppress(OSError):
                 self.group.rmdir()
                 return
@@ -107,7 +107,7 @@ def forget(path):
     """Drops a file, or all files of a folder, from the page cache."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         descriptor = os.open(file, os.O_RDONLY)
-        os.fsync(descriptor)  # pages not yet written would stay
+        os.fsync(descriptor)  # the kernel does not drop dirty pages
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(descriptor)
 

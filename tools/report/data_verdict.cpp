@@ -10,9 +10,10 @@
 namespace precast::tools {
 namespace {
 
-/// Below this share of waiting, the data keeps up.
+/// If the model waits for less than this share of the time, data loading is fast enough.
 constexpr double kNoticedShare = 0.02;
-/// Mapped pages read from disk per image: above this number the disk is active.
+/// With more major page faults per image than this, blocked threads are assumed to wait for the
+/// disk.
 constexpr double kFaultsOfADisk = 0.05;
 
 double share(double part, double whole) {
@@ -22,17 +23,15 @@ double share(double part, double whole) {
 std::string advice(const DataFacts& facts, DataLimit limit) {
   switch (limit) {
     case DataLimit::processing:
-      if (facts.workers < facts.usable_cores)
-        return fmt::format("raise data.num_workers ({} of {} cores decode)", facts.workers,
-                           facts.usable_cores);
-      return "`precast index` the dataset, write it smaller (--image.max_resolution), or store "
-             "some "
-             "of it raw (--image.mode proportion)";
+      if (facts.workers < facts.default_workers)
+        return fmt::format("raise data.num_workers from {} to {}, its default", facts.workers,
+                           facts.default_workers);
+      return "run `precast index` on the dataset, write it with smaller images "
+             "(--image.max_resolution), or store some of them raw (--image.mode proportion)";
     case DataLimit::disk:
       if (facts.in_memory == 0)
-        return "raise data.cache_mb, store JPEGs in place of raw images, or move the file to a "
-               "faster "
-               "disk";
+        return "raise data.cache_mb, store JPEGs instead of raw images, or move the file to a "
+               "faster disk";
       return "set data.in_memory: 2 if the file fits in memory, otherwise data.in_memory: 0 with "
              "data.order: quasi_random";
     case DataLimit::cores:

@@ -20,8 +20,8 @@ struct DataFacts {
   /// Number of pages that this process had to wait for because they were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
-  /// The value that `workers` has if data.num_workers is not set.
-  int usable_cores = 0;
+  /// The default of data.num_workers (data::loader_threads()).
+  int default_workers = 0;
   /// data.in_memory.
   std::int64_t in_memory = 1;
   /// Damaged samples of all datasets.

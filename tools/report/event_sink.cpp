@@ -36,7 +36,7 @@ void add_finite(std::vector<EventScalar>& scalars, std::string_view tag, double 
   if (std::isfinite(value)) scalars.push_back({tag, value});
 }
 
-/// Whether an epoch's record has that number besides the metrics.
+/// Whether the key is a standard figure of an epoch's record and not an additional metric.
 bool is_known(std::string_view key) {
   constexpr std::string_view kOthers[] = {"epoch",    "steps",      "images",
                                           "val_time", "train_time", "wait_time"};
@@ -44,7 +44,8 @@ bool is_known(std::string_view key) {
          std::ranges::find(kOthers, key) != std::ranges::end(kOthers);
 }
 
-/// Adds val/NAME for each metric of the record. @return the tags, to which the scalars refer
+/// Adds val/NAME for each additional metric of the record. @return the tags, to which the scalars
+/// refer
 std::vector<std::string> add_metrics(const ordered_json& record,
                                      std::vector<EventScalar>& scalars) {
   std::vector<std::string> tags;
@@ -72,7 +73,7 @@ void EventSink::forget() {
 
 void EventSink::rewind(std::int64_t position) {
   file_.cut(position);
-  // A file shorter than that may end in an incomplete record.
+  // A file that was shorter than `position` may end in an incomplete record.
   const std::vector<std::byte> bytes = read_file(file_.path());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   file_.cut(static_cast<std::int64_t>(whole_events(text)));

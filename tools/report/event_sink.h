@@ -19,7 +19,7 @@ inline constexpr const char* kEventFile = "events.out.tfevents.precast";
 /// finite are left out.
 class EventSink final : public MetricSink {
  public:
-  /// Appends to an existing file. @throws IoError if the file cannot be created.
+  /// Creates the file, or appends to an existing one. @throws IoError if that fails.
   explicit EventSink(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
   /// The length of the file in bytes.
@@ -38,8 +38,8 @@ class EventSink final : public MetricSink {
   void forget();
 
   AppendedFile file_;
-  /// The totals at the last step record, and at the last epoch record; nothing if the run was
-  /// resumed in between.
+  /// The totals at the last step record, and at the last epoch record; nothing before the first
+  /// record of a resumed run.
   std::optional<Totals> last_step_;
   std::optional<Totals> last_epoch_;
 };

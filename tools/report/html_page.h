@@ -8,7 +8,7 @@ namespace precast::tools {
 /// A cell of a table; text is escaped.
 struct HtmlCell {
   std::string text{};
-  /// Not empty: a link to this, relative to the page.
+  /// The target of a link, relative to the page; empty: no link.
   std::string link{};
   bool bold = false;
 };
@@ -60,7 +60,7 @@ class HtmlPage {
   /// Charts side by side if the window is wide enough. @param svgs results of the functions of
   /// tools/report/chart.
   void charts(const std::vector<std::string>& svgs);
-  /// Starts a section that is folded under this line, up to end_details().
+  /// Starts a part that is collapsed under the line `summary`; end_details() ends it.
   void begin_details(const std::string& summary);
   void end_details();
 

@@ -20,9 +20,10 @@ std::filesystem::path output(const Arguments& arguments, const std::vector<RunRe
   if (arguments.has("output")) return arguments.text("output");
   if (arguments.get<bool>("json")) return {};
   if (runs.size() == 1) return runs[0].folder / "report.html";
-  throw ConfigError(fmt::format(
-      "--output: missing. A page of {} runs belongs to no run folder: give --output FILE.html",
-      runs.size()));
+  throw ConfigError(
+      fmt::format("--output: expected FILE.html for a page of {} runs, which belongs to no run "
+                  "folder, got none",
+                  runs.size()));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::string param(const RunRecord& run, const std::string& key) {
 /// The number of trained epochs, out of the total.
 std::string progress(const RunRecord& run) {
   const std::int64_t done = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
-  // Methods may change the recipe's value.
+  // Methods may change the number of epochs of the recipe.
   const auto planned = run.facts.find("epochs");
   const std::string all =
       planned != run.facts.end() ? planned->dump() : param(run, "training.epochs");
@@ -194,7 +194,7 @@ std::string fact_text(const RunRecord& run, const std::string& key) {
                                  : readable(value->get<double>());
 }
 
-/// A single column if all runs have the same values.
+/// One column per run, or a single column if all runs have the same values.
 void add_system(HtmlPage& page, const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   bool alike = true;
@@ -264,7 +264,7 @@ void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
   if (runs.size() > 1) {
     const auto different = differing_keys(runs);
     if (different.empty()) {
-      page.paragraph("The runs were given the same values.");
+      page.paragraph("All runs have the same configuration.");
     } else {
       page.paragraph("Keys with different values in these runs:");
       add_params(page, runs, different);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kSecondsAMinute = 60;
 
-/// One value of the rows as a line; rows without it are gaps.
+/// One value of the rows as a line; rows without the value are skipped.
 LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double RunRow::*y,
                      double scale = 1) {
   LineSeries series;
@@ -29,7 +29,7 @@ void add_chart(std::vector<std::string>& charts, const LineChart& chart) {
   if (std::ranges::any_of(chart.series, drawn)) charts.push_back(line_chart_svg(chart));
 }
 
-/// The lines of one run in a chart.
+/// A line of one run in a chart.
 struct Figure {
   std::string label;
   LineSeries series;
@@ -73,7 +73,7 @@ LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, 
   return series;
 }
 
-/// Uses single steps if there are any: the epochs' means hide the beginning.
+/// The records of steps if there are any, because the means of epochs hide the beginning.
 const std::vector<RunRow>& finest(const RunRecord& run) {
   return run.steps.size() > 1 ? run.steps : run.epochs;
 }
@@ -100,7 +100,7 @@ LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& 
                   });
 }
 
-/// The metric that decides, over epochs.
+/// The metric that determines the best checkpoint, over epochs.
 LineChart metric_chart(const std::vector<RunRecord>& runs, const std::string& metric) {
   return chart_of(runs, {.title = metric, .x = epochs_axis(runs), .y = {.label = metric}},
                   [](const RunRecord& run) {
@@ -142,7 +142,7 @@ LineChart loss_chart(const std::vector<RunRecord>& runs, const std::string& titl
   return chart;
 }
 
-/// A rate over epochs, computed from the totals of rows.
+/// Shows how fast `total` grew in each epoch, per second of training (see rates()).
 LineChart rate_chart(const std::vector<RunRecord>& runs, const std::string& title, const Axis& y,
                      double RunRow::*total, double scale) {
   return chart_of(runs, {.title = title, .x = epochs_axis(runs), .y = y},

@@ -50,13 +50,13 @@ RunRow row_of(const ordered_json& record, const std::string& metric) {
     row.blocked = number_of(*loader, "blocked");
     row.ahead = number_of(*loader, "ahead");
   }
-  // Steps within the epoch; they become a fraction of it once all lines are read.
+  // For a step: the number of steps within the epoch. load_run() turns it into epochs.
   row.epochs_done = is_step ? number_of(record, "epoch_step") : static_cast<double>(row.epoch + 1);
   return row;
 }
 
-/// Drops earlier rows of the same epochs and steps: a run that returned to a checkpoint wrote them
-/// again.
+/// Adds a row, and drops the rows that it replaces: a run that returned to a checkpoint writes the
+/// same epochs and steps again.
 void add_row(RunRecord& run, const ordered_json& record) {
   const RunRow row = row_of(record, run.metric);
   while (!run.epochs.empty() && run.epochs.back().epoch >= row.epoch) run.epochs.pop_back();
@@ -117,14 +117,14 @@ double from_summary(const RunRecord& run, std::string_view key, double otherwise
   return std::isnan(told) ? otherwise : told;
 }
 
-/// The last row's value that is a number.
+/// The value of the last row in which it is a number.
 double last_of(const std::vector<RunRow>& rows, double RunRow::*value) {
   for (auto row = rows.rbegin(); row != rows.rend(); ++row)
     if (!std::isnan((*row).*value)) return (*row).*value;
   return NAN;
 }
 
-/// The larger total of two lists of rows.
+/// The newest value of a cumulative count: the larger of the last values of epochs and of steps.
 double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
 }
@@ -194,7 +194,8 @@ std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path) 
     if (std::filesystem::exists(entry.path() / "log")) found.push_back(entry.path());
   if (found.empty())
     throw IoError(fmt::format(
-        "report: expected a run folder, or a folder of them, got {} without a log", path.string()));
+        "report: expected a run folder or a folder of run folders, got {}, which has no log",
+        path.string()));
   std::ranges::sort(found);
   return found;
 }

@@ -62,10 +62,9 @@ struct RunRecord {
   [[nodiscard]] double wait_share() const;
 };
 
-/// Reads a folder that `precast train` writes or has written. A log may still grow, end in the
-/// middle of a line, or contain lines that are not records: these are skipped and noted. If a run
-/// returned to a checkpoint (epoch or step numbers repeat), the last logged value is used. @throws
-/// IoError if there is no log.
+/// Reads a folder that `precast train` writes or has written. A log may still grow. Lines that are
+/// incomplete or are not records are skipped and noted. If a run returned to a checkpoint (epoch or
+/// step numbers repeat), the last logged value is used. @throws IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
 /// The run folders of a path: the path itself if it has a log, else the folders in it that have

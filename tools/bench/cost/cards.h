@@ -26,16 +26,16 @@ struct Card {
 /// The known cards, sorted by name: a100_40gb, a100_80gb, h100, h200, v100.
 [[nodiscard]] const std::array<Card, 5>& cards();
 
-/// The cards of a list such as `a100_80gb,h200`, or of `all`. @throws ConfigError naming `option`
+/// Parses a list of cards such as `a100_80gb,h200`, or `all`. @throws ConfigError naming `option`
 [[nodiscard]] std::vector<const Card*> parse_cards(std::string_view option,
                                                    const std::string& list);
 
 /// The fraction of a card's measured peaks that the kernels of eager PyTorch reach, over a whole
-/// step. Calibrated on a single figure, of a card of an older generation than the projected cards:
-/// see cards.cpp.
+/// step. Calibrated with one published figure of the V100, the oldest of these cards: see
+/// cards.cpp.
 extern const double kReachedShare;
 /// The speed of each of eight GPUs that train together on one host, divided by the speed of one GPU
-/// alone. It is below 1 because of all-reduce, reading of data and waiting for other ranks.
+/// alone. It is below 1 because of all-reduce, data loading and waiting for other ranks.
 extern const double kNodeShare;
 /// The shortest duration of a kernel, in seconds.
 extern const double kKernelSeconds;

@@ -11,19 +11,21 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// A blur of all pixels and one of the even pixels of the same image are one op.
+/// A call of BlurPool's filter. A call that computes all pixels of an image and a call that
+/// computes only the even pixels of the same image become one op.
 struct Blur {
   bool even = false;
   bool shared = false;
 };
 
-/// Moves the costs of ops that become one op to one of them and leaves the others without bytes and
-/// launches:
-///   norm (, addition in place), ReLU   the norm; backwards the same, with the sum of the gradients
-///                                      of a block's two branches
-///   max pool, 3 x 3 with stride 2      the pool, with indices of one byte
-///   BlurPool's filter                  the filter, once for the two convolutions that read the
-///                                      result of a block
+/// Where one fused op replaces several ops, gives its cost to one of them, and sets the bytes and
+/// launches of the others to 0:
+///   replaced ops                      op that gets the cost
+///   norm, (addition in place,) ReLU   the norm; in the backward pass too, where the fused op also
+///                                     adds the gradients of a block's two branches
+///   max pool, 3 x 3 with stride 2     the pool, with indices of one byte
+///   BlurPool's filter                 the filter, which runs once for the two convolutions that
+///                                     read the result of a block
 class FusedOps {
  public:
   FusedOps(StepCost cost, FloatType type)
@@ -47,17 +49,17 @@ class FusedOps {
     OpCost* op = nullptr;
     bool fused = false;
     bool residual = false;
-    /// Whether its result has two gradients.
+    /// Whether two branches read its result, so that its gradient is a sum of two.
     bool forked = false;
   };
   struct Relu {
     bool fused = false;
-    /// The place of its norm in norms_.
+    /// Index of its norm in norms_.
     std::size_t norm = 0;
   };
 
-  /// Counters, casts of weights and gradients of weights do not come between two ops on
-  /// activations.
+  /// Whether follows() considers the op. Counters, casts of weights and gradients of weights may
+  /// run between two ops on activations and are ignored.
   static bool counts(const OpCost& op) {
     return op.elements > 1 && op.kind != OpKind::cast && !op.gemm.splits_inner;
   }
@@ -65,14 +67,14 @@ class FusedOps {
   static bool is_fused_pool(const OpCost& op) {
     constexpr std::array<std::int64_t, 6> kWindow{3, 3, 2, 2, 1, 1};
     if (!op.name.starts_with("max_pool2d_with_indices") || op.input.size() != 4) return false;
-    // The dilation follows, once or twice.
+    // After the window, `integers` contains the dilation: one or two values.
     const auto [other, rest] = std::ranges::mismatch(op.integers, kWindow);
     return rest == kWindow.end() &&
            std::all_of(other, op.integers.end(), [](auto dilation) { return dilation == 1; });
   }
 
-  /// Depthwise convolutions whose filter is not trained. The backward pass meets those of the
-  /// forward pass in reverse.
+  /// Marks BlurPool's filters: depthwise convolutions without a weight gradient. The backward pass
+  /// visits the convolutions of the forward pass in reverse order.
   static std::vector<bool> find_blurs(const StepCost& cost) {
     std::vector<bool> is_blur(cost.size());
     std::vector<std::size_t> open;
@@ -141,7 +143,7 @@ class FusedOps {
     Norm& norm = norms_.back();
     norm.fused = true;
     norm.residual = residual;
-    // A norm and its sums take one kernel each, and a small one adds up the sums.
+    // One kernel computes partial sums, a small one adds them up, and one normalises.
     set(*norm.op, models::batch_norm_forward_bytes(norm_shape(*norm.op), residual), 3);
     drop(op);
     if (!residual) return;
@@ -154,7 +156,7 @@ class FusedOps {
     const bool shared = even && shared_blur_ != nullptr && shared_blur_->input == op.input;
     blurs_.push_back({even, shared});
     if (!even) {
-      // Before the first convolution of a block, of which the shortcut may need the even pixels.
+      // A blur of a block's result: the shortcut of the next block may need its even pixels.
       const bool first = previous_ != nullptr && previous_ == block_end_;
       shared_blur_ = first ? &op : nullptr;
       shared_place_ = blurs_.size() - 1;
@@ -196,7 +198,8 @@ class FusedOps {
     }
   }
 
-  /// Whether the op before is a sum of two gradients, which this op then adds.
+  /// If the previous op adds two gradients for this op, moves the addition into this op: the cost
+  /// of the previous op becomes 0. @return whether it was moved.
   bool takes_sum(const OpCost& op) {
     double result = 1;
     for (const std::int64_t size : op.result) result *= static_cast<double>(size);
@@ -230,7 +233,7 @@ class FusedOps {
   std::size_t shared_place_ = 0;
   OpCost* sum_ = nullptr;
   const OpCost* both_gradients_ = nullptr;
-  // The forward pass's, which the backward pass meets in reverse.
+  // Ops of the forward pass, in order. The backward pass visits them in reverse order.
   std::vector<Norm> norms_;
   std::vector<Relu> relus_;
   std::vector<Blur> blurs_;

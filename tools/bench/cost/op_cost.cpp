@@ -10,7 +10,7 @@ namespace {
 
 // Tiles of cuDNN's and cuBLAS's kernels for tensor cores, and the alignment of their inner
 // dimension. NVIDIA, "Matrix Multiplication Background User's Guide": dimension and wave
-// quantisation; 128 x 128 is a common large tile, with 64 where there are few columns.
+// quantisation; 128 x 128 is a common large tile, and kernels for few columns use 64.
 // "Convolutional Layers User's Guide": channels are padded to a multiple of 8.
 constexpr double kTileRows = 128;
 constexpr double kTileColumns = 64;
@@ -30,7 +30,8 @@ double bytes_of(const TracedTensor& tensor, bool half) {
   return tensor.defined ? tensor.elements() * element_bytes(tensor, half) : 0;
 }
 
-/// All tensors in half precision if autocast runs this op in half precision.
+/// The sum over tensors. @param half whether autocast runs the op in half precision, so that all of
+/// its floating-point tensors have 2 bytes per element.
 double all_bytes(std::initializer_list<const TracedTensor*> tensors, bool half) {
   double bytes = 0;
   for (const TracedTensor* tensor : tensors) bytes += bytes_of(*tensor, half);
@@ -105,8 +106,8 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   }
   const auto wanted = [&](std::size_t i) { return op.outputs.size() > i && op.outputs[i].defined; };
   if (wanted(0)) {
-    // With a stride, most taps of an input pixel have no output pixel; only the others are
-    // computed.
+    // With a stride, most taps of an input pixel do not belong to an output pixel. Kernels compute
+    // only the others.
     const double inner = group_out * shape.taps * shape.batch_pixels_out / shape.batch_pixels_in;
     add(convolution_cost(op, "convolution input gradient", shape, bytes,
                          {shape.batch_pixels_in, group_in, inner, shape.groups, false}));
@@ -160,7 +161,7 @@ std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision) {
   if (rule.kind == OpKind::convolution) return convolution_costs(op, half);
   if (rule.kind == OpKind::matmul) return matmul_costs(op, half);
   OpCost cost{.name = op.name, .kind = rule.kind, .phase = op.phase, .launches = rule.launches};
-  // In bf16 libtorch computes batch norm with its own kernels: statistics, their sum, the rest.
+  // In bf16 libtorch computes batch norm with native kernels: statistics, their sum, the rest.
   if (rule.kind == OpKind::norm && precision == CostPrecision::bf16) cost.launches = 3;
   const auto bytes = [&](const TracedTensor& tensor) {
     return bytes_of(tensor, half && tensor.per_sample && rule.kind != OpKind::loss);
@@ -193,7 +194,7 @@ double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision)
     const double columns = round_up(gemm.columns, kTileColumns);
     computing = 2 * rows * columns * gemm.inner * gemm.groups / rate;
     const double tiles = rows / kTileRows * columns / kTileColumns * gemm.groups;
-    // A multiprocessor holds two tiles of this size.
+    // A multiprocessor works on two tiles of this size at the same time.
     const double waves = tiles / (2 * card.multiprocessors);
     if (!gemm.splits_inner) computing *= std::ceil(waves) / waves;
   }

@@ -16,8 +16,7 @@ struct TracedTensor {
   /// Size of an element as traced: 4 for float, 8 for int64.
   int element_bytes = 4;
   bool is_float = true;
-  /// Whether its size grows with the batch, as that of activations, their gradients and images
-  /// does.
+  /// Whether the size depends on the batch size: true for images, activations and their gradients.
   bool per_sample = false;
   /// False for an optional tensor that was not given or not requested.
   bool defined = true;
@@ -30,14 +29,14 @@ enum class StepPhase { forward, backward, update };
 
 /// One call of an op that OpRule counts.
 struct TracedOp {
-  /// The name that find_rule() takes.
+  /// Without namespace and overload, as find_rule() expects it.
   std::string name{};
   StepPhase phase = StepPhase::forward;
-  /// In the order of the arguments; the tensors of lists one after the other.
+  /// The tensors among the arguments, in order; a list contributes each of its tensors.
   std::vector<TracedTensor> inputs{};
   /// Results; for ops without results, the arguments that they change.
   std::vector<TracedTensor> outputs{};
-  /// The elements of its lists of integers: a pool's kernel, stride, padding and dilation.
+  /// The elements of its integer lists, such as a pool's kernel, stride, padding and dilation.
   std::vector<std::int64_t> integers{};
 };
 
@@ -51,8 +50,8 @@ struct Gemm {
   double columns = 0;
   double inner = 0;
   double groups = 1;
-  /// The sum over `inner` is divided among multiprocessors (weight gradients), so that few rows
-  /// and columns still fill the card.
+  /// Whether the sum over `inner` is divided among multiprocessors (weight gradients), so that few
+  /// rows and columns still use all of them.
   bool splits_inner = false;
 };
 
@@ -67,14 +66,14 @@ struct OpCost {
   /// Bytes to and from the card's memory, without regard to caches.
   double bytes = 0;
   int launches = 1;
-  /// Size of the largest result, in elements; what FusedBlocks matches.
+  /// Size of the largest result, in elements. fused_cost() merges only ops of the same size.
   double elements = 0;
   Gemm gemm{};
-  /// Of norms, pools and depthwise convolutions: the sizes [N, C, ...] of the input and of the
-  /// result in the forward pass, also for the gradients.
+  /// For norms, pools and convolutions: the sizes [N, C, ...] of the input and of the result in the
+  /// forward pass. The ops of the backward pass have the same values.
   std::vector<std::int64_t> input{};
   std::vector<std::int64_t> result{};
-  /// Those of the TracedOp.
+  /// For norms and pools: TracedOp::integers.
   std::vector<std::int64_t> integers{};
 };
 
@@ -83,9 +82,10 @@ struct OpCost {
 /// products of parameters also cost the casts of the weights and of their gradients.
 [[nodiscard]] std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision);
 
-/// Seconds on a card: the longer of computing at the measured rate of products, padded to tiles and
-/// to whole waves of tiles, and of moving bytes at the measured rate of copies; both divided by
-/// kReachedShare. At least kKernelSeconds per launch.
+/// Seconds on a card: the longer of two times, divided by kReachedShare, and at least
+/// kKernelSeconds per launch. The first is the time for the product at the measured rate of
+/// products, padded to tiles and to complete waves of tiles. The second is the time for the bytes
+/// at the measured rate of copies.
 [[nodiscard]] double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision);
 
 }  // namespace precast::tools

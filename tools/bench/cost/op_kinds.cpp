@@ -61,7 +61,7 @@ constexpr std::array<KindNames, 16> kRules{{
      "view _unsafe_view reshape _reshape_alias flatten t transpose permute expand expand_as "
      "as_strided as_strided_ detach detach_ squeeze squeeze_ unsqueeze unsqueeze_ select slice "
      "narrow split chunk unbind alias unfold view_as diagonal movedim numpy_T lift_fresh"},
-    // Memory, types and places.
+    // Memory, types and devices.
     {{OpKind::view, 0, 0},
      "empty empty_like empty_strided new_empty new_empty_strided resize_ resize_as_ result_type "
      "resolve_conj resolve_neg is_nonzero item _local_scalar_dense is_same_size size stride set_ "

@@ -28,14 +28,15 @@ enum class OpKind {
 /// How an op is counted.
 struct OpRule {
   OpKind kind = OpKind::composite;
-  /// Passes over the activations that it reads beyond the first: batch norm reads its input once
-  /// for the statistics and once more to apply them.
+  /// How often it reads its activations again after the first time. Batch norm: 1, because it reads
+  /// its input once for the statistics and once more to apply them.
   int rereads = 0;
   /// Number of kernels.
   int launches = 1;
 };
 
-/// @param name without namespace and overload: `native_batch_norm`. `composite` for unknown names.
+/// @param name without namespace and overload: `native_batch_norm`.
+/// @return a rule of kind `composite` for unknown names.
 [[nodiscard]] OpRule find_rule(const std::string& name);
 
 }  // namespace precast::tools

@@ -15,8 +15,8 @@ using StepCost = std::vector<OpCost>;
 [[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
 
 /// The step with the kernels that `model.kernels: fused` uses in a ResNet (models/README.md), which
-/// have not been timed on a GPU yet; bytes are those of models/cuda/bytes_moved.h. See
-/// fused_cost.cpp for the ops that are replaced.
+/// have not been timed on a GPU yet. The bytes come from models/cuda/bytes_moved.h; fused_cost.cpp
+/// lists the ops that are replaced.
 [[nodiscard]] StepCost fused_cost(const StepCost& reference, CostPrecision precision);
 
 /// Sums over ops.
@@ -31,7 +31,7 @@ struct CostTotal {
                                   int ranks);
 
 /// `{flops, bytes, launches, kinds: [{kind, phase, calls, flops, bytes, launches}], cards: [{card,
-/// checked, ms, images_per_second, shares: [of the time, one for each of kinds]}]}`.
+/// checked, ms, images_per_second, shares: [fraction of the time, one per element of kinds]}]}`.
 /// @param images per step per GPU
 [[nodiscard]] nlohmann::ordered_json describe_cost(const StepCost& cost, CostPrecision precision,
                                                    const std::vector<const Card*>& cards, int ranks,

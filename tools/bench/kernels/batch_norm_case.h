@@ -6,7 +6,7 @@
 namespace precast::tools {
 
 /// The batch norm and ReLU at the end of a block in the first stage of ResNet-50: 256 images,
-/// 56 x 56 px, 256 channels. @param residual with the addition of the shortcut
+/// 56 x 56 px, 256 channels. @param residual whether to add the shortcut
 /// @throws DeviceError
 [[nodiscard]] KernelCase batch_norm_forward_case(models::ActivationType type, bool residual);
 [[nodiscard]] KernelCase batch_norm_backward_case(models::ActivationType type, bool residual);

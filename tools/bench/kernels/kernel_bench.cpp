@@ -1,5 +1,5 @@
-// kernel_bench: each CUDA kernel alone on the first GPU, compared with a copy within GPU memory.
-// Not installed and without libtorch:
+// kernel_bench: times each CUDA kernel alone on the first GPU, and compares it with a copy within
+// GPU memory. Not installed; does not need libtorch:
 //     ninja -C build kernel_bench && build/bin/kernel_bench --json
 // Exit codes: 0 done, 2 usage, 6 no GPU.
 #include <cuda_runtime_api.h>
@@ -37,12 +37,11 @@ void print_help() {
       "usage: kernel_bench [KERNEL...] [--windows N] [--json]\n"
       "Times each kernel alone on the first GPU, alternating with a copy within GPU memory.\n\n"
       "  KERNEL...     kernels to time; default: all\n"
-      "  --windows N   windows of about 30 ms each, of which the median is reported, {} to {} "
-      "(default "
-      "9)\n"
-      "  --json        print JSON rather than a table\n"
+      "  --windows N   number of windows of about 30 ms, {} to {} (default 9); the results are "
+      "medians over them\n"
+      "  --json        print JSON instead of a table\n"
       "  --list        print the names of the kernels; needs no GPU\n"
-      "  --help        print this\n",
+      "  --help        print this help\n",
       kFewestWindows, kMostWindows);
 }
 
@@ -80,7 +79,8 @@ Request parse(const std::vector<std::string>& args) {
     } else if (arg == "--windows") {
       request.windows = parse_windows(++i < args.size() ? args[i] : "");
     } else if (arg.starts_with("-")) {
-      throw ConfigError(fmt::format("kernel_bench: expected an option, got '{}'. See --help", arg));
+      throw ConfigError(
+          fmt::format("kernel_bench: expected a known option, got '{}'. See --help", arg));
     } else {
       request.kernels.push_back(find_kernel(arg));
     }

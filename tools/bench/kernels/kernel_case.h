@@ -15,9 +15,9 @@ namespace precast::tools {
 struct KernelCase {
   /// Sizes and types, for display.
   std::string shape;
-  /// The bytes that the kernel must read and write, each counted once however often it is accessed;
-  /// if the call launches several kernels, the sum of theirs. They must be several times the size
-  /// of the GPU's L2 cache, so that the memory determines the time.
+  /// The bytes that the kernel must read and write; a byte that it accesses several times counts
+  /// once. If `launch` launches several kernels, this is the sum over them. It must be several
+  /// times the size of the GPU's L2 cache, so that the memory determines the time.
   std::size_t bytes_moved = 0;
   /// Asynchronous on the stream. Owns the memory.
   std::function<void(cudaStream_t)> launch;
@@ -34,7 +34,7 @@ struct KernelEntry {
 
 /// GPU memory, filled with bytes that rarely repeat. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_memory(std::size_t bytes);
-/// A copy in GPU memory. @throws DeviceError
+/// Copies host memory to new GPU memory. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_copy(const void* from, std::size_t bytes);
 
 /// @throws DeviceError naming the call unless it succeeded.

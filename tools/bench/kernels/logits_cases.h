@@ -5,10 +5,10 @@
 
 namespace precast::tools {
 
-/// Logits of 1000 classes, for as many samples as exceed the L2 cache.
-/// @param gradient the loss and its gradient, or the loss alone @throws DeviceError
+/// Cross-entropy loss of logits with 1000 classes, for enough samples to exceed the L2 cache.
+/// @param gradient whether to compute the gradient too @throws DeviceError
 [[nodiscard]] KernelCase cross_entropy_case(FloatType type, bool gradient);
-/// Top-1 and top-5 of such logits. @throws DeviceError
+/// Top-5 accuracy of logits of the same shape. @throws DeviceError
 [[nodiscard]] KernelCase top_k_case(FloatType type);
 
 }  // namespace precast::tools

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// The images of four batches of 256 at 224 px. @throws DeviceError
+/// Normalises four batches of 256 images of 224 x 224 px. @throws DeviceError
 [[nodiscard]] KernelCase normalize_case(data::PixelType type);
 
 }  // namespace precast::tools

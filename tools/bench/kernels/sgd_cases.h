@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// A step of all parameters of ResNet-50 with momentum. @throws DeviceError
+/// One SGD step with momentum over all parameters of ResNet-50. @throws DeviceError
 [[nodiscard]] KernelCase sgd_case(FloatType gradients);
 /// The norm of all gradients of ResNet-50. @throws DeviceError
 [[nodiscard]] KernelCase gradient_norm_case(FloatType gradients);

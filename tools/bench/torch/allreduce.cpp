@@ -47,7 +47,7 @@ std::vector<std::int64_t> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-/// All ranks time the same sums; each starts when the slowest rank is ready.
+/// All ranks time the same sums. Each sum starts when the slowest rank is ready.
 ordered_json time_sums(Communicator& ranks, at::Device device, std::int64_t bytes,
                        std::int64_t repeats) {
   const at::Tensor tensor = at::ones({bytes / 4}, at::device(device).dtype(at::kFloat));
@@ -91,7 +91,7 @@ Arguments allreduce_arguments() {
       "bench allreduce [options]",
       "Measures how fast the ranks sum float32 tensors of each size. The column `algorithm` shows "
       "the tensor's bytes divided by the time; `bus` shows the traffic of a link, 2 (n - 1) / n "
-      "times as much. Started by torchrun, srun or mpirun, the command measures their ranks.");
+      "times as much. If torchrun, srun or mpirun starts the command, it measures their ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "ranks to start on this host")(
       "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"),
@@ -111,7 +111,7 @@ std::string read_device(const Arguments& options) {
   return device;
 }
 
-/// The work of one rank; the first one reports.
+/// The work of one rank; rank zero reports.
 void measure_sums(RankSession& session, at::Device device, const std::vector<std::int64_t>& sizes,
                   const Arguments& options) {
   Communicator& ranks = session.communicator();

@@ -44,7 +44,7 @@ class FakeBatches {
 
   Batch draw() {
     const auto pinned = at::TensorOptions().pinned_memory(!shape_.device.is_cpu());
-    // In place and in memory order: no second pass to convert the layout.
+    // Draws in place and in memory order, which needs no second pass to convert the layout.
     const at::Tensor images =
         at::empty({shape_.batch_size, shape_.channels, shape_.image_size_px, shape_.image_size_px},
                   pinned.dtype(at::kFloat), memory_format(shape_));
@@ -68,7 +68,7 @@ Batch to_device(Batch batch, const FakeShape& shape) {
 class FixedStream final : public BatchStream {
  public:
   explicit FixedStream(Batch batch) : batch_(std::move(batch)) {}
-  /// A copy of handles: methods may replace the tensors of a batch, but not write into them.
+  /// Copies the handles of tensors: methods may replace them in a batch, but not write to them.
   Batch next() override { return batch_; }
 
  private:
@@ -125,7 +125,7 @@ class QueueStream final : public BatchStream {
   std::condition_variable_any changed_;
   std::deque<Batch> batches_;
   std::exception_ptr failure_;
-  /// Last member: it stops before the members it uses are destroyed.
+  /// The last member, so that the thread stops before the members that it uses are destroyed.
   std::jthread producer_;
 };
 

@@ -12,7 +12,7 @@ namespace precast::tools {
 class BatchStream {
  public:
   virtual ~BatchStream() = default;
-  /// Rethrows the producer's exceptions.
+  /// Rethrows an exception of the thread that makes the batches.
   [[nodiscard]] virtual Batch next() = 0;
 };
 
@@ -28,8 +28,8 @@ struct FakeShape {
   at::Device device = at::kCPU;
 };
 
-/// One batch drawn from seed 0. Python draws the same with torch.manual_seed(0), torch.randn() and
-/// torch.randint().
+/// One batch drawn with seed 0. In Python, torch.manual_seed(0), torch.randn() and torch.randint()
+/// draw the same batch.
 [[nodiscard]] Batch make_fake_batch(const FakeShape& shape);
 
 /// Where synthetic data comes from (after tensorpack's --fake-location):
@@ -40,8 +40,8 @@ struct FakeShape {
 [[nodiscard]] std::unique_ptr<BatchStream> make_fake_stream(const std::string& location,
                                                             const FakeShape& shape);
 
-/// The batches of a dataset, pass after pass. Borrows `source`. @param request its epoch is the
-/// first one.
+/// The batches of a dataset, one pass after another. Borrows `source`. @param request with the
+/// number of the first epoch.
 [[nodiscard]] std::unique_ptr<BatchStream> make_epochs_stream(BatchSource& source,
                                                               EpochRequest request);
 

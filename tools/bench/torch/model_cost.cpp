@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/progress.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
 #include "tools/bench/cost/step_cost.h"
@@ -32,12 +33,12 @@ CostPrecision parse_cost_precision(const std::string& name) {
   return name == "bf16" ? CostPrecision::bf16 : CostPrecision::fp16;
 }
 
-/// The recipe for the trace; its numbers for the GPU are returned.
+/// Changes the recipe into the one for the trace on a CPU. @return its values for the GPU.
 GpuStep take_gpu_step(TrainConfig& config) {
   GpuStep step{.precision = parse_cost_precision(config.training.precision),
                .ranks = static_cast<int>(requested_ranks(config))};
   step.batch_size = rank_batch_size(config, step.ranks);
-  // Autocast is applied by the cost model: on CPUs it casts different ops than on GPUs.
+  // The cost model adds the casts of autocast, which casts different ops on CPUs than on GPUs.
   config.training.precision = "fp32";
   config.training.device = "cpu";
   config.training.cuda_graphs = "off";
@@ -49,7 +50,7 @@ GpuStep take_gpu_step(TrainConfig& config) {
   return step;
 }
 
-/// The division of the gradients by the loss's scale, which fp32 does not have.
+/// The op that divides the gradients by the loss scale. It is not in the trace, which runs in fp32.
 TracedOp unscaling(const Model& model) {
   TracedOp op{.name = "_amp_foreach_non_finite_check_and_unscale_", .phase = StepPhase::update};
   for (const NamedTensor& parameter : model.parameters()) {
@@ -83,7 +84,7 @@ void check_cards(const std::vector<const Card*>& cards, CostPrecision precision)
   }
 }
 
-/// Published speeds of such steps, and the speeds that the model projects for them.
+/// Published speeds of the same step, and the speeds that the model projects for it.
 ordered_json compare_with_published(const TrainPlan& plan, const GpuStep& gpu,
                                     std::int64_t image_size_px, const StepCost& cost) {
   auto compared = ordered_json::array();
@@ -165,7 +166,8 @@ void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards
 void print(const ordered_json& report, const std::vector<const Card*>& cards) {
   fmt::print("Projection from a cost model, not a measurement.\n");
   for (const Card* card : cards) {
-    if (!is_checked(*card)) fmt::print("No published figure checks it on {}.\n", card->title);
+    if (!is_checked(*card))
+      fmt::print("No published figure checks the model on {}.\n", card->title);
   }
   for (const auto& [name, value] : report.at("settings").items())
     fmt::print("{:<12} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
@@ -180,11 +182,11 @@ void print(const ordered_json& report, const std::vector<const Card*>& cards) {
           speed.at("images_per_second").get<double>(), speed.at("source").get<std::string>(),
           speed.at("card").get<std::string>(), speed.at("projected").get<double>(),
           speed.at("deviation").get<double>() * 100,
-          speed.at("calibrates").get<bool>() ? "; the model is calibrated on it" : "");
+          speed.at("calibrates").get<bool>() ? "; the model was calibrated with it" : "");
     }
     for (const ordered_json& op : size.at("uncounted")) {
-      fmt::print("not counted: {} ({} calls)\n", op.at("op").get<std::string>(),
-                 op.at("calls").get<int>());
+      fmt::print("not counted: {} ({})\n", op.at("op").get<std::string>(),
+                 format_count(op.at("calls").get<std::uint64_t>(), "call"));
     }
   }
 }

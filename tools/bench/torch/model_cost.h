@@ -7,8 +7,8 @@ namespace precast::tools {
 
 /// `bench step --model-cost`: the cost of a step of the recipe according to a cost model, for
 /// each image size of its plan. Runs the network on the CPU with very small batches; needs no GPU.
-/// @param recipe as for a GPU; its device, precision and batch are replaced.
-/// @param classes of the model. @param options --card, --json, --output
+/// @param recipe for GPUs; the function changes its device, precision and batch size.
+/// @param classes number of classes of the model. @param options --card, --json, --output
 int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t classes,
                    const Arguments& options);
 

@@ -34,7 +34,7 @@ std::vector<int> parse_ranks(const std::string& text) {
   return ranks;
 }
 
-/// A file to which the launched rank 0 writes its results; removed at the end.
+/// The file to which rank zero of a launch writes its results. The destructor removes it.
 class ResultFile {
  public:
   ResultFile()
@@ -77,7 +77,7 @@ std::vector<std::string> with_column(std::vector<std::string> command, const Col
   return command;
 }
 
-/// Adds to each result its fraction of the first row's images per second per rank.
+/// Adds the efficiency to each result: images per second per rank, relative to the first row.
 void add_efficiency(ordered_json& row, const ordered_json& first) {
   for (std::size_t i = 0; i < row.at("columns").size(); ++i) {
     const auto per_rank = [&](const ordered_json& of) {
@@ -89,9 +89,8 @@ void add_efficiency(ordered_json& row, const ordered_json& first) {
 }
 
 void print_table(const ordered_json& rows, const std::vector<Column>& columns) {
-  fmt::print(
-      "img/s over all ranks, and each rank's speed as a fraction of a single rank's\n\n{:>5}",
-      "ranks");
+  fmt::print("img/s over all ranks, and the speed per rank relative to the first row\n\n{:>5}",
+             "ranks");
   for (const Column& column : columns)
     fmt::print("   {:>28}", column.data + (column.update.empty() ? "" : ", " + column.update));
   fmt::print("\n");
@@ -128,7 +127,7 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options) {
   if (find_rank_info(process_environment()).source != "single")
     throw ConfigError(
-        "--ranks: expected a single process, got one of several ranks. Start it without a "
+        "--ranks: expected a single process, got one of several ranks. Start the command without a "
         "launcher");
   const std::vector<Column> columns = read_columns(options);
   const ResultFile result;

@@ -18,12 +18,13 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The run of one rank, with the device that `precast train` would choose. The device is only
-/// named: the measuring processes are forked, and a CUDA context does not survive that.
+/// The run of one rank, with the device that `precast train` would choose. The device is not
+/// initialised, because the measuring processes are forked, and a CUDA context does not survive a
+/// fork.
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   ResolvedRun run = as_requested(recipe);
   run.world = 1;
-  // Threads and the JPEG index are divided as among the ranks on a host.
+  // The processes share the host's threads and the memory for the JPEG index as local ranks do.
   run.local_world = processes;
   if (recipe.config.training.device != "cpu" && at::globalContext().hasCUDA())
     run.device = at::kCUDA;
@@ -56,7 +57,7 @@ std::int64_t image_size_of(const ResolvedRun& run, const Registries& registries,
                                     : *std::ranges::max_element(plan.image_size_px);
 }
 
-/// The recipe's values in the columns of a setting.
+/// The recipe's values as a LoaderSetting, for the report.
 LoaderSetting setting_of(const ResolvedRun& run, const Registries& registries, bool val,
                          const Arguments& options) {
   const TrainConfig& config = run.config();
@@ -79,7 +80,7 @@ void add_recipe_loader_options(po::options_description& options) {
   options.add_options()(
       "processes", number(1),
       "processes that load the file at the same time; each with the recipe's number of threads")(
-      "image-size", number(0), "side of the images in px; 0: the largest of the recipe's training");
+      "image-size", number(0), "side of the images in px; 0: the largest in the recipe's training");
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
       effort.val ? recipe.config.data.val_dataset : recipe.config.data.train_dataset;
   if (effort.cold && files.size() > 1)
     throw ConfigError("--cold: expected a recipe with one dataset file, got several");
-  // Opened once, so that a wrong file is reported at once; and closed again before the processes
+  // Opens the files once, to report a wrong file immediately, and closes them before the processes
   // are forked.
   std::uint64_t samples = 0;
   {

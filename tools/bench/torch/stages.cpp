@@ -35,8 +35,7 @@ struct Pass {
   double seconds = 0;
 };
 
-/// The stages of training (Leclerc et al., FFCV, CVPR 2023, figure 2), each alone and then
-/// together.
+/// Runs the stages of training (Leclerc et al., FFCV, CVPR 2023, figure 2) alone and together.
 class Stages {
  public:
   Stages(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
@@ -153,7 +152,8 @@ ordered_json stage_row(const Stage& stage, const std::vector<Pass>& passes) {
   return row;
 }
 
-/// The stages are measured alternately, so that slow minutes of the machine affect all of them.
+/// Measures the stages alternately, so that a temporary slowdown of the machine affects all of
+/// them.
 ordered_json measure(Stages& stages, std::int64_t runs) {
   std::vector<std::vector<Pass>> passes(std::size(kStages));
   static_cast<void>(stages.train_on_fixed_batch());

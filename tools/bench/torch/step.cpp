@@ -54,7 +54,7 @@ void add_options(po::options_description& options) {
       "images and labels that another program makes")(
       "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
       "warmup", po::value<std::int64_t>()->default_value(5),
-      "steps before the measurements; more where a CUDA graph is recorded later")(
+      "steps before the measurements; more if a CUDA graph is recorded later")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
       "threads", po::value<std::int64_t>()->default_value(0),
       "threads per training step on a CPU; 0: all usable cores")(
@@ -157,8 +157,8 @@ class StepBench {
 
   int run() {
     const auto steps = options_.get<std::int64_t>("steps");
-    // The first step allocates memory, and on GPUs selects kernels; a later one records the graph
-    // that the following steps replay.
+    // The first step allocates memory and, on GPUs, selects kernels. A later step records the CUDA
+    // graph that the following steps replay.
     static_cast<void>(time_steps(*rig_, *batches_, warm_up_steps(), run_.device));
     std::vector<StepWindow> windows;
     for (std::int64_t i = 0; i < options_.get<std::int64_t>("runs"); ++i) {
@@ -182,8 +182,8 @@ class StepBench {
     const Communicator& all = ranks_.communicator();
     if (source_->size(all.world()) == 0) {
       throw ConfigError(
-          fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
-                      "size of {}, got {}",
+          fmt::format("training.batch_size: expected a global batch of at most {} samples (the "
+                      "size of {}), got {}",
                       reader_->size(), reader_->path().string(), rig_->plan().global_batch_size));
     }
     batches_ = make_epochs_stream(*source_, {.epoch = 0,

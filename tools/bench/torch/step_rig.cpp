@@ -97,7 +97,8 @@ void write_step_trace(StepRig& rig, BatchStream& batches, std::int64_t steps, at
   torch::autograd::profiler::disableProfiler()->save(path);
   std::error_code failed;
   if (std::filesystem::file_size(path, failed) == 0 || failed)
-    throw IoError(fmt::format("{}: expected a trace, but none was written", path));
+    throw IoError(
+        fmt::format("{}: expected a trace of the profiler, got no file or an empty one", path));
 }
 
 }  // namespace precast::tools

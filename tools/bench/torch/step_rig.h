@@ -17,7 +17,7 @@ namespace precast::tools {
 
 /// The training step of a recipe, built from the same parts as in `precast train`, without epochs,
 /// evaluation and run folder. The learning rate is constant and small, so that losses on synthetic
-/// data stay finite. Its arguments must outlive it.
+/// data stay finite. The constructor's arguments must outlive the object.
 class StepRig {
  public:
   StepRig(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
@@ -25,11 +25,12 @@ class StepRig {
 
   [[nodiscard]] const TrainPlan& plan() const { return parts_.plan(); }
   [[nodiscard]] const Model& model() const { return parts_.model(); }
-  /// The shape of its synthetic batches.
+  /// The shape of synthetic batches for this recipe.
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
-  /// Steps that have to be taken before a window measures replays, if steps are recorded.
+  /// Number of steps to run before a measurement, so that it only contains replays of CUDA graphs;
+  /// 0 if nothing is recorded.
   [[nodiscard]] std::int64_t steps_to_first_replay() const { return step_.steps_to_first_replay(); }
   /// Replays of CUDA graphs so far.
   [[nodiscard]] std::int64_t replayed_passes() const { return step_.replayed_passes(); }
@@ -45,7 +46,7 @@ class StepRig {
 struct StepWindow {
   double seconds = 0;
   double cpu_seconds = 0;
-  /// The last step's loss.
+  /// The loss of the last step.
   double loss = 0;
   /// Replays of a CUDA graph: most methods have one per step, sam has two.
   std::int64_t replayed_passes = 0;
@@ -55,7 +56,7 @@ struct StepWindow {
 [[nodiscard]] StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps,
                                     at::Device device);
 
-/// Waits until all work given to the device is done. Does nothing on CPUs.
+/// Waits until all work queued on the device is done. Does nothing on CPUs.
 void wait_for_device(at::Device device);
 
 /// Runs `steps` steps under libtorch's profiler and writes the trace to `path`, for

@@ -60,9 +60,9 @@ class OpRecorder {
     bool is_op = false;
     bool counted = false;
     bool backward = false;
-    /// A counted op is among its callers, which already include its work.
+    /// Whether a counted op called this one, so that its work is already counted.
     bool inside = false;
-    /// It calls ops that do the work.
+    /// Whether it called other ops, which did the work.
     bool delegates = false;
     bool view = false;
   };
@@ -81,7 +81,7 @@ class OpRecorder {
       frame.inside = frames_.back().inside || frames_.back().counted;
       frame.backward = frames_.back().backward;
     }
-    // The engine also adds up the gradients of a tensor that is read twice.
+    // Within this function, autograd also adds up the gradients of a tensor that is read twice.
     frame.backward |= frame.name.starts_with("autograd::engine::evaluate_function");
     const std::size_t colons = frame.name.find("::");
     frame.is_op = call.operator_name().has_value() && colons != std::string::npos;
@@ -103,7 +103,7 @@ class OpRecorder {
       if (!input.isIntList()) continue;
       for (const std::int64_t integer : input.toIntVector()) frame.op.integers.push_back(integer);
     }
-    // After the call, the arguments are gone.
+    // The arguments are not available to on_end().
     if (const auto schema = schema_of(call); schema && schema->returns().empty()) {
       for (std::size_t i = 0; i < call.inputs().size() && i < schema->arguments().size(); ++i) {
         const auto* alias = schema->arguments()[i].alias_info();
@@ -153,7 +153,8 @@ StepTrace record(const std::function<void(std::int64_t)>& step, std::int64_t sam
   return recorder.take();
 }
 
-/// Sizes at `batch_size`, from those at two and three times `unit`.
+/// Changes the sizes in `small`, for 2 * unit samples, to those for `batch_size` samples.
+/// @param large the sizes for 3 * unit samples
 void extend(std::vector<TracedTensor>& small, const std::vector<TracedTensor>& large,
             std::int64_t unit, std::int64_t batch_size) {
   for (std::size_t i = 0; i < small.size(); ++i) {
@@ -176,7 +177,7 @@ bool same_shape(const std::vector<TracedTensor>& a, const std::vector<TracedTens
 
 StepTrace trace_step(const std::function<void(std::int64_t)>& step, std::int64_t unit,
                      std::int64_t batch_size) {
-  // The first step creates the optimiser's state.
+  // The first step also creates the optimiser's state and is not recorded.
   step(2 * unit);
   StepTrace small = record(step, 2 * unit);
   const StepTrace large = record(step, 3 * unit);

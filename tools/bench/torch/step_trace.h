@@ -13,16 +13,15 @@ namespace precast::tools {
 /// The ops of a training step, for a batch of any size.
 struct StepTrace {
   std::vector<TracedOp> ops;
-  /// Ops that the cost model does not know, and the number of calls per step. Their work is not
-  /// counted.
+  /// Ops without a rule in op_kinds.cpp, and their calls per step. Their work is not counted.
   std::map<std::string, int> uncounted;
 };
 
 /// Runs `step` on the calling thread and on a CPU with two small batches, and records the ops that
-/// libtorch dispatches, backward pass included. The tensors' sizes are linear in the size of the
-/// batch, so two traces give them for `batch_size`.
+/// libtorch dispatches, including the backward pass. The tensors' sizes are linear in the batch
+/// size, so two traces determine them for `batch_size`.
 /// @param step runs one training step with a batch of this number of samples.
-/// @param unit the batches have two and three times as many samples.
+/// @param unit the two batches have 2 * unit and 3 * unit samples.
 /// @throws ConfigError if the two steps do not run the same ops, as with stochastic depth.
 [[nodiscard]] StepTrace trace_step(const std::function<void(std::int64_t)>& step, std::int64_t unit,
                                    std::int64_t batch_size);

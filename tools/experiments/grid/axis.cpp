@@ -78,13 +78,14 @@ class Reader {
     schema.add("to", &to, "last value").required();
     schema.add("step", &step, "difference between a value and the next").required();
     if (!fill(schema, node, name_)) return;
-    // A last value that rounding puts slightly past the end still counts.
+    // A last value that is past the end only because of rounding still counts.
     const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
     if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMostValues) {
       return wrong(
           node.origin,
-          fmt::format("expected a step that divides the range from {} to {} evenly, got {}", from,
-                      to, step));
+          fmt::format(
+              "expected a step that leads from {} to {} in fewer than 100,000 steps, got {}", from,
+              to, step));
     }
     for (int i = 0; i <= static_cast<int>(steps); ++i) add(number_text(from + i * step, 12), node);
   }

@@ -24,13 +24,13 @@ struct SweepAxis {
 /// Reads the values of `key`:
 ///
 ///     [0.1, 0.2]                                          exactly these
-///     {from: 0.1, to: 0.5, step: 0.1}                     with both ends
-///     {uniform: {low: 0, high: 1, n: 5}}                  evenly spaced, with both ends
+///     {from: 0.1, to: 0.5, step: 0.1}                     0.1, 0.2 ... up to 0.5
+///     {uniform: {low: 0, high: 1, n: 5}}                  evenly spaced, including both ends
 ///     {log_uniform: {low: 1e-4, high: 1e-2, n: 3}}        evenly spaced in the logarithm
 ///     {uniform | log_uniform: {low, high, samples: 8}}    drawn
-///     {random: {choices: [a, b, c], samples: 2}}          drawn; none twice before all were drawn
+///     {random: {choices: [a, b, c], samples: 2}}          drawn; all once before any repeats
 ///
-/// Drawn values are a function of (seed, key) alone. Errors are added to `diagnostics`.
+/// Besides `node`, drawn values depend only on `seed` and `key`. Errors are added to `diagnostics`.
 [[nodiscard]] SweepAxis read_axis(const std::string& key, const ConfigNode& node,
                                   std::uint64_t seed, Diagnostics& diagnostics);
 

@@ -14,7 +14,8 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-/// Finds for each axis the index of the list of `zip` that contains it, or -1.
+/// Finds the list of `zip` that contains each axis. @return its index for each axis; -1 if there is
+/// none
 class ZipReader {
  public:
   ZipReader(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics)
@@ -37,7 +38,8 @@ class ZipReader {
     for (const ConfigNode& item : list.items) {
       const auto found = std::ranges::find(names_, item.scalar);
       if (found == names_.end()) {
-        wrong(item, fmt::format("no axis {}. {}", item.text(), suggest(item.scalar, names_)));
+        wrong(item, fmt::format("expected the key of an axis, got {}. {}", item.text(),
+                                suggest(item.scalar, names_)));
         continue;
       }
       const auto axis = static_cast<std::size_t>(found - names_.begin());
@@ -83,7 +85,7 @@ std::optional<std::size_t> AxisProduct::size(std::size_t most) const {
   std::size_t count = 1;
   for (const Group& group : groups_) {
     count *= axes_[group[0]].values.size();
-    // Here, before the product can overflow.
+    // Checked after each factor, before the product can overflow.
     if (count > most) return std::nullopt;
   }
   return count;

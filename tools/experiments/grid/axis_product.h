@@ -12,10 +12,10 @@
 namespace precast::tools {
 
 /// The combinations of the axes' values. Axes in the same list of `zip` use their n-th values
-/// together; all others are combined with each other.
+/// together; apart from this, every value is combined with every value of the other axes.
 class AxisProduct {
  public:
-  /// @param zip `[[key, key], ...]` or null. Mistakes in it go to the diagnostics.
+  /// @param zip `[[key, key], ...]` or null. Mistakes in it are added to the diagnostics.
   AxisProduct(std::vector<SweepAxis> axes, const ConfigNode& zip, Diagnostics& diagnostics);
 
   /// The number of combinations; nothing if it is larger than `most`.

@@ -11,10 +11,12 @@
 namespace precast::tools {
 namespace {
 
-/// Each check takes a second, so only this many are made for an axis with a thousand drawn values.
+/// Each check takes a second, so even for an axis with a thousand drawn values only this many are
+/// made.
 constexpr std::size_t kMostChecks = 64;
 
-/// Replaces `command line: KEY: message` with the location of that key in the sweep.
+/// In a message `command line: KEY: ...`, replaces `command line` by the location of the key in the
+/// sweep.
 std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
   constexpr std::string_view kPlace = "command line: ";
   if (!problem.text.starts_with(kPlace)) return problem.text;

@@ -9,13 +9,13 @@
 namespace precast::tools {
 
 /// Chooses trials that together contain every value of every axis, so that an error in any value
-/// occurs in one of them. They are in the sweep's order, at most as many as there are values, and
-/// no more than 64.
+/// occurs in one of them. At most 64 trials are chosen; if these are not enough, some values are
+/// missing. The trials are in the sweep's order.
 [[nodiscard]] std::vector<const Trial*> covering_trials(const Sweep& sweep);
 
-/// Runs `program train --dry-run` on the recipe with the settings of each of `trials`, several at
-/// once. @throws ConfigError with all errors found, each message once, with its location in the
-/// sweep if that is known.
+/// Runs `program train --dry-run` on the recipe with the settings of each trial in `trials`,
+/// `at_once` of them at the same time. @throws ConfigError with all errors found, each message
+/// once, with its location in the sweep if that is known.
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
                   const std::filesystem::path& program, std::size_t at_once);
 

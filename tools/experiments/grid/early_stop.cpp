@@ -6,7 +6,7 @@
 namespace precast::tools {
 namespace {
 
-/// A median of fewer other trials is not meaningful.
+/// The median of fewer other trials is not meaningful.
 constexpr std::size_t kFewestOthers = 3;
 constexpr int kMostRungs = 60;
 
@@ -44,7 +44,7 @@ std::optional<std::string> EarlyStop::resumes(const std::vector<std::string>& st
   for (const std::string& trial : stopped) {
     const int rung = reached_rung(trial);
     if (rung < 0 || !in_best_part(trial, rung)) continue;
-    // Furthest first, as in the paper; then the better one.
+    // The furthest rung comes first, as in the paper, then the better value.
     if (rung < best_rung) continue;
     if (rung == best_rung && *at_rung(trial, rung) <= *at_rung(*best, rung)) continue;
     best = trial;
@@ -106,10 +106,10 @@ bool EarlyStop::in_best_part(const std::string& trial, int rung) const {
     const std::optional<double> value = at_rung(other, rung);
     if (!value) continue;
     ++there;
-    // If trials are equal, the first by name is better.
+    // Among trials with equal values, the first by name counts as better.
     if (*value > own || (*value == own && other < trial)) ++better;
   }
-  // At least the best trial passes, so the first trial that reaches the rung always passes.
+  // At least the best trial passes. The first trial that reaches a rung therefore always passes it.
   return better < std::max<std::int64_t>(1, there / options_.reduction);
 }
 

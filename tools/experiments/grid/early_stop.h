@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// The rule by which trials with bad results are stopped before their end.
+/// The rule that stops trials with bad results before their end.
 struct EarlyStopOptions {
   enum class Rule { none, median, asha };
   Rule rule = Rule::none;
@@ -17,8 +17,8 @@ struct EarlyStopOptions {
   bool maximise = true;
   /// Epochs that each trial gets before the rule applies.
   std::int64_t min_epochs = 1;
-  /// asha: one in `reduction` trials at a rung continues, to a rung at `reduction` times the
-  /// epochs.
+  /// asha: one in `reduction` of the trials at a rung continues to the next rung, which is at
+  /// `reduction` times as many epochs.
   std::int64_t reduction = 3;
 };
 
@@ -27,10 +27,10 @@ struct EarlyStopOptions {
 /// - `median` (Golovin et al., "Google Vizier", KDD 2017): a trial is stopped after epoch e if its
 ///   best result is worse than the median, over the other trials, of their mean results up to e.
 ///   Needs three other trials that have reached e.
-/// - `asha` (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020): at
-///   rungs of min_epochs * reduction^k epochs a trial continues only if it is in the best
-///   1/reduction of those that have reached the rung; a stopped trial continues if worse trials
-///   that reach the rung later move it into that part.
+/// - `asha` (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020): rungs
+///   are at min_epochs * reduction^k epochs. At a rung, a trial continues only if it is among the
+///   best 1/reduction of the trials that have reached the rung. A stopped trial continues later if
+///   enough worse trials reach its rung.
 ///
 /// The order in which trials run affects which of them are stopped, but not a trial's value at an
 /// epoch. Not thread-safe.
@@ -41,14 +41,16 @@ class EarlyStop {
   /// Records the value of `trial` at the end of epoch `epoch` (from 0). Call in the order of
   /// epochs; repeated calls are allowed.
   void report(const std::string& trial, std::int64_t epoch, double value);
-  /// Whether `trial` should be stopped, given the reports so far. asha: a rung that was passed
-  /// stays passed.
+  /// Whether `trial` should be stopped, given the reports so far. asha: a trial that has passed a
+  /// rung is not compared at this rung again.
   [[nodiscard]] bool stops(const std::string& trial);
-  /// The best trial of `stopped` that may continue; it then passes its rung.
+  /// asha: chooses among the trials in `stopped` that may continue the one at the furthest rung,
+  /// and among several at this rung the best one. The chosen trial passes its rung. @return nothing
+  /// if no trial may continue.
   [[nodiscard]] std::optional<std::string> resumes(const std::vector<std::string>& stopped);
   /// The furthest rung that `trial` has passed; -1: none.
   [[nodiscard]] int passed(const std::string& trial) const;
-  /// Restores a rung that `trial` passed in an earlier start of the grid.
+  /// Restores a rung that `trial` had passed before the grid was restarted.
   void set_passed(const std::string& trial, int rung) { passed_[trial] = rung; }
 
  private:
@@ -62,7 +64,8 @@ class EarlyStop {
   [[nodiscard]] std::int64_t rung_epochs(int rung) const;
 
   EarlyStopOptions options_;
-  /// Larger is better: minimised figures are negated.
+  /// The reported values of each trial. Figures to be minimised are negated, so that larger is
+  /// better.
   std::map<std::string, Curve> curves_;
   /// The furthest rung that each trial has passed.
   std::map<std::string, int> passed_;

@@ -41,8 +41,7 @@ Arguments make_arguments() {
       "grid SWEEP.yaml [--section.key=value ...] [options]",
       "Trains a recipe with every combination of the values of some keys, several trials at the "
       "same time, and ranks the combinations. To continue a command that was stopped or killed, "
-      "run it again. "
-      "Keys given here are set in all trials, like those of `set` in the sweep.");
+      "run it again. Keys given here are set in all trials, like the keys in `set` of the sweep.");
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
@@ -57,7 +56,7 @@ Arguments make_arguments() {
   return arguments;
 }
 
-/// sweep.json: identifies the recipe that the results in the folder belong to.
+/// The file sweep.json, which identifies the recipe that the results in the folder belong to.
 class SweepFile {
  public:
   explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {
@@ -71,15 +70,15 @@ class SweepFile {
     if (!there.is_object() || !there.contains("recipe_hash")) return;
     if (there.at("recipe_hash") != hash) {
       throw ConfigError(
-          fmt::format("{}: expected the recipe that the results in {} belong to; {} is another "
-                      "recipe or has changed since. Give another folder",
+          fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
+                      "another recipe or has changed since then. Give another folder",
                       sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
     }
     facts_ = there;
     is_there_ = true;
   }
 
-  /// Records that the folder belongs to the recipe from now on.
+  /// Records that the folder belongs to the recipe, if that is not recorded yet.
   void tie() const {
     if (!is_there_) write_file(path_, facts_.dump(2) + "\n");
   }
@@ -126,11 +125,11 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
   fmt::print("\n");
 }
 
-/// Prints the ranking and writes grid.html.
+/// Writes grid.html. If that fails, only warns.
 void write_page(const Sweep& sweep, const States& states) {
   try {
     GridPage(sweep).write(states);
-  } catch (const IoError& error) {  // no permission, a full disk
+  } catch (const IoError& error) {  // such as no permission or a full disk
     log_warning("{}", error.what());
   }
 }
@@ -158,7 +157,7 @@ States read_states(const Sweep& sweep, bool retry_failed) {
   return states;
 }
 
-/// Completes the stops that a killed grid did not record.
+/// Records the early stops that a killed grid could not record.
 void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states) {
   for (const Trial* trial : watcher.at_closed_rungs()) {
     TrialState& state = states[trial->id];
@@ -208,13 +207,13 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
     throw ConfigError(
         "a trial's recipe or keys are invalid, so all trials of this sweep would fail; see above");
   if (code == ExitCode::preempted)
-    log_info("stopped; the same command continues");
+    log_info("stopped. To continue, run the same command again");
   else
     show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);
 }
 
-/// Trains one trial on the resources of this process: a task of a Slurm array.
+/// Trains one trial with all GPUs and cores of this process, as a task of a Slurm array.
 int run_one(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const auto number = options.get<std::int64_t>("trial");
   check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
@@ -226,7 +225,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const Slot slot{.name = kTaskSlot,
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
-  // Only a process that sees the whole grid writes its page; a task never stops trials early.
+  // A task does not see the whole grid: it neither writes the page nor stops trials early.
   const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
   PoolDisplay display(alone, states, 1, sweep.metric);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);

@@ -21,11 +21,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// More cells are unreadable and do not fit on a page.
+/// The maximum number of rows and of columns of a heat map. Larger ones are unreadable and do not
+/// fit on a page.
 constexpr std::size_t kMostCells = 20;
-/// Axes with at most this many values space them evenly and label each one.
+/// An axis with at most this many values shows them at equal distances and labels each of them.
 constexpr std::size_t kMostNames = 8;
-/// From this ratio of maximum to minimum on, an axis is logarithmic.
+/// An axis with at least this ratio of maximum to minimum is logarithmic.
 constexpr double kWide = 30;
 constexpr std::size_t kMostLines = 500, kMostCurves = 200, kNamedCurves = 3;
 
@@ -37,7 +38,7 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// Fills in labels and numbers, and puts numbers in order.
+/// Sets the labels and numbers of the axes, and sorts values that are numbers.
 void complete(std::vector<GridAxis>& axes) {
   const auto last_part = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
   for (GridAxis& axis : axes) {
@@ -94,7 +95,7 @@ std::string averaged_over(const std::vector<GridAxis>& axes, const Places& shown
     if (i != shown.first && i != shown.second) others.push_back(axes[i].label);
   }
   if (others.empty()) return "";
-  return fmt::format("Each cell of the heat map is the mean over {}, of the results so far.",
+  return fmt::format("Each cell of the heat map is the mean over {} of the results so far.",
                      fmt::join(others, ", "));
 }
 
@@ -115,7 +116,8 @@ std::string settings_text(const ordered_json& entry, const std::vector<GridAxis>
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Trials with a curve: finished ones before others, better ones first.
+/// The trials with a curve: first the finished trials, then the others; in both groups, better
+/// trials come first.
 std::vector<std::string> by_result(const ordered_json& grid,
                                    const std::map<std::string, std::vector<LinePoint>>& curves) {
   const double sign = grid.at("maximise").get<bool>() ? -1 : 1;
@@ -135,7 +137,7 @@ std::vector<std::string> by_result(const ordered_json& grid,
   return trials;
 }
 
-/// Averaged over the other settings.
+/// Mean results by the values of two axes, averaged over the other settings.
 std::map<Places, double> means_by(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
   std::map<Places, std::vector<double>> results;
   for (const ordered_json& entry : grid.at("ranking")) {
@@ -148,7 +150,7 @@ std::map<Places, double> means_by(const ordered_json& grid, const GridAxis& x, c
   return means;
 }
 
-/// The points where a line crosses the axes; the last axis is the result.
+/// The values at which a combination's line crosses the axes; the last axis is the result.
 std::vector<double> line_values(const ordered_json& entry, const std::vector<GridAxis>& axes,
                                 const ParallelCoordinates& chart) {
   std::vector<double> values;
@@ -242,7 +244,8 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
                   .height = 400};
   const std::size_t named = std::min(kNamedCurves, trials.size()), rest = trials.size() - named;
   const std::size_t drawn = std::min(kMostCurves, rest);
-  // Evenly from good to bad; the last one drawn is on top.
+  // The other curves are chosen evenly from good to bad, and drawn from bad to good, so that better
+  // curves are on top.
   for (std::size_t i = drawn; i-- > 0;) {
     chart.series.push_back({.label = trials[named + i * rest / drawn],
                             .points = curves.at(trials[named + i * rest / drawn]),
@@ -255,7 +258,7 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
   }
   std::string remark =
       fmt::format("In colour: the best {} of {}.", named, format_count(trials.size(), "trial"));
-  if (drawn < rest) remark += fmt::format(" Of the {} others, {} are drawn.", rest, drawn);
+  if (drawn < rest) remark += fmt::format(" Of the other {}, {} are drawn.", rest, drawn);
   return {line_chart_svg(chart), rest > 0 ? remark : ""};
 }
 

@@ -9,10 +9,10 @@
 
 namespace precast::tools {
 
-/// A varied key of a grid, as shown in charts.
+/// A key of a grid with several values, as shown in charts.
 struct GridAxis {
   std::string key;
-  /// The last part of the key, or the full key if two keys end alike.
+  /// The last part of the key, or the full key if another key has the same last part.
   std::string label;
   /// Without duplicates; numbers by size, names in the sweep's order.
   std::vector<std::string> values;
@@ -26,20 +26,22 @@ struct GridAxis {
 /// The axes with more than one value. @param grid the result of describe_grid().
 [[nodiscard]] std::vector<GridAxis> grid_axes(const nlohmann::ordered_json& grid);
 
-/// A chart as an <svg> element, and a note on it; both empty if there is nothing to draw.
+/// A chart as an <svg> element, and a remark about it; both empty if there is nothing to draw.
 struct GridChart {
   std::string svg{};
   std::string remark{};
 };
 
-/// The metric over the two axes with the most combinations of values, averaged over all others.
-/// Empty if axes are zipped or drawn together, so that few of their combinations exist.
+/// A heat map of the metric over the two axes with the most combinations of values, averaged over
+/// the other axes. A pair of axes is ignored if at most half of its combinations exist, as when the
+/// axes are zipped or drawn together.
 [[nodiscard]] GridChart grid_heat_map(const nlohmann::ordered_json& grid);
 
-/// A line for each combination that has a result, over all axes.
+/// Parallel coordinates: for each combination with a result, a line over all axes and the metric.
 [[nodiscard]] GridChart grid_parallel_coordinates(const nlohmann::ordered_json& grid);
 
-/// @param curves a figure over epochs by trial. The best trials are labelled by name.
+/// The curves of the trials; the best trials are labelled with their names. @param curves for each
+/// trial the values of `figure` over epochs.
 [[nodiscard]] GridChart grid_curves(const nlohmann::ordered_json& grid, const std::string& figure,
                                     const std::map<std::string, std::vector<LinePoint>>& curves);
 

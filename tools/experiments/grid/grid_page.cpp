@@ -18,7 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Rows of the ranking and of trials; a page with more is unreadable and slow to open.
+/// Rows of a table: the rows that are visible at first, and the limit of all rows. A page with more
+/// is slow to open.
 constexpr std::size_t kShownRows = 50, kMostRows = 1000;
 
 int count_of(const ordered_json& grid, const char* status) {
@@ -40,7 +41,7 @@ std::string best_note(const ordered_json& best) {
                           : settings_text(best);
 }
 
-/// Trials' run folders are in the folder of the page.
+/// A link to the run folder of a trial, relative to the folder of the page.
 HtmlCell trial_link(const std::string& trial) {
   return {.text = trial, .link = "runs/" + trial + "/"};
 }
@@ -55,10 +56,10 @@ void add_answer(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   const double slot_time = grid.at("slot_seconds"), busy = grid.at("busy_seconds");
   if (slot_time > 0) {
     figures.push_back({fmt::format("{:.1f} %", 100 * busy / slot_time), "slots busy",
-                       fmt::format("{} of trials in {} of slots", format_duration(busy),
+                       fmt::format("trials used {} of {} of slot time", format_duration(busy),
                                    format_duration(slot_time))});
     figures.push_back({format_duration(grid.at("wall_seconds")), "wall time",
-                       "of all starts of the grid, without the pauses between them"});
+                       "of all runs of the grid command, without the pauses between them"});
   }
   page.figures(figures);
 }
@@ -67,8 +68,8 @@ void add_notices(HtmlPage& page, const ordered_json& grid) {
   const int running = count_of(grid, "running"), waiting = count_of(grid, "waiting");
   if (running + waiting == 0) return;
   page.notice(
-      fmt::format("The grid has not finished: {} of its trials are running, {} are waiting. The "
-                  "results so far follow.",
+      fmt::format("The grid has not finished: {} of its trials are running, {} are waiting. This "
+                  "page shows the results so far.",
                   running, waiting));
 }
 
@@ -90,8 +91,8 @@ void add_rows(HtmlPage& page, HtmlTable table, const Rows& rows) {
     page.end_details();
   }
   if (rows.size() > all) {
-    page.paragraph(
-        fmt::format("{} more are in `precast grid --status --json`.", rows.size() - all));
+    page.paragraph(fmt::format("{} more are not shown: see `precast grid --status --json`.",
+                               rows.size() - all));
   }
 }
 
@@ -117,9 +118,8 @@ void add_ranking(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
     rows.push_back(ranking_row(entry, entry.at("complete") ? std::to_string(++rank) : "-"));
   page.section("Ranking");
   page.paragraph(
-      fmt::format("By {}, {} first; ± is half of a 95 % interval over seeds. Combinations with a "
-                  "trial that has "
-                  "no result have no rank.",
+      fmt::format("By {}, {} first; ± is half of a 95 % interval over seeds. A combination has no "
+                  "rank if any of its trials has no result.",
                   sweep.metric, sweep.maximise ? "the largest" : "the smallest"));
   add_rows(page, std::move(table), rows);
   if (const std::string text = shared_loaders_text(grid); !text.empty()) page.paragraph(text);
@@ -185,7 +185,7 @@ void add_trials(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
 }  // namespace
 
 std::string GridPage::curve_figure() const {
-  // The two that only a whole run has.
+  // These two figures exist only for a run as a whole, not for an epoch.
   const bool logged = sweep_.metric != "images_per_second" && sweep_.metric != "train_minutes";
   return logged ? sweep_.metric : "top_1";
 }

@@ -11,11 +11,11 @@
 namespace precast::tools {
 
 /// Writes grid.html: the ranking, the effect of the axes on the metric, the curves of all trials,
-/// failures and their causes, and slot usage. Self-contained; it links to the trials' run folders
-/// in the same folder. Not thread-safe.
+/// failures and their causes, and slot usage. The page is self-contained, and links to the run
+/// folders of the trials. Not thread-safe.
 class GridPage {
  public:
-  /// Borrows `sweep`.
+  /// Keeps a reference to `sweep`.
   explicit GridPage(const Sweep& sweep) : sweep_(sweep) {}
 
   /// Writes the current state of the grid into its folder, atomically. Does nothing while the
@@ -23,13 +23,16 @@ class GridPage {
   void write(const std::map<std::string, TrialState>& states);
 
  private:
-  /// Curves of the ranking's metric, or of top_1 if that metric is not recorded per epoch.
+  /// The figure whose curves are shown: the metric of the ranking, or top_1 if this metric is not
+  /// recorded per epoch.
   [[nodiscard]] std::string curve_figure() const;
   void read_curves(const std::map<std::string, TrialState>& states);
 
   const Sweep& sweep_;
-  /// Logs of trials that have begun. Logs of trials that have ended are not read again.
+  /// The curves of trials that have begun.
   std::map<std::string, std::vector<LinePoint>> curves_;
+  /// For each trial that has ended, its number of starts at that time. Its log is not read again
+  /// until the trial has been started once more.
   std::map<std::string, int> starts_at_end_;
 };
 

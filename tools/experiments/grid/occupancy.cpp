@@ -6,14 +6,14 @@
 namespace precast::tools {
 namespace {
 
-/// One start of `precast grid`, from its begin to its finish or, if it was killed, its last record.
+/// One run of `precast grid`, from `begin` to `finish` or, if it was killed, to its last record.
 struct Session {
   double begin = 0;
   double last = 0;
   double slots = 0;
   std::map<std::string, double> running{};
 
-  /// Applies an event of the grid itself.
+  /// Applies an event that this run of the grid recorded.
   void apply(const std::string& event, const std::string& trial, double time, Occupancy& total) {
     if (event == "start") {
       running[trial] = last = time;
@@ -48,7 +48,7 @@ Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records) {
     }
     if (session.slots == 0) continue;
     const bool by_task = event == "start" && record.value("slot", "") == kTaskSlot;
-    // A grid and a task never run the same trial at the same time, so the grid was killed before.
+    // A grid and a task never run the same trial at the same time, so the grid was killed earlier.
     if (by_task && !session.running.contains(trial)) continue;
     if (!by_task) session.apply(event, trial, time, total);
     if (by_task || event == "finish") {

@@ -5,23 +5,23 @@
 
 namespace precast::tools {
 
-/// The name of an array task's device in the journal's `slot`.
+/// The value of `slot` in the journal for trials that a task of a Slurm array runs.
 inline constexpr const char* kTaskSlot = "task";
 
-/// Slot usage of a grid, over all of its starts. Seconds.
+/// Slot usage of a grid, in seconds, over all runs of its command.
 struct Occupancy {
-  /// Time during which a `precast grid` ran, without the pauses between two runs.
+  /// Time during which `precast grid` was running.
   double wall = 0;
   /// Slot time available in that period.
   double slot_time = 0;
-  /// Slot time used by trials. For a start that was killed, it is counted up to its last record.
+  /// Slot time used by trials. If `precast grid` was killed, its trials count as running until its
+  /// last record.
   double busy = 0;
 };
 
-/// Computed from the journal, in which each start of a grid writes `{"event": "begin", "slots",
-/// "time"}` and its end `{"event": "finish", "time"}`. Tasks of a Slurm array have no slots and are
-/// not counted.
-/// @param records by time.
+/// Computes the slot usage from the journal, to which a grid writes `{"event": "begin", "slots",
+/// "time"}` when it starts and `{"event": "finish", "time"}` when it ends. Tasks of a Slurm array
+/// have no slots and are not counted. @param records by time.
 [[nodiscard]] Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records);
 
 }  // namespace precast::tools

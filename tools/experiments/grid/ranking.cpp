@@ -18,8 +18,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Whether the trial was started, has not ended, and its process is alive. The lock is held only
-/// for a moment: a process that wants to train the trial at that moment retries.
+/// Whether the trial was started, its end is not recorded, and a process holds its lock. The check
+/// itself holds the lock for a moment; a process that wants to train the trial at that moment
+/// retries.
 bool is_running(const Trial& trial, const TrialState& state) {
   const std::filesystem::path lock = trial.run_folder() / "lock";
   if (state.open_since == 0 || !std::filesystem::exists(lock)) return false;
@@ -129,7 +130,7 @@ void rank(std::vector<Group>& groups, bool maximise) {
   });
 }
 
-/// Columns as wide as their widest cell; numbers and text are left-aligned.
+/// Lays out a table. Each column is as wide as its widest cell, and all cells are left-aligned.
 std::string lay_out(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.at(0).size());
   for (const auto& row : rows) {

@@ -23,7 +23,7 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
                                                    const std::map<std::string, TrialState>& states);
 
-/// The ranking as a table for people, and below it shared_loaders_text().
+/// The ranking as a text table, followed by shared_loaders_text().
 [[nodiscard]] std::string ranking_table(const nlohmann::ordered_json& grid);
 
 /// How many decodes shared loaders have saved; empty without them.

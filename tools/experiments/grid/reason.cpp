@@ -10,7 +10,8 @@
 namespace precast::tools {
 namespace {
 
-/// The maximum length of an error and the lines after it.
+/// The last error is searched for in this many bytes at the end of the output. It is shortened to
+/// kLongest bytes.
 constexpr std::uintmax_t kTail = 8192;
 constexpr std::size_t kLongest = 300;
 

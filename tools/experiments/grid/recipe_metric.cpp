@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kClassMetric = "top_1";
 
-/// `a.b` of a recipe; null if it is not there.
+/// The value of `section.key` in a recipe; null if it is not set.
 const ConfigNode* find(const ConfigNode& sections, std::string_view section, std::string_view key) {
   const ConfigNode* const found = sections.find(section);
   return found == nullptr ? nullptr : found->find(key);
@@ -21,7 +21,7 @@ std::string text(const ConfigNode* node) {
   return node == nullptr ? "" : node->scalar;
 }
 
-/// The name that a metric of the list has in summary.json.
+/// The name in summary.json of a metric that the recipe lists.
 std::string figure_of(const ConfigNode& listed) {
   const bool with_options = listed.kind == ConfigNode::Kind::map && !listed.entries.empty();
   std::string name = with_options ? listed.entries[0].key : listed.scalar;
@@ -34,7 +34,7 @@ std::string figure_of(const ConfigNode& listed) {
 }  // namespace
 
 std::string metric_of(const std::filesystem::path& recipe) {
-  // The first usual metric of each loss whose targets are not class indices (recipes/README.md).
+  // The first default metric of each loss whose targets are not class indices (recipes/README.md).
   static const std::map<std::string, std::string, std::less<>> kUsual = {
       {"mse", "r2"},
       {"l1", "r2"},

@@ -25,12 +25,12 @@ using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLoaderFolder = "loaders";
-/// How long a ring waits for the rest of its cohort after the first trial.
+/// How long a loader waits for the rest of its cohort after the first trial has joined.
 constexpr int kPatienceS = 60;
 constexpr auto kMostStart = std::chrono::seconds(120);
 constexpr auto kMostEnd = std::chrono::seconds(5);
 
-/// Keys and sections that can change batches.
+/// Keys and sections whose values can change batches.
 constexpr std::string_view kLoadingKeys[] = {"data.",
                                              "pipeline.",
                                              "resolution.",
@@ -63,7 +63,7 @@ ordered_json last_record(const std::filesystem::path& output) {
   return last;
 }
 
-/// Whether a loader has nothing more to load: its trials are about to end.
+/// Whether a loader has loaded its last epoch, so that its trials are about to end.
 bool has_loaded_all(const std::filesystem::path& output) {
   const ordered_json last = last_record(output);
   return last.is_object() && last.value("epoch", -1) + 1 == last.value("epochs", 0);
@@ -108,7 +108,7 @@ SharedLoaders::SharedLoaders(const Sweep& sweep, std::filesystem::path program,
 
 SharedLoaders::~SharedLoaders() {
   for (const Cohort& cohort : cohorts_) cohort.process->ask_to_stop();
-  // They record what they have loaded.
+  // Before they end, the loaders record how many samples they have loaded.
   const auto until = Clock::now() + kMostEnd;
   const auto runs = [](const Cohort& cohort) { return !cohort.process->poll(); };
   while (std::ranges::any_of(cohorts_, runs) && Clock::now() < until)
@@ -132,7 +132,7 @@ bool SharedLoaders::is_starting(Cohort& cohort) {
     cohort.ready = true;
   } catch (const Error&) {
     if (Clock::now() - cohort.start < kMostStart) return true;
-    cohort.ready = true;  // its trials do without it
+    cohort.ready = true;  // its trials load their batches themselves
   }
   return false;
 }
@@ -159,8 +159,8 @@ std::optional<std::vector<std::string>> SharedLoaders::prepare(const NextStart& 
   return alive ? join(*last, next.trial) : std::vector<std::string>{};
 }
 
-/// The trials whose slots will be free soon: their loader has delivered all batches, or is about
-/// to.
+/// Number of trials whose slots will be free soon, because their loader has delivered all batches
+/// or is about to.
 std::size_t SharedLoaders::ending() const {
   std::size_t count = 0;
   for (const Cohort& cohort : cohorts_)
@@ -198,7 +198,7 @@ std::vector<std::string> SharedLoaders::join(Cohort& cohort, const Trial& trial)
 void SharedLoaders::ended(const Trial& trial) {
   for (Cohort& cohort : cohorts_) {
     if (cohort.running.erase(trial.id) == 0 || !cohort.running.empty()) continue;
-    // No trial reads the remaining batches.
+    // No trial is left to read the remaining batches.
     cohort.stopped = true;
     cohort.process->ask_to_stop();
   }
@@ -207,14 +207,14 @@ void SharedLoaders::ended(const Trial& trial) {
 void SharedLoaders::look() {
   for (auto cohort = cohorts_.begin(); cohort != cohorts_.end();) {
     const std::optional<ProcessEnd> end = cohort->process->poll();
-    // prepare() may not look at it again before it is erased.
+    // If prepare() is not called before the cohort is erased, is_starting() misses this failure.
     if (end && !cohort->ready) unloadable_.insert(cohort->loading);
     if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
       log_warning(
-          "a loader process ended with exit code {}: {}. Its trials load their "
-          "batches themselves",
+          "a loader process ended with exit code {}: {}. Its trials load their batches "
+          "themselves",
           end->exit_code, first_error(cohort->output));
-    // The running trials of the cohort matter for the size of the next cohort.
+    // While trials of the cohort run, ending() needs it to determine the size of the next cohort.
     if (end && cohort->running.empty())
       cohort = cohorts_.erase(cohort);
     else

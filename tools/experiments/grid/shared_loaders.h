@@ -16,35 +16,36 @@
 
 namespace precast::tools {
 
-/// A text that is equal for trials that may load the same batches: the values of all settings that
-/// can change them. If trials differ in what they load nevertheless, one of them does not use the
-/// ring.
+/// A key that is equal for trials that may load the same batches. It consists of all settings that
+/// can change batches. If trials with equal keys load different batches after all, some of them do
+/// not use the ring.
 [[nodiscard]] std::string loading_of(const Trial& trial);
 
-/// The trials of a sweep in an order in which trials that load the same batches follow one another.
+/// The trials of a sweep, reordered so that trials with the same loading_of() follow one another.
 [[nodiscard]] std::vector<Trial> in_cohorts(const Sweep& sweep);
 
 /// Loader processes (`precast serve`) for the trials of a pool. Trials with the same loading_of()
-/// that start at the same time, a cohort, share one. Trials that start later, or again, get the
-/// name of the ring as well, and load their batches themselves until they reach it. Not
-/// thread-safe.
+/// that start together form a cohort, which shares one loader. A trial that starts later, or again,
+/// gets the name of the ring as well; it loads its batches itself until it reaches the batches in
+/// the ring. Not thread-safe.
 class SharedLoaders {
  public:
-  /// @param program `precast`. @param slots of the pool.
+  /// @param program `precast`. @param slots the slots of the pool.
   SharedLoaders(const Sweep& sweep, std::filesystem::path program, const std::vector<Slot>& slots);
   SharedLoaders(const SharedLoaders&) = delete;
   SharedLoaders& operator=(const SharedLoaders&) = delete;
-  /// Ends the loaders.
+  /// Ends the loaders; waits up to five seconds for them.
   ~SharedLoaders();
 
-  /// See PoolWatcher. The arguments name the ring; they are empty if the trial would be its only
-  /// user. @throws IoError if a loader cannot be started. @{
+  /// See PoolWatcher. prepare() returns arguments that name the ring; they are empty if the trial
+  /// has to load its batches itself, for example because it would be the only user of a ring.
+  /// @throws IoError if a loader cannot be started. @{
   [[nodiscard]] std::optional<std::vector<std::string>> prepare(const NextStart& next);
   void ended(const Trial& trial);
   /// @}
   /// Call several times a second.
   void look();
-  /// Number of loaders that run, or whose trials still run.
+  /// Number of cohorts whose loader or trials are still running.
   [[nodiscard]] std::size_t cohorts() const { return cohorts_.size(); }
 
  private:
@@ -57,8 +58,9 @@ class SharedLoaders {
     std::size_t size = 0;
     /// Whether the ring accepts consumers.
     bool ready = false;
-    /// Trials that were given the ring in time, and those of them that run.
+    /// Number of trials that have joined at the start, at most `size`.
     std::size_t members = 0;
+    /// All running trials that got the name of the ring.
     std::set<std::string> running = {};
     bool stopped = false;
   };
@@ -72,13 +74,14 @@ class SharedLoaders {
   const std::filesystem::path program_;
   std::vector<int> cores_;
   std::list<Cohort> cohorts_;
-  /// loading_of() of loaders that could not start; their trials load their batches themselves.
+  /// loading_of() of the loaders that could not start. Trials with these keys load their batches
+  /// themselves.
   std::set<std::string> unloadable_;
   int started_ = 0;
 };
 
-/// How many samples the loaders of a sweep have decoded, and delivered to trials, as far as they
-/// have recorded it.
+/// Number of samples that the loaders of a sweep have decoded and have delivered to trials, as far
+/// as they have recorded it.
 struct SharedDecodes {
   std::uint64_t decoded = 0;
   std::uint64_t delivered = 0;
@@ -88,7 +91,7 @@ struct SharedDecodes {
     return delivered > decoded ? delivered - decoded : 0;
   }
 };
-/// @param folder of the sweep. Nothing if no loader has started.
+/// @param folder the folder of the sweep. @return nothing if no loader has been started.
 [[nodiscard]] std::optional<SharedDecodes> count_shared_decodes(
     const std::filesystem::path& folder);
 

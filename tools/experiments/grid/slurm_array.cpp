@@ -17,10 +17,11 @@ std::string slurm_script(const Sweep& sweep, const std::filesystem::path& progra
     text += fmt::format("#SBATCH --cpus-per-task={}\n", sweep.slots.cores_per_slot);
   if (gpu) text += "#SBATCH --gpus-per-task=1\n";
   text += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
-  text += "# Two minutes to save before the time limit.\n#SBATCH --signal=USR1@120\n";
+  text +=
+      "# Two minutes before the time limit, ask the trial to save.\n#SBATCH --signal=USR1@120\n";
   text += fmt::format("#SBATCH --output={}/slurm-%a.out\n", folder.string());
   text += fmt::format("cd {} || exit 5\n", shell_quoted(std::filesystem::current_path().string()));
-  text += "# srun does not take the number of cores from sbatch by itself (since Slurm 22.05).\n";
+  text += "# Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch.\n";
   std::string keys;
   for (const Setting& one : sweep.overrides)
     keys += " " + shell_word(fmt::format("--{}={}", one.key, one.value));
@@ -28,7 +29,7 @@ std::string slurm_script(const Sweep& sweep, const std::filesystem::path& progra
       "srun ${{SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_PER_TASK}} {} grid {}{} --trial "
       "\"$SLURM_ARRAY_TASK_ID\"\ncode=$?\n",
       shell_quoted(program.string()), shell_quoted(sweep.path.string()), keys);
-  text += "# The trial has saved a checkpoint but not finished: run it again.\n";
+  text += "# The trial has saved a checkpoint but has not finished: run it again.\n";
   text +=
       "[ $code = 85 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}\"\n"
       "exit $code\n";

@@ -8,7 +8,8 @@
 namespace precast::tools {
 
 /// A batch script for `sbatch` with one array task per trial. A task that is preempted or reaches
-/// its time limit saves a checkpoint and is requeued. @param program `precast`, an absolute path.
+/// its time limit saves a checkpoint and is requeued. @param program the absolute path of
+/// `precast`.
 [[nodiscard]] std::string slurm_script(const Sweep& sweep, const std::filesystem::path& program);
 
 }  // namespace precast::tools

@@ -27,7 +27,8 @@ bool is_smaller_better(const std::string& metric) {
   return metric.ends_with("loss") || metric.ends_with("minutes") || metric == "mse";
 }
 
-/// Figures of summary.json whose direction is known; those of plug-ins need `direction`.
+/// Whether `metric` is one of precast's own figures in summary.json, so that its direction is
+/// known. For a plug-in's metric, the key `direction` is required.
 bool is_known_metric(std::string_view metric) {
   constexpr std::string_view kNames[] = {
       "val_loss", "train_loss", "images_per_second", "train_minutes",     "r2", "mse", "map",
@@ -40,12 +41,12 @@ void check_metric(const Origin& origin, std::string_view key, const std::string&
                   const std::string& direction, Diagnostics& diagnostics) {
   if (is_known_metric(metric) || direction != "auto") return;
   diagnostics.error(origin, key,
-                    fmt::format("expected top_1, val_loss or another figure of the runs, got '{}'. "
-                                "For a metric of a plug-in, set direction to max or min",
+                    fmt::format("expected a figure of summary.json, such as top_1 or val_loss, got "
+                                "'{}'. For a metric of a plug-in, set direction to max or min",
                                 metric));
 }
 
-/// The file's keys before trials are made from them.
+/// The values of the file's keys, before trials are made from them.
 struct Keys {
   std::string recipe;
   std::string folder;
@@ -58,7 +59,7 @@ struct Keys {
   bool share_loader = false;
 };
 
-/// Adds the keys that say where and how trials run.
+/// Adds the keys of the section `grid`, which say where and how trials run.
 void add_grid_keys(Schema& schema, Keys& keys) {
   schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
   schema
@@ -80,7 +81,7 @@ void add_grid_keys(Schema& schema, Keys& keys) {
       .max(1000);
   schema
       .add("grid.retry_pause_s", &keys.retry_pause_s,
-           "seconds before the first retry; doubled for each further one")
+           "seconds before the first retry; doubled for each further retry")
       .min(0)
       .max(86400);
 }
@@ -93,7 +94,7 @@ Schema make_schema(Keys& keys) {
   schema.add("axes", &keys.axes, "recipe keys and the values to try: {key: values}");
   schema.add(
       "zip", &keys.zip,
-      "axes whose n-th values are used together: [[key, key], ...]; all other axes are combined");
+      "axes whose n-th values are used together: [[key, key], ...]; other axes are combined");
   schema.add("seeds", &keys.seeds, "N: training.seed 0 to N - 1; or a list of seeds");
   schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
   schema.add(
@@ -101,9 +102,10 @@ Schema make_schema(Keys& keys) {
       "figure of summary.json to rank trials by; empty: the recipe's "
       "validation.best_metric, otherwise the usual metric for its loss (top_1 for class labels)");
   schema
-      .add("direction", &keys.direction,
-           "whether a larger metric is better; auto: known for precast's own metrics, not for "
-           "those of plug-ins")
+      .add(
+          "direction", &keys.direction,
+          "max if larger values of the metric are better, min if smaller values are; auto only for "
+          "precast's own metrics")
       .choices({"auto", "max", "min"});
   schema.add("early_stop", &keys.early_stop,
              "rule that stops bad trials early: none, median or asha; with options, such as asha: "
@@ -163,12 +165,12 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
     if (!seen.insert(axis.key).second) {
       diagnostics.error(
           origin, axis.key,
-          "is given twice: an axis, `set`, `seeds` and the command line must not set the same key");
+          "is given twice: only one of `axes`, `set`, `seeds` and the command line may set a key");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
-      diagnostics.error(origin, axis.key, "is set by the grid itself");
-    // A value that was drawn twice has one origin, but may be paired with different values of a
-    // zipped axis.
+      diagnostics.error(origin, axis.key, "is set by the grid itself. Remove this key");
+    // A drawn value may occur twice, with the same origin: zip may pair it with different values of
+    // another axis. A value that is written twice is a mistake.
     std::map<std::string, std::string> values;
     for (const AxisValue& value : axis.values) {
       const auto [first, added] = values.emplace(value.text, value.origin.text());
@@ -191,12 +193,12 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduc
                 .recipe = sweep.recipe,
                 .settings = product.settings(number),
                 .folder = sweep.folder / "runs"};
-    // The name shows the settings that differ; the hash covers all settings.
+    // The readable part of the name shows the settings that vary; the hash covers all settings.
     const std::string prefix = trial_id(trial.settings);
     for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
     const std::string whole = trial_id(trial.settings);
     trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
-    // Drawn values may form the same combination twice.
+    // With drawn values, the same combination may occur twice.
     if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
   }
 }
@@ -210,12 +212,13 @@ std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
   return level != nullptr ? level->scalar : "";
 }
 
-/// At log_level 0 validation figures are logged once per run, and no trial would ever be stopped.
+/// With log_level 0, validation figures are logged once per run, and no trial would ever be
+/// stopped.
 void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
       sweep.early_stop.metric == "train_loss")
     return;
-  Diagnostics of_recipe;  // the trials report the recipe's own mistakes
+  Diagnostics of_recipe;  // ignored: the trials report mistakes in the recipe
   const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
   for (const Trial& trial : sweep.trials) {
     if (log_level_of(trial, recipe) != "0") continue;
@@ -271,7 +274,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   options.rule = read_rule(node, rule, diagnostics);
   Schema schema;
   schema.add("metric", &options.metric,
-             "metric, recorded after each epoch, by which trials are compared");
+             "metric by which trials are compared; it must be recorded after each epoch");
   schema.add("min_epochs", &options.min_epochs, "epochs before a trial may be stopped")
       .min(1)
       .max(1e6);
@@ -288,7 +291,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   return options;
 }
 
-/// Everything except the axes and the trials.
+/// Everything in a sweep except the axes and the trials.
 Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics& diagnostics) {
   Sweep sweep;
   sweep.path = path;
@@ -308,8 +311,8 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
   return sweep;
 }
 
-/// @throws ConfigError if the file is wrong up to here; errors in the number of trials go to the
-/// diagnostics
+/// Adds the axes and the trials. An error in the number of trials is added to the diagnostics.
+/// @throws ConfigError with all earlier mistakes, if there are any
 void add_trials(Sweep& sweep, const Keys& keys, const std::vector<Override>& overrides,
                 Diagnostics& diagnostics) {
   std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);

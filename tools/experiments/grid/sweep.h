@@ -14,17 +14,18 @@
 
 namespace precast::tools {
 
-/// The contents of SWEEP.yaml, with its trials expanded.
+/// The contents of SWEEP.yaml, and the trials that result from it.
 struct Sweep {
   std::filesystem::path path;
   std::filesystem::path recipe;
   /// Contains sweep.json, results.jsonl and a run folder for each trial.
   std::filesystem::path folder;
-  /// The locations of `set` and of the axes in the file, for messages.
+  /// The axes (including seeds), then the fixed keys of `set` and of the command line, with the
+  /// locations of their values.
   std::vector<SweepAxis> axes;
   /// The keys of the axes, without training.seed.
   std::vector<std::string> varied;
-  /// The order depends only on the file: seeds change fastest, then the last axis.
+  /// The order depends only on the file: seeds change fastest, then the values of the last axis.
   std::vector<Trial> trials;
   /// A figure of summary.json, and whether larger is better.
   std::string metric = "top_1";
@@ -39,10 +40,10 @@ struct Sweep {
   EarlyStopOptions early_stop;
 };
 
-/// Reads a sweep (README.md describes the format). `overrides` are keys of the recipe that all
-/// trials get; they replace those of `set`, and must not be axes. Paths are relative to the working
-/// folder, as in recipes. @throws ConfigError with all mistakes, as `file:line:col: key: message`.
-/// @throws IoError if the file cannot be read.
+/// Reads a sweep (README.md describes the format). Paths are relative to the working folder, as in
+/// recipes. @param overrides keys of the recipe to set in all trials. They replace the same keys of
+/// `set`, and must not be axes. @throws ConfigError with all mistakes, as `file:line:col: key:
+/// message`; IoError if the file cannot be read.
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
                                const std::vector<Override>& overrides = {});
 

@@ -6,8 +6,9 @@
 
 namespace precast::tools {
 
-/// Adds the keys of the command line to the fixed ones of `set`, which they replace, and to
-/// `sweep.overrides`. The last of several values of a key is used.
+/// Adds the keys of the command line to `sweep.overrides` and to `fixed`, the keys of `set`. A key
+/// of the command line replaces the same key of `set`; if it is given several times, its last value
+/// is used.
 void add_overrides(const std::vector<Override>& overrides, Sweep& sweep,
                    std::vector<SweepAxis>& fixed);
 

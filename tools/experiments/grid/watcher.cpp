@@ -10,8 +10,9 @@
 namespace precast::tools {
 namespace {
 
-/// Time between two updates of the page: trials may end many times a second, and writing a page
-/// with thousands of trials takes long.
+/// The pause between two updates of the page: a second, plus kPageShare times as long as the last
+/// update took. Trials may end many times a second, and writing a page with thousands of trials
+/// takes long.
 constexpr auto kPagePause = std::chrono::seconds(1);
 constexpr int kPageShare = 20;
 
@@ -59,7 +60,7 @@ std::vector<const Trial*> GridWatcher::at_closed_rungs() {
   for (const Trial& trial : sweep_.trials) {
     const auto state = states_.find(trial.id);
     if (state == states_.end() || state->second.status != TrialStatus::waiting) continue;
-    // A trial that finished while no grid was running is not stopped; its result is used.
+    // A trial that finished while no grid was running has a result and is not stopped.
     if (read_summary(trial.run_folder())) continue;
     const int before = early_stop_.passed(trial.id);
     if (early_stop_.stops(trial.id)) closed.push_back(&trial);
@@ -92,7 +93,7 @@ void GridWatcher::write_page() {
   try {
     page_.write(states_);
   } catch (const IoError& error) {
-    // Reported once; trials continue.
+    // The error is reported only once, and the trials continue.
     if (!std::exchange(page_fails_, true)) say(error.what());
   }
   const auto end = std::chrono::steady_clock::now();
@@ -125,7 +126,8 @@ std::optional<std::string> GridWatcher::resumes() {
       stopped.push_back(trial.id);
   }
   std::optional<std::string> resumed = early_stop_.resumes(stopped);
-  // Recorded before the trial starts, as a rung that it had not passed before.
+  // Recorded before the trial starts. resumes() has already marked the rung as passed, so this says
+  // that the trial had not passed it before.
   if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
   return resumed;
 }

@@ -19,14 +19,14 @@ namespace precast::tools {
 class GridWatcher final : public PoolDisplay {
  public:
   /// Keeps references to `sweep`, `states` and `journal`.
-  /// @param journal receives `{"event": "rung", "trial", "rung", "time"}` for each trial that
-  /// asha lets pass a rung, so that a restarted grid does not compare the trial at this rung again.
+  /// @param journal receives `{"event": "rung", "trial", "rung", "time"}` whenever a trial passes a
+  /// rung of asha, so that a restarted grid does not compare the trial at this rung again.
   /// @param loaders null: trials share no loaders.
   GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
               std::size_t slots, std::unique_ptr<SharedLoaders> loaders = nullptr);
 
-  /// asha: the waiting trials that do not pass the rung they have reached. They were stopped, but
-  /// the grid was killed before it recorded this.
+  /// asha: the waiting trials that do not pass the rung that they have reached. An earlier run of
+  /// the grid stopped them, but was killed before it recorded this.
   [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
 
   std::optional<std::vector<std::string>> prepare(const NextStart& next) override;
@@ -47,11 +47,12 @@ class GridWatcher final : public PoolDisplay {
   Journal& journal_;
   EarlyStop early_stop_;
   std::unique_ptr<SharedLoaders> loaders_;
-  /// The last epoch of each trial that was compared, or that existed when the grid started, so that
-  /// a trial that has just been restarted is not stopped before it makes progress.
+  /// For each trial, the last epoch after which it was compared or, before the first comparison,
+  /// its last epoch when the grid started. A trial that has just been restarted is therefore not
+  /// stopped before it makes progress.
   std::map<std::string, std::int64_t> judged_;
   GridPage page_;
-  /// Whether a trial has ended since the page was written.
+  /// Whether a trial has ended since the page was last written.
   bool page_is_old_ = false;
   bool page_fails_ = false;
   std::chrono::steady_clock::time_point next_page_;

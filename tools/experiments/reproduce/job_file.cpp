@@ -23,7 +23,7 @@ ordered_json facts_of(const Trial& trial) {
   return facts;
 }
 
-/// Describes the difference; empty if there is none.
+/// Describes the first difference; empty if there is none.
 std::string change_between(const ordered_json& before, const ordered_json& now) {
   const auto text = [](const ordered_json& facts, const std::string& key) {
     return facts.contains(key) ? facts.at(key).get<std::string>() : "the recipe's value";
@@ -32,8 +32,8 @@ std::string change_between(const ordered_json& before, const ordered_json& now) 
   keys.update(now);
   for (const auto& [key, value] : keys.items()) {
     if (text(before, key) == text(now, key)) continue;
-    if (key == kRecipe) return "it had a different recipe";
-    return fmt::format("{} was {}, is {}", key, text(before, key), text(now, key));
+    if (key == kRecipe) return "the recipe has changed";
+    return fmt::format("{} was {} and is now {}", key, text(before, key), text(now, key));
   }
   return {};
 }
@@ -45,8 +45,8 @@ JobFile::JobFile(const std::filesystem::path& folder) : path_(folder / "reproduc
   if (!file) return;
   trials_ = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!trials_.is_object()) {
-    throw ConfigError(
-        fmt::format("{}: expected a JSON object. Give another --folder", path_.string()));
+    throw ConfigError(fmt::format(
+        "{}: expected a JSON object, got other text. Give another --folder", path_.string()));
   }
 }
 
@@ -54,9 +54,10 @@ void JobFile::check(const Trial& trial) const {
   const auto found = trials_.find(trial.id);
   if (found == trials_.end()) return;
   if (const std::string change = change_between(*found, facts_of(trial)); !change.empty()) {
-    throw ConfigError(
-        fmt::format("{}: {} was started with different keys: {}. Give another --folder",
-                    path_.parent_path().string(), trial.id, change));
+    throw ConfigError(fmt::format(
+        "{}: expected the recipe and keys with which {} was started, but {}. Give another "
+        "--folder",
+        path_.parent_path().string(), trial.id, change));
   }
 }
 

@@ -11,17 +11,17 @@
 namespace precast::tools {
 
 /// The file reproduce.json of a folder. It records the recipe and keys with which each trial was
-/// started, so that results of different recipes or keys are never mixed. Keys for the location of
-/// data and runs may change.
-/// Not thread-safe.
+/// started, so that results of different recipes or keys are never mixed. Keys that do not change
+/// results (changes_results()) may change. Not thread-safe.
 class JobFile {
  public:
-  /// @throws ConfigError if the existing file is not such a job file.
+  /// Reads the file if it exists. @throws ConfigError if it is not a JSON object.
   explicit JobFile(const std::filesystem::path& folder);
 
-  /// @throws ConfigError naming the trial and the difference if it was started with different keys.
+  /// @throws ConfigError naming the trial and the difference if the trial was started with another
+  /// recipe or other keys.
   void check(const Trial& trial) const;
-  /// Records a trial that begins. @throws IoError
+  /// Records a trial when it is started. @throws IoError
   void note(const Trial& trial);
   /// The keys with which a trial was started; nothing if it was not started.
   [[nodiscard]] std::optional<std::vector<Setting>> settings_of(const std::string& trial) const;

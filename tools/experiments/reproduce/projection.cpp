@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr auto kPatience = std::chrono::minutes(10);
 
-/// The row's details, as `bench step --model-cost` writes them to `path`.
+/// Runs `bench step --model-cost` for a row. @return the JSON that the command wrote to `path`
 ordered_json cost_of(const TableRow& row, const std::vector<Setting>& settings,
                      const std::string& card, const std::filesystem::path& program,
                      const std::filesystem::path& path) {
@@ -78,7 +78,8 @@ std::vector<ProjectedRow> project_rows(const ResultTable& table,
     throw ConfigError(fmt::format("--project: expected one card, got '{}'", card));
   if (table.train_images == 0) {
     throw ConfigError(
-        "--project: expected train_images in the table, got none. An epoch's steps depend on it");
+        "--project: expected train_images in the table, got none. The number of steps depends on "
+        "it");
   }
   create_folders(folder / "projection");
   std::vector<ProjectedRow> projected;
@@ -94,14 +95,14 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
                                 const std::vector<ProjectedRow>& rows) {
   std::string out = fmt::format(
       "# Projection: {}\n\n"
-      "**Not measured.** Minutes of training steps on {}, by the cost model of `precast bench "
-      "step --model-cost`: without evaluation, and as if data were always ready. `fused`: with "
-      "fused kernels, which have not been timed on a GPU yet. {}\n\n"
+      "**Not measured.** Minutes of training steps on {}, computed with the cost model of `precast "
+      "bench step --model-cost`, without evaluation and as if data were always ready. `fused`: "
+      "with fused kernels, which have not been timed on a GPU yet. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n",
       table.title, find_card(card).title,
       is_checked(find_card(card))
-          ? "Published figures of this card are compared in tools/bench/cost/README.md."
+          ? "tools/bench/cost/README.md compares the model with published figures of this card."
           : "No published figure checks the model on this card.");
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();

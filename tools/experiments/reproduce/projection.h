@@ -10,13 +10,13 @@
 
 namespace precast::tools {
 
-/// A row's training time by the model of `precast bench step --model-cost`. Only training steps:
-/// without evaluation, and as if data were always ready.
+/// The training time of a row, computed with the cost model of `precast bench step --model-cost`.
+/// It contains only training steps, without evaluation, and assumes that data is always ready.
 struct ProjectedRow {
   const TableRow* row = nullptr;
-  /// GPUs that train together.
+  /// Number of GPUs that train together.
   int gpus = 1;
-  /// With separate kernels, and with fused ones.
+  /// Minutes of training with separate kernels, and with fused kernels.
   double minutes = 0;
   double fused_minutes = 0;
   /// `[{image_size, epochs, images_per_second, fused_images_per_second}]`, per GPU.
@@ -27,10 +27,10 @@ struct ProjectedRow {
 [[nodiscard]] ProjectedRow project_row(const TableRow& row, std::int64_t train_images,
                                        const nlohmann::ordered_json& cost);
 
-/// Runs `program bench step RECIPE --model-cost` for each row. Details of each row are written to
-/// `<folder>/projection/<row>.json`. @param settings given to all rows, applied after the row's
-/// own. @throws ConfigError if the command fails for a row, or the table does not state the number
-/// of training images.
+/// Runs `program bench step RECIPE --model-cost` for each row, and writes the details of each row
+/// to `<folder>/projection/<row>.json`. @param settings settings for all rows, applied after a
+/// row's own. @throws ConfigError if the command fails for a row, or the table does not give the
+/// number of training images.
 [[nodiscard]] std::vector<ProjectedRow> project_rows(const ResultTable& table,
                                                      const std::vector<const TableRow*>& rows,
                                                      const std::vector<Setting>& settings,
@@ -38,11 +38,12 @@ struct ProjectedRow {
                                                      const std::filesystem::path& program,
                                                      const std::filesystem::path& folder);
 
-/// The projection as Markdown; the text says that it is a projection.
+/// The projection as Markdown, labelled as a projection, and as JSON. @{
 [[nodiscard]] std::string projection_markdown(const ResultTable& table, const std::string& card,
                                               const std::vector<ProjectedRow>& rows);
 [[nodiscard]] nlohmann::ordered_json projection_json(const ResultTable& table,
                                                      const std::string& card,
                                                      const std::vector<ProjectedRow>& rows);
+/// @}
 
 }  // namespace precast::tools

@@ -84,7 +84,7 @@ std::vector<const TableRow*> choose_rows(const ResultTable& table, const Argumen
   return rows;
 }
 
-/// A table, its rows to train, and the results folder.
+/// A table, the rows to train, and the folder of the results.
 class Reproduction {
  public:
   Reproduction(const Arguments& options, const std::vector<Override>& overrides)
@@ -97,7 +97,7 @@ class Reproduction {
                     : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
                                    .parent_path()
                                    .filename()) {
-    // The first seed of every row comes first, so that an interrupted table has all rows, with
+    // The first seed of every row comes first, so that an interrupted table has all rows, only with
     // fewer seeds.
     for (std::int64_t seed = 0; seed < seeds_; ++seed) {
       for (const TableRow* row : chosen_)
@@ -107,7 +107,7 @@ class Reproduction {
 
   [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// The first rows() trials are the rows' first seeds.
+  /// The number of rows to train. The first rows() trials are the first seeds of these rows.
   [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
 
   /// Writes table.md, table.json and report.html.
@@ -135,7 +135,7 @@ class Reproduction {
   }
 
  private:
-  /// The chosen rows, and those that earlier commands have begun in this folder.
+  /// The chosen rows, and the rows that earlier commands have begun in this folder.
   [[nodiscard]] std::vector<RowTrials> shown(const JobFile& begun) const {
     std::vector<RowTrials> rows;
     for (const TableRow& row : table_.rows) {
@@ -163,16 +163,17 @@ class Reproduction {
   std::vector<Trial> trials_;
 };
 
-/// Checks one seed of each row, because errors do not depend on the seed.
+/// Checks each row with one seed, because errors do not depend on the seed.
 void check_rows(const Reproduction& job, const std::filesystem::path& program,
                 std::size_t at_once) {
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
-  // Errors in command-line keys are the same in all rows and are reported once.
+  // An error in a key of the command line is the same in all rows; it is reported once.
   check_by_dry_run(first, program, at_once);
 }
 
-/// Keeps the table's files up to date as rows begin and end.
+/// A display that also records each run in the job file when it begins, and writes the results
+/// again when a run ends.
 class TableDisplay final : public PoolDisplay {
  public:
   TableDisplay(const Reproduction& job, JobFile& begun, const States& states, std::size_t slots)
@@ -211,13 +212,15 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   }();
   job.write_results(begun, states);
   if (code == ExitCode::preempted) {
-    log_info("stopped; the same command continues");
+    log_info("stopped. To continue, run the same command again");
     return static_cast<int>(code);
   }
   job.print_results(begun, states, options.has("json"));
   log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
   if (code == ExitCode::usage)
-    throw ConfigError("a row's recipe or keys are invalid; see `output` in its run folder");
+    throw ConfigError(
+        "a row's recipe or keys are invalid, so the rows cannot be trained. See `output` in its "
+        "run folder");
   return static_cast<int>(code);
 }
 

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows its results next
+/// `precast reproduce TABLE.yaml`: trains the rows of a published table and shows the results next
 /// to the published ones.
 int run_reproduce(const std::vector<std::string>& args);
 

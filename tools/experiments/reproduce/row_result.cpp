@@ -14,14 +14,14 @@ std::vector<CurvePoint> curve_of(const RunRecord& record) {
   double val_seconds = 0;
   for (const RunRow& row : record.epochs) {
     if (std::isfinite(row.val_seconds)) val_seconds += row.val_seconds;
-    // If the run was not evaluated after each epoch, only the last epoch has a top-1 value.
+    // Without an evaluation after each epoch, only the last epoch has a top-1 accuracy.
     if (!std::isfinite(row.top_1)) continue;
     curve.push_back({row.epochs_done, (row.train_seconds + val_seconds) / 60, row.top_1});
   }
   return curve;
 }
 
-/// The last value given for a key is used.
+/// Adds a setting, or replaces the setting with the same key.
 void give(std::vector<Setting>& settings, const Setting& setting) {
   std::erase_if(settings, [&](const Setting& other) { return other.key == setting.key; });
   settings.push_back(setting);

@@ -33,21 +33,23 @@ struct RowResult {
   const TableRow* row = nullptr;
   std::vector<SeedRun> runs;
 
-  /// Mean and interval of a summary.json key over the finished runs; nothing if there are none.
+  /// Mean and interval of a figure of summary.json over the finished runs; nothing if no run has
+  /// it.
   [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
-  /// Minutes of training and evaluation, as published times are counted.
+  /// Minutes of training and evaluation together, because published times include both.
   [[nodiscard]] std::optional<MeanInterval> minutes() const;
-  /// `3 of 3`, `running`, `diverged` ...
+  /// How many runs are done: `2 of 3`; or the first run that ended without a result: `seed 1:
+  /// diverged`.
   [[nodiscard]] std::string progress() const;
 };
 
-/// The training run of a row with one seed. @param settings given to all rows, applied after the
-/// row's own.
+/// The training run of a row with one seed. @param settings settings for all rows, applied after
+/// the row's own.
 [[nodiscard]] Trial make_row_trial(const TableRow& row, std::int64_t seed,
                                    const std::vector<Setting>& settings,
                                    const std::filesystem::path& folder);
 
-/// A row with its trials, by seed from 0.
+/// A row and its trials; the trial at index i has seed i.
 struct RowTrials {
   const TableRow* row = nullptr;
   std::vector<Trial> trials;

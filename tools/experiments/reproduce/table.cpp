@@ -26,7 +26,7 @@ bool names_a_folder(const std::string& id) {
   });
 }
 
-/// Reads a table's lists: errors go to the diagnostics, and reading continues.
+/// Reads the lists of a table. Errors are added to the diagnostics, and reading continues.
 class TableReader {
  public:
   explicit TableReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
@@ -34,7 +34,7 @@ class TableReader {
   FigureSource source(const ConfigNode& node, const std::string& where) {
     FigureSource source;
     Schema schema;
-    schema.add("id", &source.id, "the id by which rows refer to this source").required();
+    schema.add("id", &source.id, "the id by which figures refer to this source").required();
     schema.add("title", &source.title, "").required();
     schema.add("date", &source.date, "");
     schema.add("url", &source.url, "");
@@ -65,7 +65,7 @@ class TableReader {
     if (schema.given("recipe") && !std::filesystem::is_regular_file(row.recipe)) {
       diagnostics_.error(
           schema.origin("recipe"), where + ".recipe",
-          fmt::format("expected a file, got '{}', which is not a file", row.recipe.string()));
+          fmt::format("expected an existing recipe file, got '{}'", row.recipe.string()));
     }
     row.settings = read_settings(settings, where + ".settings");
     each(published, where + ".published", [&](const ConfigNode& item, const std::string& at) {
@@ -87,7 +87,7 @@ class TableReader {
     return other;
   }
 
-  /// Calls `take(item, where)` for the items of a list; a missing list is empty.
+  /// Calls `take(item, where)` for each item of a list. A missing list counts as empty.
   template <typename Take>
   void each(const ConfigNode& list, const std::string& where, const Take& take) {
     if (list.kind != ConfigNode::Kind::list) {
@@ -165,11 +165,12 @@ class TableReader {
   Diagnostics& diagnostics_;
   std::set<std::string> sources_;
   std::set<std::string> rows_;
-  /// The variables that the schema of figures is bound to.
+  /// The variables to which a schema of figures writes kOptional.
   std::array<double, std::size(kOptional)> values_{};
 };
 
-/// The number at the beginning of a CSV field. @return false if there is none.
+/// Removes the number at the beginning of `line`, and a comma after it. @return false if there is
+/// no number.
 template <typename T>
 bool take_number(std::string_view& line, T& value) {
   const auto read = std::from_chars(line.data(), line.data() + line.size(), value);
@@ -179,7 +180,8 @@ bool take_number(std::string_view& line, T& value) {
   return true;
 }
 
-/// Parses row, epoch, minutes, top_1. @return the row's name, or nothing for any other line.
+/// Parses a line row,epoch,minutes,top_1,... @return the id of the row; nothing if the line has
+/// another form.
 std::optional<std::string> read_point(std::string_view line, CurvePoint& point) {
   std::string row(line.substr(0, line.find(',')));
   line.remove_prefix(std::min(line.size(), row.size() + 1));
@@ -212,7 +214,7 @@ std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem
   return curves;
 }
 
-/// The parts of a table's top level other than plain values, still to be read.
+/// The lists at the top level of a table, not yet read, and the path of its curves.
 struct TableLists {
   ConfigNode sources;
   ConfigNode rows;
@@ -262,7 +264,7 @@ ResultTable read_table(const std::filesystem::path& path) {
     table.others.push_back(reader.other(node, where));
   });
   if (lists.rows.kind == ConfigNode::Kind::list && lists.rows.items.empty())
-    diagnostics.error(lists.rows.origin, "rows", "expected at least one, got none");
+    diagnostics.error(lists.rows.origin, "rows", "expected at least one row, got none");
   diagnostics.throw_if_errors();
   if (!lists.curves.empty()) table.curves = read_curves(path.parent_path() / lists.curves);
   return table;

@@ -13,7 +13,7 @@ namespace precast::tools {
 
 /// The source of published figures.
 struct FigureSource {
-  /// The name by which rows refer to it.
+  /// The name by which figures refer to the source.
   std::string id{};
   std::string title{};
   std::string date{};
@@ -23,7 +23,7 @@ struct FigureSource {
 /// Published figures of one training run. Accuracies are fractions, not percentages; times are
 /// wall-clock minutes.
 struct PublishedFigures {
-  /// FigureSource::id.
+  /// The FigureSource::id of their source.
   std::string source{};
   std::optional<double> top_1{}, top_5{}, minutes{};
   std::string hardware{};
@@ -39,10 +39,10 @@ struct TableRow {
   std::filesystem::path recipe{};
   /// Keys that this row sets in its recipe.
   std::vector<Setting> settings{};
-  /// The table compares with the first of these.
+  /// The first of these figures are compared with the results.
   std::vector<PublishedFigures> published{};
 
-  /// Empty figures if nothing was published.
+  /// The first published figures, or empty figures if nothing was published.
   [[nodiscard]] PublishedFigures compared_with() const {
     return published.empty() ? PublishedFigures{} : published.front();
   }
@@ -55,16 +55,16 @@ struct OtherSystem {
   PublishedFigures figures{};
 };
 
-/// Accuracy after an epoch of a run.
+/// The accuracy of a run after an epoch.
 struct CurvePoint {
-  /// Epochs trained.
+  /// Number of epochs trained so far.
   double epochs = 0;
   double minutes = 0;
   double top_1 = 0;
 };
 
-/// A published table of accuracies and times, whose rows `precast reproduce` runs and compares
-/// (configs/imagenet/table.yaml).
+/// A published table of accuracies and times. `precast reproduce` trains its rows and compares the
+/// results (example: configs/imagenet/table.yaml).
 struct ResultTable {
   std::string title{};
   std::vector<FigureSource> sources;
@@ -72,15 +72,17 @@ struct ResultTable {
   std::int64_t train_images = 0;
   std::vector<TableRow> rows;
   std::vector<OtherSystem> others;
-  /// Indexed by TableRow::id; from a CSV file `row,epoch,minutes,top_1,...`.
+  /// Published curves by TableRow::id, from a CSV file `row,epoch,minutes,top_1,...`.
   std::map<std::string, std::vector<CurvePoint>> curves;
 
-  /// The source with that id; rows only name sources that exist.
+  /// The source with this id. read_table() checks that the sources of all figures exist.
   [[nodiscard]] const FigureSource& source(const std::string& id) const;
 };
 
-/// Reads a table; paths of recipes and of the file of curves are relative to the table's folder.
-/// @throws ConfigError with every mistake (file:line:col: key: expected, got), IoError.
+/// Reads a table. Paths of recipes and of the CSV file are relative to the table's folder.
+/// @throws ConfigError with all mistakes in the table (file:line:col: key: expected, got), or with
+/// the
+/// first one in the CSV file; IoError.
 [[nodiscard]] ResultTable read_table(const std::filesystem::path& path);
 
 }  // namespace precast::tools

@@ -44,10 +44,10 @@ ScatterSeries our_series(const std::vector<RowResult>& results, const std::strin
   return series;
 }
 
-/// Published figures grouped by publisher.
+/// The published figures as one series per source and hardware, or per system.
 class PublishedSeries {
  public:
-  /// @param joined the rows of a source; else the points of another system
+  /// @param joined whether a line connects the points of the series
   void add(const std::string& label, const PublishedFigures& figures, bool joined) {
     if (!figures.top_1 || !figures.minutes) return;
     auto found = std::ranges::find(all_, label, &ScatterSeries::label);
@@ -96,7 +96,8 @@ std::vector<LinePoint> points_of(const std::vector<CurvePoint>& curve, double Cu
   return line;
 }
 
-/// One line per row, over epochs or minutes; published ones are dashed, in the row's colour.
+/// Accuracy over epochs or minutes, one line per row. Published curves are dashed, in the colour of
+/// their row.
 std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
                         const std::string& model, double CurvePoint::*x, const char* label) {
   LineChart chart{.title = fmt::format("{}: top-1 over {}", model, label),
@@ -131,7 +132,7 @@ HtmlFigure best_figure(const std::vector<RowResult>& results) {
   return {figure_text(best, 4), "best top-1 here", note};
 }
 
-/// Returns nothing if no row has a published curve.
+/// Nothing if no row has a published top-1 accuracy.
 std::optional<HtmlFigure> best_published_figure(const std::vector<RowResult>& results) {
   std::optional<double> best;
   std::string note;
@@ -151,7 +152,8 @@ bool is_trained(const RowResult& result) {
                              [](const SeedRun& run) { return run.status == TrialStatus::done; });
 }
 
-/// Adds the figures at the top: the best row, the best published result, how much has been trained.
+/// Adds the figures at the top: the best row, the best published result, and how much has been
+/// trained.
 void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
   double minutes = 0;
   for (const RowResult& result : results) {
@@ -162,11 +164,12 @@ void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
   figures.push_back(
       {fmt::format("{} of {}", std::ranges::count_if(results, is_trained), results.size()),
        "rows trained", ""});
-  figures.push_back({fmt::format("{:.1f}", minutes), "minutes of training", "all runs together"});
+  figures.push_back(
+      {fmt::format("{:.1f}", minutes), "minutes of training", "sum over all finished runs"});
   page.figures(figures);
 }
 
-/// A figure of a row, ours and the published one.
+/// One figure of a row: our result and the published figure.
 struct Compared {
   std::string name;
   std::string ours;
@@ -191,9 +194,10 @@ std::vector<bool> published_figures(const std::vector<RowResult>& results) {
   return published;
 }
 
-/// Figures that are not published for any row get no column for it.
+/// A row of the result table. `published` says which figures have a second column for the published
+/// value.
 std::vector<HtmlCell> result_row(const RowResult& result, const std::vector<bool>& published) {
-  // The page is in the folder of the runs.
+  // The link is relative to the page, which is in the folder of the run folders.
   const std::string link = result.runs.front().trial.id + "/report.html";
   std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
   const auto figures = compare(result);

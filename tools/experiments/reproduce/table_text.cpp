@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 constexpr int kShareDigits = 4;
 constexpr int kMinuteDigits = 1;
 
-/// `8 x NVIDIA A100`, or `2 cores of` the processor for CPU training; empty if unknown.
+/// `8 x NVIDIA A100` or, for training on a CPU, `2 cores of` and the processor; empty if unknown.
 std::string hardware_of(const ordered_json& facts) {
   const std::string device = facts.value("device", "");
   if (device.empty()) return {};
@@ -43,7 +43,7 @@ ordered_json to_json(const std::optional<MeanInterval>& figure) {
   return json;
 }
 
-/// Whether a key is one of the published row's settings.
+/// Whether a setting, with this value, is one of the row's own.
 bool belongs_to(const TableRow& row, const Setting& setting) {
   return std::ranges::any_of(row.settings, [&](const Setting& own) {
     return own.key == setting.key && own.value == setting.value;
@@ -90,7 +90,7 @@ void append_others(const ResultTable& table, std::string& out) {
   }
 }
 
-/// The keys of a run that affect its results and differ from the published row.
+/// The keys of a run that change results and are not the row's own settings.
 std::string keys_set(const TableRow& row, const std::vector<Setting>& settings) {
   std::string keys;
   for (const Setting& setting : settings) {

@@ -13,15 +13,15 @@ inline constexpr const char* kNoFigure = "-";
 
 /// `0.7376 ± 0.0012` over several seeds, `0.7376` for one seed; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<MeanInterval>& figure, int digits);
-/// `0.7376`, `-`.
+/// `0.7376`; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
 
-/// How the runs of a row differ from the published ones: hardware, number of training images, keys
-/// given in addition to the row's own. One line each.
+/// How the runs of a row differ from the published runs: hardware, number of training images, and
+/// keys that were set in addition to the row's own. Each difference is one line.
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
 
-/// A line of differences(), and the rows that it applies to: their names, or `all rows`.
+/// A line of differences(), and the rows to which it applies: their names, or `all rows`.
 struct Difference {
   std::string rows;
   std::string line;
@@ -29,8 +29,8 @@ struct Difference {
 [[nodiscard]] std::vector<Difference> joined_differences(const ResultTable& table,
                                                          const std::vector<RowResult>& results);
 
-/// The table as Markdown: precast's figures next to the first published figures of each row,
-/// differences, other systems, sources.
+/// The table as Markdown: for each row, precast's figures next to the first published ones; then
+/// differences, other systems and sources.
 [[nodiscard]] std::string table_markdown(const ResultTable& table,
                                          const std::vector<RowResult>& results);
 /// The facts of table_markdown() and each seed's figures, as JSON.

@@ -31,13 +31,14 @@ std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run
     problems.push_back({&trial, std::move(line)});
   }
   if (problems.empty()) {
-    problems.push_back({&trial, fmt::format("`train --dry-run` of trial {} exited with code {}",
-                                            trial.id, run.exit_code)});
+    problems.push_back(
+        {&trial, fmt::format("expected `train --dry-run` of trial {} to exit with code 0, got {}",
+                             trial.id, run.exit_code)});
   }
   return problems;
 }
 
-/// The results of the trials' dry runs, in their order.
+/// Results of the dry runs, in the order of the trials.
 std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
                                  const std::filesystem::path& program, std::size_t at_once) {
   std::vector<ChildResult> results(trials.size());
@@ -51,7 +52,7 @@ std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
       results[i] = run_child(command, kPatience);
     }
   };
-  // Futures rethrow a thread's exceptions in this one.
+  // Futures rethrow the exceptions of their threads in this thread.
   std::vector<std::future<void>> workers;
   const std::size_t count = std::min({at_once, kMostAtOnce, trials.size()});
   for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));

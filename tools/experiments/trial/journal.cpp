@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 constexpr std::array<std::string_view, 5> kStatusNames = {"waiting", "done", "diverged", "failed",
                                                           "stopped"};
 
-/// Bytes up to the end of the last complete line.
+/// Number of bytes up to the end of the last complete line.
 std::int64_t whole_lines(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = read_file(path);
   const auto end = std::find(bytes.rbegin(), bytes.rend(), std::byte{'\n'});
@@ -51,7 +51,7 @@ Journal::Journal(std::filesystem::path path)
   const std::int64_t whole = whole_lines(path_);
   if (whole < static_cast<std::int64_t>(std::filesystem::file_size(path_)) &&
       posix_file_ops().ftruncate(fd_, whole) != 0) {
-    throw IoError("cannot cut", path_.string(), errno);
+    throw IoError("cannot truncate", path_.string(), errno);
   }
   posix_file_ops().fsync_folder(path_.parent_path().c_str());
 }

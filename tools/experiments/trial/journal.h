@@ -32,9 +32,9 @@ class Journal {
   int fd_;
 };
 
-/// The records of every file `results*.jsonl` of `folder`, by time. Complete lines that are not
-/// JSON objects are skipped with a warning; an incomplete last line was truncated by a crash or is
-/// still being written. @param warns false for callers that read the records repeatedly.
+/// The records of all files `results*.jsonl` in `folder`, by time. Complete lines that are not JSON
+/// objects are skipped with a warning. An incomplete last line is ignored: a crash truncated it, or
+/// it is still being written. @param warns false for callers that read the records repeatedly.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(const std::filesystem::path& folder,
                                                                 bool warns = true);
 
@@ -47,7 +47,7 @@ enum class TrialStatus {
   /// Stopped by an early-stopping rule; it could continue.
   stopped,
 };
-/// `waiting`, `done` ...: as in the records.
+/// The name of a status in the records: `waiting`, `done` ...
 [[nodiscard]] std::string_view name_of(TrialStatus status);
 
 /// The state of one trial according to the records.
@@ -55,14 +55,14 @@ struct TrialState {
   TrialStatus status = TrialStatus::waiting;
   /// Number of processes started so far.
   int starts = 0;
-  /// Number of processes that ended with a failure that is retried.
+  /// Number of processes that ended with a failure that may be temporary.
   int failures = 0;
-  /// The exit code at the last end.
+  /// The exit code of the last recorded end.
   int exit_code = 0;
-  /// Wall-clock and processor time over all starts with a recorded end.
+  /// Wall-clock and processor time, summed over all starts with a recorded end.
   double seconds = 0;
   double cpu_seconds = 0;
-  /// Time of a start without a recorded end, in Unix seconds; 0: there is none.
+  /// Time of the last start in Unix seconds; 0 if its end is recorded, or if there was none.
   double open_since = 0;
   /// summary.json of a finished trial.
   nlohmann::ordered_json figures;
@@ -72,7 +72,7 @@ struct TrialState {
 
 [[nodiscard]] std::map<std::string, TrialState> fold_states(
     const std::vector<nlohmann::ordered_json>& records);
-/// Resets trials that have failed permanently, so that they wait again.
+/// Sets permanently failed trials back to `waiting`, so that they are run again.
 void forget_failures(std::map<std::string, TrialState>& states);
 
 }  // namespace precast::tools

@@ -24,12 +24,13 @@ std::string figure_text(const ordered_json& figures, const std::string& key) {
   return fmt::format("{}", found->get<double>());
 }
 
-/// The recipe or the program was rejected, as it would be for every trial.
+/// Whether the trial failed because of the recipe or the program, as every trial would.
 bool was_refused(const ordered_json& record) {
   return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
 }
 
-/// `, exit code 5` or `, killed by SIGKILL`; code 0 alone is not a cause.
+/// Why the trial failed: `, exit code 5` or `, killed by SIGKILL`; for exit code 0, that there is
+/// no summary.json.
 std::string cause_of(const ordered_json& record) {
   if (const int signal = record.value("signal", 0); signal != 0) {
     const char* name = ::sigabbrev_np(signal);
@@ -148,7 +149,7 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
         figures += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
     }
   }
-  // The name is last: it may be long, and lines are truncated.
+  // The name comes last, because it may be long, and lines are truncated.
   return fmt::format("  {:<8} {:>8}  {:<40} {}", running.slot->name,
                      format_duration(running.process->seconds()), figures, running.trial->id);
 }

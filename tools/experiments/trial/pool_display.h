@@ -14,18 +14,18 @@
 
 namespace precast::tools {
 
-/// The first of `lines`, as many as the terminal can show without scrolling, with the cursor below
-/// them. Each is truncated to the terminal's width; the lines that do not fit are replaced by one
-/// line with their number.
+/// The first of `lines`: as many as fit on the terminal without scrolling when the cursor is in the
+/// line below them. Each line is truncated to the terminal's width. If some lines do not fit, the
+/// last line says how many.
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 
-/// Shows the progress of a pool. On a terminal one line per slot is redrawn; elsewhere each start
-/// and end is a line. Writes to standard error. Not thread-safe.
+/// Shows the progress of a pool on standard error: on a terminal as a headline and one line per
+/// running trial, which are redrawn; elsewhere as one line for each start and end. Not thread-safe.
 class PoolDisplay : public PoolWatcher {
  public:
-  /// Borrows trials and states. @param metric a figure of summary.json, shown for trials that are
-  /// done.
+  /// Keeps references to the trials and `states`. @param metric a figure of summary.json, shown for
+  /// trials that are done.
   PoolDisplay(std::span<const Trial> trials, const std::map<std::string, TrialState>& states,
               std::size_t slots, std::string metric);
   ~PoolDisplay() override;

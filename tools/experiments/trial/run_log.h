@@ -8,8 +8,8 @@
 
 namespace precast::tools {
 
-/// The epochs so far in the `log` of a run that may still be in progress. A run that resumes
-/// truncates its log and writes the same epochs again. Not thread-safe.
+/// The epochs so far in the `log` of a run that may still be in progress. A run that is resumed
+/// truncates its log to the checkpoint, and then writes the later epochs again. Not thread-safe.
 class RunLog {
  public:
   explicit RunLog(const std::filesystem::path& run_folder) : path_(run_folder / "log") {}

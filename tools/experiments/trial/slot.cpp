@@ -16,7 +16,7 @@
 namespace precast::tools {
 namespace {
 
-/// The names in a folder; none if it does not exist.
+/// The names of a folder's entries; none if the folder does not exist.
 std::vector<std::string> entries_of(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code none;
@@ -27,7 +27,7 @@ std::vector<std::string> entries_of(const std::filesystem::path& folder) {
   return names;
 }
 
-/// Whether it is `nvidia0`, `nvidia1` ...
+/// Whether `device` is `nvidia0`, `nvidia1` ...
 bool names_a_gpu(const std::string& device) {
   constexpr std::string_view kPrefix = "nvidia";
   return device.size() > kPrefix.size() && device.starts_with(kPrefix) &&
@@ -37,11 +37,11 @@ bool names_a_gpu(const std::string& device) {
 
 std::size_t gpu_count(const std::filesystem::path& root) {
   std::size_t count = entries_of(root / "proc/driver/nvidia/gpus").size();
-  // Containers may have only the device files.
+  // A container may have only the device files.
   if (count == 0)
     count = static_cast<std::size_t>(std::ranges::count_if(entries_of(root / "dev"), names_a_gpu));
   std::error_code none;
-  // /dev/dxg exists for GPUs of any vendor; CUDA's library only for Nvidia's.
+  // /dev/dxg exists for GPUs of any vendor, the CUDA library only for Nvidia GPUs.
   if (count == 0 && std::filesystem::exists(root / "dev/dxg", none) &&
       std::filesystem::exists(root / "usr/lib/wsl/lib/libcuda.so.1", none)) {
     count = 1;
@@ -80,7 +80,7 @@ std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
 
 std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>& cores,
                              const std::vector<std::string>& gpus) {
-  require(!cores.empty() && options.slots_per_device > 0, "a core and a slot");
+  require(!cores.empty() && options.slots_per_device > 0, "there is a core and a slot");
   std::vector<std::string> devices = options.devices;
   if (devices == std::vector<std::string>{"auto"}) devices = gpus;
   if (devices.empty()) devices = {"cpu"};
@@ -106,9 +106,9 @@ std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>&
 
 std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
                               const std::vector<std::string>& gpus) {
-  require(count > 0 && !cores.empty(), "a slot and a core");
+  require(count > 0 && !cores.empty(), "there is a slot and a core");
   const auto n = static_cast<std::size_t>(count);
-  // Part i of n contiguous parts; if there are fewer than n elements, parts share one.
+  // Part i of n contiguous parts. If there are fewer than n elements, several parts share one.
   const auto part = [n](const auto& all, std::size_t i) {
     using List = std::decay_t<decltype(all)>;
     const std::size_t first = i * all.size() / n;

@@ -8,11 +8,12 @@ namespace precast::tools {
 
 /// A device and a set of cores that run one trial at a time.
 struct Slot {
-  /// `gpu0`, `cpu`; if several slots share the device, followed by the slot's number: `gpu0.1`.
+  /// make_slots(): `gpu0`, `cpu`; if several slots share the device, followed by the slot's number:
+  /// `gpu0.1`. share_slots(): `part0`, `part1` ...
   std::string name;
   /// The value of CUDA_VISIBLE_DEVICES; empty: no GPU.
   std::string gpu;
-  /// The processors (as in sched_setaffinity) that its process is bound to.
+  /// The processors, numbered as in sched_setaffinity, to which its process is bound.
   std::vector<int> cores;
 };
 
@@ -21,26 +22,27 @@ struct SlotOptions {
   /// CUDA_VISIBLE_DEVICES.
   std::vector<std::string> devices{"auto"};
   int slots_per_device = 1;
-  /// 0: the usable cores in equal shares.
+  /// 0: an equal share of the usable cores for each slot.
   int cores_per_slot = 0;
 };
 
 /// The processors that this process may run on, ascending.
 [[nodiscard]] std::vector<int> allowed_cores();
-/// The GPUs of this machine: those of CUDA_VISIBLE_DEVICES if set, else all that the driver shows;
-/// one on WSL, which does not report how many. Needs no CUDA library. @param root the parent of
-/// /proc and /dev, for tests.
+/// The GPUs that this process may use: the GPUs in CUDA_VISIBLE_DEVICES if it is set, else all GPUs
+/// that the driver shows. WSL does not report their number; there the result is one GPU. Needs no
+/// CUDA library. @param root the parent of /proc and /dev, for tests.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
-/// Distributes `cores` over the slots of `options`; each slot gets neighbouring cores, which share
-/// caches and a memory node. If there are fewer cores than slots, slots share cores.
+/// Makes the slots of `options` and distributes `cores` over them. Each slot gets neighbouring
+/// cores, which often share caches and a memory node. If there are too few cores, slots share
+/// cores.
 /// @param gpus the GPUs to which `auto` refers.
 [[nodiscard]] std::vector<Slot> make_slots(const SlotOptions& options,
                                            const std::vector<int>& cores,
                                            const std::vector<std::string>& gpus);
 
-/// `count` slots that share all of `gpus` and `cores` evenly, neighbours together: several GPUs per
-/// slot if there are enough, else several slots per GPU.
+/// Makes `count` slots that divide `gpus` and `cores` evenly; each slot gets neighbouring GPUs and
+/// cores. If there are fewer GPUs (or cores) than slots, several slots share one.
 [[nodiscard]] std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
                                             const std::vector<std::string>& gpus);
 

@@ -34,8 +34,8 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.folder=" + folder.string());
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
-  // If one axis varies the optimiser and another an option of one optimiser, the other optimisers
-  // do not read that option.
+  // If one axis varies the optimiser, and another an option of one optimiser, the trials with the
+  // other optimisers do not read this option. That must not be an error.
   arguments.emplace_back("--warn-unread");
   return arguments;
 }
@@ -76,9 +76,9 @@ std::string trial_id(const std::vector<Setting>& settings) {
 }
 
 Verdict judge_end(int exit_code, int signal) {
-  // 128 + N: signal N ended one of its ranks, or the shell in which it ran.
+  // 128 + N: signal N killed a rank, or the program if a shell started it.
   if (signal != 0 || exit_code > 128) return Verdict::retry;
-  // Exit codes of shells for a program that cannot be started.
+  // The exit codes of shells for a program that cannot be started.
   if (exit_code == 126 || exit_code == 127) return Verdict::fatal;
   switch (static_cast<ExitCode>(exit_code)) {
     case ExitCode::done:

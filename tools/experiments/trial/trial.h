@@ -16,15 +16,15 @@ struct Setting {
   std::string value;
 };
 
-/// A value of a file in command-line form: scalars as they are written, lists and maps in flow
-/// style.
+/// A value from a YAML file as it is given on a command line: scalars as written, lists and maps in
+/// flow style.
 [[nodiscard]] std::string setting_text(const ConfigNode& value);
 
 /// One training run that is part of a larger job: a recipe with some keys set, under a name that
 /// stays the same when the job is restarted.
 struct Trial {
   std::string id;
-  /// The recipe. Empty: only defaults and the settings.
+  /// The recipe. If it is empty, the settings change the defaults.
   std::filesystem::path recipe;
   std::vector<Setting> settings;
   /// logging.folder: the run's folder is `<folder>/<id>`.
@@ -36,13 +36,14 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
-/// A checksum of a recipe's file, which shows whether results belong to the recipe. @throws IoError
+/// A hash of the recipe's file, to check whether results belong to the recipe. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
-/// The path of this program, which trains as `precast train`.
+/// The path of the running program, which can be called as `precast train`.
 [[nodiscard]] std::filesystem::path own_program();
 
-/// False for keys that give the location of data and runs, or the number of reading threads.
+/// Whether the setting can change the results of a run. False for keys that give the location of
+/// datasets and runs, control how data is read and cached, or say how often the log is written.
 [[nodiscard]] bool changes_results(const Setting& setting);
 
 /// A name for `settings` that is readable, valid as a folder name, and unique to them:
@@ -52,7 +53,7 @@ struct Trial {
 /// The meaning of the end of a trial's process for its job.
 enum class Verdict {
   done,
-  /// Preempted with a checkpoint (85); the trial has to be run again.
+  /// Preempted with a checkpoint (85); the trial has to be started again to continue.
   go_on,
   /// NaN or infinity (12): a valid result.
   diverged,
@@ -66,8 +67,8 @@ enum class Verdict {
 /// @param signal the signal that killed the process; 0: none.
 [[nodiscard]] Verdict judge_end(int exit_code, int signal);
 
-/// The figures of a finished run (summary.json, without the counts of each class); empty if it has
-/// not finished.
+/// The figures of a finished run: summary.json without the figures of each class. Nothing if the
+/// run has not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
     const std::filesystem::path& run_folder);
 

@@ -17,20 +17,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Limit on the starts of a trial that ends with 85 without a request of this job, because
-/// something else preempts it each time.
+/// The maximum number of starts of a trial that ends with 85 each time although this job did not
+/// ask it to stop, because something else preempts it.
 constexpr int kMostStarts = 1000;
 constexpr int kLookEveryMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
-/// Within this time, a trial counts as one that could start.
+/// A waiting trial that may start within this time counts as one that could start now.
 constexpr auto kSoon = std::chrono::seconds(1);
 constexpr auto kPreparePause = std::chrono::milliseconds(100);
 constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
-/// How long trials may take to save when this program must end.
+/// How long trials may take to save a checkpoint when an error ends the pool.
 constexpr auto kSavePatience = std::chrono::minutes(2);
 
-/// The modification time of `path`, Unix seconds.
+/// The modification time of `path` in Unix seconds.
 double written_at(const std::filesystem::path& path) {
   const auto time = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(path));
   return std::chrono::duration<double>(time.time_since_epoch()).count();
@@ -44,7 +44,7 @@ ordered_json settings_of(const Trial& trial) {
 
 Verdict verdict_of(const ProcessEnd& end, bool has_summary) {
   const Verdict verdict = judge_end(end.exit_code, end.signal);
-  // Exit code 0 without a summary: this is not the expected program.
+  // A program that ends with exit code 0 but without a summary is not `precast train`.
   return verdict == Verdict::done && !has_summary ? Verdict::failed : verdict;
 }
 
@@ -59,7 +59,7 @@ void PoolWatcher::say(const std::string& text) {
 TrialPool::TrialPool(PoolOptions options, Journal& journal,
                      std::map<std::string, TrialState>& states, PoolWatcher& watcher)
     : options_(std::move(options)), journal_(journal), states_(states), watcher_(watcher) {
-  require(!options_.slots.empty(), "a slot");
+  require(!options_.slots.empty(), "there is a slot");
 }
 
 ExitCode TrialPool::run(std::span<const Trial> trials) {
@@ -195,11 +195,14 @@ std::optional<std::vector<std::string>> TrialPool::prepare(const Trial& trial, c
 }
 
 void TrialPool::wait_for_lock(Waiting& waiting) {
-  // Usually a child of a killed grid that is about to exit.
+  // The holder of the lock is usually a child of a killed grid and about to exit.
   waiting.ready = Clock::now() + kLockPause;
   if (!waiting.locked_since) waiting.locked_since = Clock::now();
   if (Clock::now() - *waiting.locked_since > kLockPatience) {
-    tell([&] { watcher_.say(waiting.trial->id + ": another process runs it; waiting for that"); });
+    tell([&] {
+      watcher_.say(waiting.trial->id +
+                   ": another process is running it; waiting until that process ends");
+    });
     waiting.locked_since = Clock::now() + std::chrono::hours(1);
   }
 }
@@ -265,10 +268,10 @@ void TrialPool::handle(const std::vector<int>& signals) {
       interrupted_ = true;
       stop_all();
       tell([&] {
-        watcher_.say(
-            fmt::format("asked to stop: waiting until {} saved; press Ctrl-C again to kill",
-                        running_.size() == 1 ? "1 trial has"
-                                             : format_count(running_.size(), "trial") + " have"));
+        watcher_.say(fmt::format(
+            "asked to stop: waiting until {} saved; press Ctrl-C again to kill without saving",
+            running_.size() == 1 ? "1 trial has"
+                                 : format_count(running_.size(), "trial") + " have"));
       });
     }
   }
@@ -294,7 +297,7 @@ void TrialPool::finish_ended() {
 TrialStatus TrialPool::status_after(const Trial& trial, Verdict verdict, bool failure,
                                     bool stopped_early) const {
   const TrialState& state = states_.at(trial.id);
-  // Stopped before the program could catch our SIGTERM and save.
+  // The program was stopped before it could catch our SIGTERM and save a checkpoint.
   if (stopped_early && verdict == Verdict::retry) return TrialStatus::stopped;
   switch (verdict) {
     case Verdict::done:
@@ -319,7 +322,7 @@ void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
                          bool stopped_early) {
   const auto summary = read_summary(trial.run_folder());
   const Verdict verdict = verdict_of(end, summary.has_value());
-  // A process that is starting does not catch our SIGTERM yet.
+  // A process that has just started may not catch our SIGTERM yet, and then dies of it.
   const bool by_signal = end.signal != 0 || end.exit_code > 128;
   const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
   const TrialStatus status = status_after(trial, verdict, failure, stopped_early);

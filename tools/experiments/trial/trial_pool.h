@@ -25,7 +25,7 @@ struct PoolOptions {
   /// `precast`, or a program that accepts the same arguments.
   std::filesystem::path program;
   std::vector<Slot> slots;
-  /// Number of restarts of a trial after failures that may be temporary.
+  /// The maximum number of times that a trial is restarted after failures that may be temporary.
   int max_retries = 2;
   /// Delay before the first retry; it doubles with each retry.
   std::chrono::milliseconds retry_pause{5000};
@@ -38,7 +38,7 @@ struct RunningTrial {
   int attempt = 1;
   FileLock lock;
   std::unique_ptr<TrialProcess> process;
-  /// Set by the watcher.
+  /// Whether PoolWatcher::stops() has asked for its end.
   bool stopped_early = false;
 };
 
@@ -46,38 +46,41 @@ struct RunningTrial {
 struct NextStart {
   const Trial& trial;
   const Slot& slot;
-  /// Number of other slots that are free, and the other trials that could start.
+  /// Number of other free slots, and the other trials that could start now.
   std::size_t free_slots = 0;
   std::vector<const Trial*> waiting = {};
 };
 
-/// Receives the events of a TrialPool and decides on early stops. The defaults do nothing.
+/// Receives the events of a TrialPool, and decides when trials start and whether they are stopped
+/// early. The default implementations only print messages.
 class PoolWatcher {
  public:
   virtual ~PoolWatcher();
-  /// Called before a trial starts. @return further arguments for its process; nothing: the trial
-  /// cannot start yet, and this function is called again soon.
+  /// Called before a trial starts. @return further arguments for its process, or nothing if the
+  /// trial cannot start yet; this function is then called again soon.
   virtual std::optional<std::vector<std::string>> prepare(const NextStart& /*next*/) {
     return std::vector<std::string>{};
   }
   virtual void started(const RunningTrial& /*running*/) {}
-  /// @param record the journal record.
+  /// @param record the record of the end in the journal.
   virtual void ended(const Trial& /*trial*/, const nlohmann::ordered_json& /*record*/) {}
   /// Called several times a second.
   virtual void look(const std::list<RunningTrial>& /*running*/, std::size_t /*waiting*/) {}
-  /// Whether the trial must save and end.
+  /// Whether a running trial has to save a checkpoint and end.
   virtual bool stops(const Trial& /*trial*/) { return false; }
-  /// Human-readable messages.
+  /// Shows a message to the user.
   virtual void say(const std::string& text);
-  /// Called when a slot is free. Returns the id of a stopped trial that should continue after all.
+  /// Called when a slot is free. @return the id of a stopped trial that should continue after all;
+  /// nothing if there is none.
   virtual std::optional<std::string> resumes() { return std::nullopt; }
 };
 
-/// Runs trials in slots, in the order given, until each has a result, and records every start and
-/// end in a journal: if the pool is killed and restarted, it continues where it stopped, without
-/// running a trial twice or losing a result. Each trial leaves `lock` and `output` (what it
-/// printed) in its run folder. The lock prevents two pools from running the same trial. If a run
-/// finished while no pool was running, its result is taken from its summary.json.
+/// Runs trials in slots, in the given order, until each has a result. It records every start and
+/// end in a journal. If the pool is killed and restarted, it therefore continues where it stopped,
+/// without running a trial twice or losing a result. The run folder of each trial gets two more
+/// files: `output`, which the trial has printed, and `lock`, which prevents two pools from running
+/// the same trial. If a run finished while no pool was running, its result is taken from its
+/// summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
 /// Only one pool may run in a process at a time, and it must be used from one thread.
@@ -88,11 +91,10 @@ class TrialPool {
   TrialPool(PoolOptions options, Journal& journal, std::map<std::string, TrialState>& states,
             PoolWatcher& watcher);
 
-  /// Runs the trials whose status is `waiting`. @return done; failed if one has failed; usage if a
-  /// trial failed in a way in which all would fail (the others are stopped); preempted after a
-  /// signal.
-  /// @throws IoError if the journal cannot be written; running trials first save and end.
-  /// Exceptions of a watcher become warnings.
+  /// Runs the trials whose status is `waiting`. @return done; failed if a trial has failed; usage
+  /// if a trial failed for a reason for which all trials would fail (the others are then stopped);
+  /// preempted after a signal. @throws IoError if the journal cannot be written; running trials
+  /// first save and end. Exceptions of the watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:
@@ -105,13 +107,14 @@ class TrialPool {
 
   void run_all(SignalPipe& signals);
   /// Asks all running trials to save and end, so that none loses its progress since its last
-  /// checkpoint, and waits for them.
+  /// checkpoint, and waits for them for up to two minutes.
   void save_running(SignalPipe& signals);
   static void tell(const std::function<void()>& watcher);
   void fill_slots();
   void queue_resumed();
   void start_next(const Slot& slot);
-  /// @return false if another process holds the trial.
+  /// @return false if the trial has to keep waiting, because another process holds its lock or the
+  /// watcher delays its start.
   bool start(Waiting& waiting, const Slot& slot);
   void wait_for_lock(Waiting& waiting);
   void record_start(const Trial& trial, const Slot& slot);

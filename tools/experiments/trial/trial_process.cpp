@@ -23,22 +23,23 @@ std::vector<std::string> environment_of(const Slot& slot) {
   std::erase_if(entries, [](const std::string& entry) {
     return entry.starts_with("CUDA_VISIBLE_DEVICES=") || entry.starts_with("OMP_NUM_THREADS=");
   });
-  // The program derives its thread count from the cores that it is bound to; its ranks, if any,
-  // share them.
+  // The program derives its number of threads from the cores to which it is bound. If it starts
+  // ranks, they share these cores.
   entries.push_back("CUDA_VISIBLE_DEVICES=" + slot.gpu);
   return entries;
 }
 
-/// The new process between fork and exec: only async-signal-safe calls.
+/// Runs in the new process between fork and exec, and therefore makes only async-signal-safe calls.
 [[noreturn]] void become(char* const* arguments, char* const* environment, const cpu_set_t& cores,
                          int output, int lock_fd, pid_t parent) {
   ::setpgid(0, 0);
-  // Our handlers would write into the pipe that is shared with the parent.
+  // The handlers of the parent would write into its pipe, which the new process has inherited.
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(128 + SIGKILL);  // the parent ended before prctl
   ::sched_setaffinity(0, sizeof(cores), &cores);
-  // Since it leads its own group, the program runs in the background of the terminal.
+  // The program leads its own group and is therefore a background process of the terminal. Without
+  // this, SIGTTOU could stop it when it writes.
   sigset_t mask;
   ::sigemptyset(&mask);
   ::sigaddset(&mask, SIGTTOU);
@@ -80,8 +81,8 @@ TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& 
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   start_ = std::chrono::steady_clock::now();
-  // posix_spawn, which the ranks' launcher uses, supports neither affinity nor a parent-death
-  // signal.
+  // posix_spawn, which the launcher of ranks uses, supports neither affinity nor a signal on the
+  // death of the parent.
   pid_ = ::fork();
   if (pid_ == 0) become(argv.data(), envp.data(), cores, file, lock_fd, parent);
   const int failure = errno;
@@ -113,8 +114,8 @@ std::optional<ProcessEnd> TrialProcess::poll() {
       info.si_pid == 0) {
     return std::nullopt;
   }
-  // Kills children that the process left behind. It is not reaped yet, so its process id cannot
-  // belong to another group.
+  // Kills children that the process left behind. The process is not reaped yet, so no other process
+  // group can have its id.
   ::kill(-pid_, SIGKILL);
   int status = 0;
   rusage usage{};

@@ -12,7 +12,7 @@
 
 namespace precast::tools {
 
-/// How a process ended.
+/// How a process has ended.
 struct ProcessEnd {
   int exit_code = 0;
   /// The signal that killed it; 0: none.
@@ -22,28 +22,30 @@ struct ProcessEnd {
   double cpu_seconds = 0;
 };
 
-/// A program in a slot: bound to its cores and its GPU, with its output appended to a file, and
-/// leader of a process group (a terminal's Ctrl-C reaches only this process, which passes it on).
-/// It gets SIGKILL when the thread that started it ends, so that no trial continues unnoticed after
-/// kill -9 of this process. Not thread-safe.
+/// A program that runs in a slot. It is bound to the slot's cores and GPU, and its output is
+/// appended to a file. The program leads its own process group, so that a terminal's Ctrl-C reaches
+/// only the parent, which then asks the program to stop. It gets SIGKILL when the thread that
+/// started it ends, so that no trial continues unnoticed if the parent is killed. Not thread-safe.
 class TrialProcess {
  public:
   /// Starts `command[0]` (a path; PATH is not searched). Exit code 127 means that it could not be
-  /// started; the reason is in the output. @param lock_fd inherited, so that a FileLock is held as
-  /// long as the program lives. @throws IoError
+  /// started; the reason is in the output. @param lock_fd the descriptor of a FileLock, which the
+  /// program inherits, so that the lock is held as long as the program runs; -1: none.
+  /// @throws IoError
   TrialProcess(const std::vector<std::string>& command, const Slot& slot,
                const std::filesystem::path& output, int lock_fd);
   TrialProcess(const TrialProcess&) = delete;
   TrialProcess& operator=(const TrialProcess&) = delete;
-  /// Kills it if it is still running.
+  /// Kills the program if it is still running.
   ~TrialProcess();
 
-  /// Sends SIGTERM: a training run then saves and ends with 85.
+  /// Sends SIGTERM. A training run then saves a checkpoint and ends with exit code 85.
   void ask_to_stop() const;
-  /// Sends SIGKILL to its whole process group.
+  /// Sends SIGKILL to the program's process group.
   void kill() const;
-  /// Checks without waiting whether it has ended. @return nothing while it is running.
+  /// Checks without waiting whether the program has ended. @return nothing while it is running.
   [[nodiscard]] std::optional<ProcessEnd> poll();
+  /// Time since the start.
   [[nodiscard]] double seconds() const;
 
  private:

@@ -1,9 +1,8 @@
 // Asks cuDNN which fused graphs of ResNet training it supports on a GPU, which need not be present:
-//     cudnn_support DEVICE.json [--batch N] [--reasons]     a Markdown table
-//     cudnn_support --describe_gpu                          DEVICE.json of the first GPU of this
-//     host
-// Supported means that cuDNN finds an engine whose conditions this device and graph meet. Whether
-// its plan can be built, and how fast it is, can only be found on the GPU. Tensors are
+//     cudnn_support DEVICE.json [--batch N] [--reasons]     prints a Markdown table
+//     cudnn_support --describe_gpu                          prints DEVICE.json for the first GPU
+// "Supported" means that cuDNN finds an engine whose conditions the device and the graph meet. Only
+// the GPU itself shows whether the engine's plan can be built and how fast it is. Tensors are
 // channels_last. Built and run by tools/peers/cudnn_support/run. Exit codes: 0 done, 2 usage, 6 no
 // such device description or no GPU to describe.
 #include <cudnn_frontend.h>
@@ -31,7 +30,7 @@ using Mode = fe::PointwiseMode_t;
 
 constexpr int kExitUsage = 2, kExitEnvironment = 6;
 
-/// A graph of one precision under construction.
+/// Builds a graph in one precision.
 class Net {
  public:
   Net(const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch, Type type,
@@ -106,7 +105,7 @@ class Net {
   int tensors_ = 0;
 };
 
-/// A layer of ResNet: channels at a size.
+/// A layer of ResNet: its channels, and the side of its images in px.
 struct Layer {
   std::int64_t channels, size;
 };
@@ -129,8 +128,8 @@ void batch_norm(Net& net, Layer layer, bool add, bool mask) {
   net.apply(Mode::CMP_GT, y, zero)->set_output(true).set_data_type(Type::BOOLEAN);
 }
 
-/// The gradient of ReLU from its mask, which is also the gradient of the other summand, then that
-/// of batch norm.
+/// The gradient of ReLU, computed from its mask, and then the gradient of batch norm. The gradient
+/// of ReLU is also the gradient of the shortcut.
 void batch_norm_backward_by_mask(Net& net, Layer layer) {
   const auto [c, size] = layer;
   const Tensor masked = net.apply(Mode::MUL, net.images(c, size), net.mask(c, size));
@@ -143,7 +142,7 @@ void batch_norm_backward_by_mask(Net& net, Layer layer) {
   Net::floats({dscale, dbias});
 }
 
-/// ReLU's mask recomputed from the input of batch norm.
+/// The gradients of ReLU and batch norm, with ReLU's mask recomputed from the input of batch norm.
 void batch_norm_backward_recomputed(Net& net, Layer layer) {
   const auto [c, size] = layer;
   const Tensor x = net.images(c, size), scale = net.channels(c), bias = net.channels(c);
@@ -176,7 +175,8 @@ void convolution_statistics(Net& net, const Convolution& of, bool scaled_input) 
       net.convolution(x, net.filter(of.out, of.in, of.filter), of.filter / 2, of.stride));
 }
 
-/// 4x4 on 16 channels of half the size: a 7x7 stride-2 stem after space-to-depth.
+/// A 7x7 stem with stride 2, after space-to-depth: a 4x4 convolution of 16 channels of half the
+/// size.
 void stem_after_space_to_depth(Net& net) {
   const auto attributes = graph::Conv_fprop_attributes()
                               .set_pre_padding({2, 2})
@@ -239,7 +239,8 @@ void max_pool(Net& net) {
 struct Pattern {
   std::string name;
   std::vector<std::function<void(Net&)>> shapes;
-  /// The type between the operations of the graph; output tensors have the row's precision.
+  /// Whether tensors between the graph's operations are float32; otherwise they have the row's
+  /// precision, as output tensors always do.
   bool intermediate_is_float = true;
 };
 
@@ -300,7 +301,8 @@ std::string refusal(graph::Graph& of) {
   return of.get_execution_plan_count() > 0 ? "" : "no engine";
 }
 
-/// How many of the pattern's shapes have an engine. @param why gets a line for each that has none
+/// How many of the pattern's shapes have an engine. @param why gets a line for each shape that
+/// has none
 std::size_t count_supported(const Pattern& pattern,
                             const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch,
                             Type type, std::string& why) {

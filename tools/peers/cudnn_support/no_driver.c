@@ -1,5 +1,5 @@
-/* The driver of a machine without one. cuDNN loads these functions even to be told of a GPU by a
-   description; each says CUDA_ERROR_NO_DEVICE. */
+/* Replaces the CUDA driver on a machine without one. cuDNN loads these functions even if it only
+   reads the description of a GPU; each returns CUDA_ERROR_NO_DEVICE. */
 #define NO_DEVICE(name) \
   int name(void) { return 100; }
 

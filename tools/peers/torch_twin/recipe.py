@@ -66,7 +66,7 @@ def load_weights(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        # A separate copy: tensors in a file need not be aligned.
+        # Copies the bytes, because tensors in a file need not be aligned.
         values = torch.frombuffer(bytearray(data[begin:end]), dtype=types[entry["dtype"]])
         state[name] = values.reshape(entry["shape"])
     return without_filters(state)

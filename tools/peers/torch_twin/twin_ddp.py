@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Two ranks of DistributedDataParallel compared with two ranks of precast, step by step.
+"""Compares ranks of DistributedDataParallel with ranks of precast, step by step.
 
     twin_ddp.py FILE.beton [--precast build/bin/precast] [--steps 20] [--help]
 
-precast trains resnet18 on the CPU with `--dist.nproc`, from weights that it drew itself. The twin, torch's
-own DDP on Gloo in fp32, starts from these weights and uses the same batches: images from `precast preview`,
-position p for rank p % world. Prints the differences. The exit code is 1 if an updated weight differs by
-more than 1e-5 after one step, or a loss of the first 20 steps by more than 1e-3 of its value.
+precast initialises the weights of a resnet18 and trains it on the CPU with `--dist.nproc`. The twin, torch's
+own DDP on Gloo in fp32, starts from the same weights and uses the same batches: images from `precast preview`,
+position p for rank p % world. Prints the differences. The exit code is 1 if a weight differs by more than
+1e-5 after one step, or the loss of any step by more than 1e-3 of its value.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def run(command):
 
 
 class Peer:
-    """precast, with the recipe of both."""
+    """Runs precast with the recipe that the twin uses too."""
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
@@ -134,7 +134,7 @@ def free_port():
 
 
 def largest_weight_difference(ours, theirs):
-    """The largest difference of the parameters and the running statistics."""
+    """The largest absolute difference between parameters or running statistics."""
     return max((ours[name].double() - theirs[name].double()).abs().max().item()
                for name in theirs if theirs[name].is_floating_point())
 

@@ -4,8 +4,8 @@
 The step uses torch as most users do, eager or with --compile: torchvision's model with its own weights from
 seed 0, one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD with its
 defaults, and on a GPU autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
-precast's, so both compute the same. Compiling and the first steps are not part of the timed windows, but of
-`warmup_seconds`. Exit code 6 if --device names a GPU that torch cannot use.
+precast's, so both compute the same. Compilation and the first steps count for `warmup_seconds`, not for the timed
+windows. Exit code 6 if --device names a GPU that torch cannot use.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class Step:
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(args.batch_size, 3, args.image_size, args.image_size, generator=generator)
         labels = torch.randint(args.classes, (args.batch_size,), generator=generator)
-        # Like precast's loader: on a GPU images come in the type that the step computes in.
+        # On a GPU, images have the type in which the step computes, as images from precast's loader do.
         kind = TYPES[args.precision] if self.device.type == "cuda" else torch.float32
         self.images = images.contiguous(memory_format=layout).to(self.device, kind)
         self.labels = labels.to(self.device)

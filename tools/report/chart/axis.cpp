@@ -56,12 +56,12 @@ void AxisMap::place_linear(const Axis& axis, int ticks) {
   if (!(most_ - least_ > noise)) {
     const double room = axis.whole ? 1 : std::max(std::abs(most_) * 0.1, 1e-6);
     if (!axis.least) least_ -= least_ > 0 && least_ < room ? least_ : room;
-    most_ = std::max(most_, least_) + room;
+    if (!axis.most || most_ <= least_) most_ = std::max(most_, least_) + room;
   }
   double step = nice_step(most_ - least_, ticks);
   if (axis.whole) step = std::max(1.0, std::round(step));
   if (!axis.least) least_ = step * std::floor(least_ / step + 1e-9);
-  // A run of 18 epochs ends at 18, not at 20.
+  // An axis of counts ends at the largest value: at 18 epochs, not at 20.
   if (!axis.most && !axis.whole) most_ = step * std::ceil(most_ / step - 1e-9);
   for (double i = std::ceil(least_ / step - 1e-9); i * step <= most_ + step * 1e-9; ++i)
     ticks_.push_back({i * step, tick_text(i * step, step)});
@@ -73,7 +73,7 @@ void AxisMap::place_logarithmic(const Axis& axis, int ticks) {
   const auto power = [](double exponent) { return std::pow(10.0, exponent); };
   if (std::log10(most_) - std::log10(least_) < 0.3) {
     if (!axis.least) least_ /= 1.5;
-    most_ *= 1.5;
+    if (!axis.most || most_ <= least_) most_ *= 1.5;
   }
   const double decades = std::log10(most_) - std::log10(least_);
   const double first = std::floor(std::log10(least_)), last = std::ceil(std::log10(most_));

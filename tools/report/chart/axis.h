@@ -14,11 +14,12 @@ struct Axis {
   Scale scale = Scale::linear;
   std::optional<double> least{};
   std::optional<double> most{};
-  /// The values are counts (epochs, steps): no ticks between whole numbers.
+  /// Whether the values are counts (epochs, steps), so that only whole numbers have ticks.
   bool whole = false;
 };
 
-/// The range of the finite values that an axis must show; for a logarithmic axis, of those above 0.
+/// The range of the finite values that an axis must show. A logarithmic axis ignores values of 0 or
+/// less.
 class Extent {
  public:
   explicit Extent(Scale scale) : scale_(scale) {}
@@ -41,8 +42,8 @@ struct Tick {
 /// An axis with its ends and ticks: maps values to pixels.
 class AxisMap {
  public:
-  /// Ends are those given, or the ticks around the data. @param from_px, to_px positions of the
-  /// minimum and the maximum. @param ticks approximate number of ticks.
+  /// The ends are those of `axis` if given, otherwise the ticks around the data. @param from_px,
+  /// to_px positions of the minimum and the maximum. @param ticks approximate number of ticks.
   AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks);
   /// @return a pixel; NaN for a value that cannot be shown (not a number, or not above 0 on a
   /// logarithmic axis). A value past an end is drawn at that end.

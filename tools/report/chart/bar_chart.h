@@ -23,7 +23,7 @@ struct BarChart {
   /// The unit of the values, such as "img/s".
   std::string unit{};
   std::vector<Bar> bars{};
-  /// linear: from 0. logarithmic: from a power of ten below the minimum.
+  /// A linear axis starts at 0, a logarithmic axis at a power of ten below the minimum.
   Scale scale = Scale::linear;
   double width = 760;
 };
@@ -31,15 +31,15 @@ struct BarChart {
 /// The chart as one <svg> element; without bars it says "no data".
 [[nodiscard]] std::string bar_chart_svg(const BarChart& chart);
 
-/// Bars of equal length divided into shares of a whole: how the time of each run was spent.
+/// Bars of equal length that are divided into shares, such as the shares of a run's time.
 struct ShareChart {
   std::string title{};
   /// The names of the shares, in the order of their colours.
   std::vector<std::string> parts{};
   struct Row {
     std::string label{};
-    /// One value per part, in one unit, at least 0; NaN counts as 0. A row without values says "no
-    /// data".
+    /// One value per part, all in the same unit and at least 0; NaN counts as 0. A row without
+    /// values says "no data".
     std::vector<double> values{};
   };
   std::vector<Row> rows{};

@@ -63,7 +63,7 @@ class Frame {
   AxisMap x_;
 };
 
-/// A point drawn as that mark (a dot or a diamond), with its tooltip. Nothing if a coordinate is
+/// Draws a point as a dot or a diamond, with a tooltip. Returns an empty text if a coordinate is
 /// NaN.
 [[nodiscard]] std::string point_mark(double x, double y, Mark mark, double radius,
                                      const std::string& tooltip);

@@ -26,7 +26,7 @@ double value_at(const HeatMap& map, std::size_t row, std::size_t column) {
   return map.values[row][column];
 }
 
-/// The position of the value between the ends; NaN for a cell without a result.
+/// The position of the value between minimum (0) and maximum (1); NaN for a cell without a result.
 double share_of(const Extent& extent, double value) {
   if (!std::isfinite(value) || extent.empty()) return std::numeric_limits<double>::quiet_NaN();
   return extent.most() > extent.least()

@@ -5,7 +5,7 @@
 
 namespace precast::tools {
 
-/// Values over two settings as coloured cells with their numbers.
+/// One value for each combination of two settings, as coloured cells with numbers.
 struct HeatMap {
   std::string title{};
   std::string x_label{};
@@ -17,12 +17,12 @@ struct HeatMap {
   std::vector<std::vector<double>> values{};
   /// The name of the numbers, shown next to the scale, such as "top-1".
   std::string value_label{};
-  /// Digits after the decimal point; -1: about four in all.
+  /// Digits after the decimal point; -1: about four significant digits.
   int digits = -1;
 };
 
-/// The chart as one <svg> element. Bright cells are large values. Without rows, columns or a single
-/// number it says "no data".
+/// The chart as one <svg> element. Cells with large values are bright. Without rows, columns or
+/// values, the chart says "no data".
 [[nodiscard]] std::string heat_map_svg(const HeatMap& map);
 
 }  // namespace precast::tools

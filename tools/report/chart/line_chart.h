@@ -18,7 +18,7 @@ struct LineSeries {
   /// In drawing order. Long series are reduced to the number of points that the width can show;
   /// extremes are kept.
   std::vector<LinePoint> points{};
-  /// The colour's index; see series_class(). Two lines of one run share one.
+  /// The colour's index; see series_class(). Lines that belong together may have the same colour.
   int colour = 0;
   bool dashed = false;
   /// Whether the line keeps each value until the next point, as for a resolution; drawn without
@@ -42,7 +42,7 @@ struct LineChart {
 };
 
 /// The chart as one <svg> element. Short series have dots with tooltips; a series of one point is a
-/// dot. Without a single point the chart says "no data".
+/// dot. Without any points, the chart says "no data".
 [[nodiscard]] std::string line_chart_svg(const LineChart& chart);
 
 }  // namespace precast::tools

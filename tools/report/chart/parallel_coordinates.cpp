@@ -27,7 +27,7 @@ AxisMap map_axis(const ParallelCoordinates& chart, std::size_t index) {
     if (index < line.values.size()) extent.add(line.values[index]);
   if (axis.names.empty()) return {{.scale = axis.scale}, extent, bottom, kTop, 6};
   const double most = static_cast<double>(axis.names.size()) - 1;
-  // A single name is in the middle.
+  // If there is only one name, it is in the middle of the axis.
   const Axis places{.least = most > 0 ? 0 : -1, .most = most > 0 ? most : 1};
   return {places, extent, bottom, kTop, 6};
 }
@@ -81,7 +81,7 @@ std::string tooltip(const ParallelCoordinates& chart, const ParallelLine& line) 
   return text;
 }
 
-/// The position of the result: 0 for the minimum, 1 for the maximum; NaN without one.
+/// The position of the line's result: 0 for the minimum, 1 for the maximum; NaN without a result.
 double share_of(const std::vector<Placed>& axes, const ParallelLine& line, double bottom) {
   if (line.values.size() < axes.size()) return std::numeric_limits<double>::quiet_NaN();
   return (bottom - axes.back().map.at(line.values.back())) / (bottom - kTop);
@@ -102,7 +102,7 @@ std::string drawn_line(const ParallelCoordinates& chart, const std::vector<Place
                        const ParallelLine& line) {
   const std::string path = path_of(axes, line);
   if (path.empty()) return {};
-  // The ends of the scale are invisible on dark and white paper.
+  // Leaves out the ends of the colour scale, which are invisible on a dark or white background.
   const double share = 0.2 + 0.66 * share_of(axes, line, chart.height - kBottom);
   return fmt::format(
       "<path fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" opacity=\"{}\" "

@@ -7,25 +7,25 @@
 
 namespace precast::tools {
 
-/// One vertical axis, of names (an arch, a method) or of numbers.
+/// One vertical axis, for names (such as models or methods) or for numbers.
 struct ParallelAxis {
   std::string label{};
   Scale scale = Scale::linear;
-  /// Not empty: values are indices into this list.
+  /// If not empty, values are indices into this list.
   std::vector<std::string> names{};
 };
 
 struct ParallelLine {
   /// For the tooltip: the trial's id.
   std::string label{};
-  /// One value per axis. NaN: the line ends there.
+  /// One value per axis. NaN: a gap in the line.
   std::vector<double> values{};
   /// Drawn on top and thicker: the best trial.
   bool emphasised = false;
 };
 
-/// Many trials of many settings: one line per trial, over one axis per setting. The last axis is
-/// the result and determines the colour of the lines: bright for large values.
+/// Trials and their settings: one line per trial, and one axis per setting. The last axis is the
+/// result and determines the colour of the lines: bright for large values.
 struct ParallelCoordinates {
   std::string title{};
   std::vector<ParallelAxis> axes{};

@@ -20,7 +20,7 @@ struct Box {
   }
 };
 
-/// Finds positions for labels that cover neither points nor other labels.
+/// Finds positions where labels cover neither points nor other labels.
 class Labels {
  public:
   explicit Labels(const Frame& frame) : frame_(frame) {}

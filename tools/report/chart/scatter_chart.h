@@ -39,7 +39,7 @@ struct ScatterChart {
 };
 
 /// The chart as one <svg> element. Points that cannot be placed (NaN, not above 0 on a logarithmic
-/// axis) are left out; without any the chart says "no data".
+/// axis) are left out. Without any points, the chart says "no data".
 [[nodiscard]] std::string scatter_chart_svg(const ScatterChart& chart);
 
 }  // namespace precast::tools

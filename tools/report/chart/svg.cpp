@@ -144,7 +144,7 @@ std::string chart_styles() {
 std::string svg_file(std::string svg) {
   const std::size_t inside = svg.find('>');
   if (inside == std::string::npos) return svg;
-  // No "<" or "&" in the styles, so they need no escapes.
+  // The styles contain no "<" or "&", so they need not be escaped.
   svg.insert(inside + 1, "\n<style>" + chart_styles() + "</style>");
   return svg + "\n";
 }

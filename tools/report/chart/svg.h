@@ -27,7 +27,7 @@ inline constexpr int kSeriesColours = 8;
 /// The colour of 0 <= share <= 1 from dark to bright on a scale of evenly increasing lightness
 /// (viridis), as "#rrggbb"; grey for NaN.
 [[nodiscard]] std::string scale_colour(double share);
-/// Black or white, whichever is more readable on that colour.
+/// Black or white, whichever is more readable on scale_colour(share).
 [[nodiscard]] std::string ink_on_scale(double share);
 
 /// The approximate width of text of 12 px.
@@ -37,7 +37,7 @@ inline constexpr int kSeriesColours = 8;
 /// ends it with "</svg>".
 [[nodiscard]] std::string svg_head(const std::string& title, double width, double height);
 
-/// The styles of all charts, once per page.
+/// The styles of all charts, to be included once per page.
 [[nodiscard]] std::string chart_styles();
 /// A chart with these styles, as a separate file. @param svg the result of a chart function.
 [[nodiscard]] std::string svg_file(std::string svg);
