@@ -74,7 +74,7 @@ def sentences(source, is_python=False):
     """(line, text) of each literal that is prose and not allowed."""
     token = PY_TOKEN if is_python else TOKEN
     code_starts = {found.start() for found in CALLS.finditer(source)}
-    for found in token.finditer(source):  # calls inside comments and literals are none
+    for found in token.finditer(source):  # calls inside comments and literals do not count
         code_starts -= set(range(found.start() + 1, found.end()))
     suspects = {at: text for at, text in literals(source, token) if MESSAGE.search(text)}
     ends = {}

@@ -47,7 +47,7 @@ def virtuals(name, interfaces):
 
 
 def missing(guards, interfaces):
-    """(guard, virtual function) for each that a guard does not override."""
+    """Yields (guard, function) for each virtual function that a guard does not override."""
     for name, (base, text) in guards.items():
         own = {found[1] for found in OVERRIDE.finditer(text)}
         shared = re.fullmatch(r"(\w+)<([\w:]+)>", base)

@@ -55,12 +55,12 @@ function(includes_of file out)
   set(${out} "${lines}" PARENT_SCOPE)
 endfunction()
 
-# The first header of libtorch that `file` includes, itself or through the project's headers, with the
-# chain that leads to it; empty if there is none.
+# The first header of libtorch that `file` includes, directly or through the project's headers, with the
+# chain of includes that leads to it; empty if there is none.
 function(torch_header_reached file out)
   get_property(known GLOBAL PROPERTY "torch:${file}" SET)
   if(NOT known)
-    set_property(GLOBAL PROPERTY "torch:${file}" "")  # ends circles
+    set_property(GLOBAL PROPERTY "torch:${file}" "")  # ends cycles
     includes_of(${file} includes)
     foreach(included IN LISTS includes)
       if(included MATCHES "^(torch|ATen|c10|caffe2)/")
@@ -176,7 +176,7 @@ if(EXISTS ${ROOT}/docs/architecture.md)
   endforeach()
 endif()
 
-# Takes away folders that need no folder that is left, again and again: what stays is part of a cycle or needs one.
+# Repeatedly removes folders that need none of the remaining folders. The rest is part of a cycle or leads to one.
 set(removed TRUE)
 while(removed)
   set(removed FALSE)
@@ -194,7 +194,7 @@ while(removed)
     endif()
   endforeach()
 endwhile()
-# From any of them the way leads into a cycle.
+# A path from any of them leads into a cycle.
 set(way "")
 if(folders)
   list(GET folders 0 folder)

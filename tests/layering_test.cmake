@@ -1,5 +1,5 @@
-# Plants one violation of each kind in a made-up tree and expects layering.cmake to name it, and no
-# complaint without it:  cmake -DCHECK=<layering.cmake> -DSCRATCH=<folder> -P tests/layering_test.cmake
+# Plants one violation of each kind in a made-up tree and expects layering.cmake to name it. Without a
+# violation, it must not complain:  cmake -DCHECK=<layering.cmake> -DSCRATCH=<folder> -P tests/layering_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(check outcome)  # runs the check on the tree; outcome: the text of its complaint, "" for none
@@ -29,7 +29,7 @@ endfunction()
 plant("" "")
 check(text)
 if(NOT code EQUAL 0)
-  message(FATAL_ERROR "a clean tree was refused: ${text}")
+  message(FATAL_ERROR "expected no complaint about a clean tree, got: ${text}")
 endif()
 
 set(planted
@@ -70,7 +70,7 @@ foreach(pair IN LISTS planted)
   endif()
 endforeach()
 
-# A table of folders: one without a row, one that does not exist, and one that includes a folder below it.
+# Tables with a mistake: a missing row, a folder that does not exist, and a folder above one that it includes.
 function(plant_table rows place outcome)
   plant("" "")
   set(table "| folder | owns |\n")
@@ -82,7 +82,7 @@ function(plant_table rows place outcome)
   check(text)
   string(FIND "${text}" "${place}" named)
   if(outcome STREQUAL "clean" AND NOT code EQUAL 0)
-    message(FATAL_ERROR "a table with all folders was refused: ${text}")
+    message(FATAL_ERROR "expected no complaint about a complete table, got: ${text}")
   elseif(outcome STREQUAL "refused" AND (code EQUAL 0 OR named EQUAL -1))
     message(FATAL_ERROR "expected a complaint naming ${place}, got: ${text}")
   endif()

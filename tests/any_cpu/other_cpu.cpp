@@ -1,8 +1,10 @@
-// Preloaded (LD_PRELOAD) into any program of the build, makes it see a smaller instruction set or
-// another number of cores:
-//   PRECAST_TEST_SIMD   the best set that Highway may choose: SSE2, SSSE3, SSE4, AVX2, AVX3
-//   (AVX-512) PRECAST_TEST_CORES  how many cores sched_getaffinity counts
-// Unset or empty they change nothing. The product has no such switch: nobody but tests needs one.
+// A library that is preloaded (LD_PRELOAD) into a program of the build. Two environment variables
+// make the program see a smaller instruction set or a different number of cores:
+//   PRECAST_TEST_SIMD   the best set that Highway may choose: none, SSSE3, SSE4, AVX2 or AVX3,
+//                       which is AVX-512
+//   PRECAST_TEST_CORES  the number of cores that sched_getaffinity() reports
+// A variable that is unset or empty has no effect. precast itself has no such setting, because only
+// tests need it.
 #include <hwy/targets.h>
 #include <sched.h>
 #include <sys/syscall.h>

@@ -43,14 +43,14 @@ class HostMemory {
   std::vector<std::vector<std::byte>*> idle_;
 };
 
-/// The bytes of a field of a sample.
+/// Byte `index` of a field of a sample.
 inline std::byte value_of(std::uint64_t sample, std::size_t field, std::size_t index) {
   return static_cast<std::byte>((sample * 131 + field * 61 + index * 7) % 199);
 }
 
-/// Passes of kBatches batches of two uint8 fields, image [N, image_size_px, image_size_px] (at most
-/// 9 px) and label [N]. A pass's samples are numbered from epoch * 1000. Throws instead of batch
-/// `bad`.
+/// A source of passes with kBatches batches of two uint8 fields: image [N, image_size_px,
+/// image_size_px] (at most 9 px) and label [N]. The sample ids of a pass start at epoch * 1000.
+/// next() throws a DataError instead of returning batch `bad`.
 class NumberedSource {
  public:
   NumberedSource(HostMemory& memory, std::int64_t bad, unsigned seed)

@@ -25,16 +25,16 @@ enum class Pace {
   random
 };
 
-/// A fault of a QueuedDevice, to show that a test detects it.
+/// A fault that a QueuedDevice makes, to check that a test detects it.
 enum class Fault { none, query_lies, no_block_consumer, no_record_stream, no_synchronize };
 
 inline constexpr std::byte kPoison{0xDB};
 
-/// A device with a copy stream and a consumer's stream on the host's memory. Work runs in the order
-/// of its stream, as late as a GPU may run it. Memory is handed out like by CUDA's caching
+/// Simulates a device in host memory, with a copy stream and a consumer's stream. The work of a
+/// stream runs in order, as late as its Pace allows. Memory is allocated as by CUDA's caching
 /// allocator: a released block can be reused by the copy stream's next work immediately, while the
-/// consumer's stream may still have to read it, unless record_stream() was called. New memory is
-/// filled with kPoison in the order of the copy stream. Not thread-safe; must outlive its memory.
+/// consumer's stream may still have to read it, unless record_stream() was called. The copy stream
+/// fills new memory with kPoison. Not thread-safe; must outlive its memory.
 class QueuedDevice {
  public:
   struct Options {
@@ -77,7 +77,7 @@ class QueuedDevice {
   void record_stream(Block& block) const {
     block.recorded = options_.fault != Fault::no_record_stream;
   }
-  /// Makes the host wait.
+  /// Makes the host wait for all work queued on the stream.
   void synchronize(Stream stream) {
     ++synchronizations_;
     if (options_.fault != Fault::no_synchronize) run_until(record(stream));
@@ -90,8 +90,8 @@ class QueuedDevice {
     queue(kCopies, [block] { std::ranges::fill(block->bytes, kPoison); });
     return {block, [this](Block* released) { release(*released); }};
   }
-  /// Queues a copy from host memory, and checks that the memory holds the same bytes when the copy
-  /// runs.
+  /// Queues a copy from host memory, and checks that the memory contains the same bytes when the
+  /// copy runs.
   [[nodiscard]] Memory copy(const std::byte* host, std::size_t bytes) {
     Memory memory = allocate(bytes);
     queue(kCopies, [this, host, to = memory.get(), queued = std::vector(host, host + bytes)] {
@@ -111,7 +111,7 @@ class QueuedDevice {
 
   /// Makes allocate() throw after `count` more calls.
   void limit_allocations(std::size_t count) { allocations_left_ = count; }
-  /// Runs all queued work; not a synchronisation by the code under test.
+  /// Runs all queued work. This does not count as a synchronisation by the code under test.
   void finish() {
     run_until(record(kCopies));
     run_until(record(kConsumer));

@@ -39,7 +39,7 @@ std::vector<std::string> fixed_parts(const std::string& message) {
   while (begin <= message.size()) {
     const std::size_t end = std::min(message.find("...", begin), message.size());
     const std::string part = message.substr(begin, end - begin);
-    // Quotes around a value may be on either side of the joint.
+    // Quotes around a value may be at the end or at the beginning of a part.
     if (part.find_first_not_of(" '") != part.npos) parts.push_back(part);
     begin = end + 3;
   }

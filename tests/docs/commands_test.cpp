@@ -43,8 +43,8 @@ bool is_executable(const path& file) {
   return std::filesystem::is_regular_file(file) && ::access(file.c_str(), X_OK) == 0;
 }
 
-/// One document. Runs the commands that it quotes, in its order, in a sandbox with the files that
-/// it names.
+/// Runs the commands that a document quotes, in the document's order, in a sandbox with the files
+/// that they name.
 class DocumentTest : public testing::TestWithParam<std::string> {
  protected:
   DocumentTest() : text_(read_text(kSource / GetParam())), quoted_(quoted_in(text_)) {}
@@ -68,7 +68,8 @@ class DocumentTest : public testing::TestWithParam<std::string> {
         bash("$SOURCE_FOLDER/tests/docs/sandbox.sh $SOURCE_FOLDER $BUILD_FOLDER " + GetParam());
     ASSERT_EQ(made.code, 0) << made.text;
   }
-  /// The commands as written, with the stand-ins. `exit 0`: a last `a && b` may be false.
+  /// Runs the commands as written, with the stand-ins. They end with `exit 0`, because the
+  /// condition of a last `a && b` may be false.
   void expect_runs(const Quoted& quoted, const std::string& commands) {
     make_sandbox();
     if (HasFatalFailure()) return;
@@ -99,7 +100,7 @@ void DocumentTest::try_block(const Quoted& block) {
   if (block.language == "yaml") return try_yaml(block);
   if (block.language == "text") return try_usage(block);
   EXPECT_FALSE(matches(block.text, "(^|\n)(precast [a-z]|torchrun|cmake|(\\./)?tools/[a-z]+ +-)"))
-      << where(block) << "commands without ```sh are not tried:\n"
+      << where(block) << "commands without ```sh are not run:\n"
       << block.text;
 }
 
@@ -111,7 +112,8 @@ void DocumentTest::try_usage(const Quoted& block) {
     if (line.text.starts_with("precast ")) try_synopsis(line);
 }
 
-/// A recipe, a sweep or a table; the first line's comment may name its file, for commands after it.
+/// Checks a recipe, a sweep or a table. A comment in its first line may give a file name, which
+/// later commands can use.
 void DocumentTest::try_yaml(const Quoted& block) {
   std::smatch name;
   make_sandbox();
@@ -133,8 +135,8 @@ void DocumentTest::try_yaml(const Quoted& block) {
 void DocumentTest::try_span(const Quoted& span) {
   const std::string text = std::regex_replace(span.text, std::regex("^([A-Z_]+=\\S+ )+"), "");
   const std::string program = text.substr(0, text.find(' '));
-  // Words in capitals and dots are placeholders, a command of options alone lacks its arguments;
-  // plug-ins are built by examples_test.
+  // Some commands cannot be run: words in capitals and dots are placeholders, and a command with
+  // only options lacks its arguments. examples_test builds the plug-ins.
   const bool synopsis =
       matches(text,
               "\\.\\.\\.|\\[-|<| [A-Z]+( |$)| (IN|A)\\.beton|\\.so\\b|my_net|salt_and_pepper") ||
@@ -153,7 +155,7 @@ void DocumentTest::try_span(const Quoted& span) {
     return expect_runs(span, text);
 }
 
-/// A key of recipes; some of ffcv-imagenet's are accepted without being listed.
+/// Checks a key of recipes. Some of ffcv-imagenet's keys are accepted, but not listed.
 void DocumentTest::try_key(const Quoted& span) {
   make_sandbox();
   if (help_.empty()) help_ = bash("$BUILD_FOLDER/bin/precast train --help-keys").text;
@@ -165,7 +167,7 @@ void DocumentTest::try_key(const Quoted& span) {
                                                        : "=0"));
 }
 
-/// Checks commands that cannot run as written: the command and its options must exist.
+/// Checks a command that cannot run as written: the command and its options must exist.
 void DocumentTest::try_synopsis(const Quoted& span) {
   std::smatch command;
   std::regex_search(

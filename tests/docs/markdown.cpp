@@ -21,14 +21,14 @@ bool is_fence(std::string_view line) {
   return line.substr(indent(line)).starts_with("```");
 }
 
-/// @param text a paragraph or a row of a table, `line` its first line's number.
+/// @param text a paragraph or a row of a table; `line` is the number of its first line.
 void add_spans(const std::string& text, int line, std::vector<Quoted>& all) {
   const bool row = text.starts_with("|");
   for (std::size_t at = text.find('`'); at != text.npos;) {
     const std::size_t end = text.find('`', at + 1);
     if (end == text.npos) return;
     const auto newlines = std::count(text.begin(), text.begin() + static_cast<long>(at), '\n');
-    // In the first column only the row's own bar is before it.
+    // In the first column, only one bar comes before the span: the first bar of the row.
     const bool first =
         row && std::count(text.begin(), text.begin() + static_cast<long>(at), '|') == 1;
     Quoted span{Quoted::Kind::span, "", text.substr(at + 1, end - at - 1),

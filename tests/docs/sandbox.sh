@@ -7,7 +7,7 @@ PATH=$build_folder/bin:$PATH
 ln -s "$source_folder/configs" configs
 mkdir docs datasets
 
-# Photographs that FFCV once wrote, in two classes: a tree, and ImageNet's tars of tars.
+# Photographs from a file that FFCV wrote, in two classes: as a folder tree, and as tars of tars like ImageNet's.
 gunzip -c "$source_folder/tests/golden/beton/img_prop_nette_w1.beton.gz" >photographs.beton
 mkdir -p IMAGENET/{train,val}/{cat,dog} imagenet tars
 for i in 0 1 2 3 4 5 6 7; do
@@ -31,7 +31,7 @@ ILSVRC2012_val_00000001,n01440764 1 2 3 4
 ILSVRC2012_val_00000002,n01443537 1 2 3 4 n01443537 5 6 7 8
 END
 
-# Fashion-MNIST (IDX) and CIFAR-10 of ten classes.
+# Noise in the formats of Fashion-MNIST (IDX, ten classes) and CIFAR-10.
 noise() { yes photographs.beton | head -n 100 | xargs cat | head -c "$1" || true; }
 for part in train:10000 t10k:1500; do
   name=${part%:*} n=${part#*:}
@@ -47,7 +47,7 @@ precast write train-images-idx3-ubyte.gz datasets/fashion-mnist/train.beton --im
 precast write t10k-images-idx3-ubyte.gz datasets/fashion-mnist/val.beton --image.mode raw >/dev/null
 
 mkdir datasets/{cifar10,imagenette}
-# R.yaml has datasets that no document writes.
+# The datasets of R.yaml have a separate folder, to which no document writes.
 mkdir datasets/r
 for split in train val; do
   precast write IMAGENET/$split $split.beton >/dev/null

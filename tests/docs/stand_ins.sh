@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced before each block of shell commands of a document. `precast` runs the real program; commands that would take
-# long are shortened, some to a dry run. Programs that a test cannot run are replaced, each with its reason; a command
-# that is neither here nor in a minimal Debian fails as unknown.
+# long are shortened, some of them to a dry run. Functions replace programs that a test cannot run; a comment gives the
+# reason. A command that is neither here nor in a minimal Debian fails as unknown.
 set -eo pipefail
 : "${SOURCE_FOLDER:?}" "${BUILD_FOLDER:?}"
 PATH=$BUILD_FOLDER/bin:/usr/bin:/bin
@@ -11,14 +11,14 @@ precast() {
   # The sandbox has its own Fashion-MNIST.
   set -- "${@/#\/usr\/share\/datasets\/fashion-mnist\//}"
   local more=() all="$*"
-  # Skeletons are built and trained by examples_test; here the recipe's side of it counts.
+  # examples_test builds skeletons and trains with them; here, only the recipe is checked.
   all=${all/--plugins=\[build\/my_net.so\] --model.arch=my_net --model.params=\{width: 64\}/}
   if [[ $all != "$*" ]]; then
     all=${all/\/path\/to\/recipe.yaml/R.yaml}
     # shellcheck disable=SC2086
     set -- $all
   fi
-  # Producers of other programs are started by the test `producers`; here the keys and options are checked.
+  # The test `producers` starts producers; here, only the keys and options are checked.
   if [[ $all == *ring://mine* || $all == *zmq://* ]]; then
     case $1 in
       train)
@@ -33,11 +33,11 @@ precast() {
   fi
   case $1 in
     train)
-      # Several ranks need as many devices, ImageNet's recipes days; rn18_16px diverges on noise.
+      # Several ranks need as many devices, ImageNet's recipes take days, and rn18_16px diverges on noise.
       if [[ $all == *--dist.* || $all == *configs/imagenet/* || $all == *rn18_16px.yaml* ]]; then more=(--dry-run); fi
       if [[ $all == *configs/quickstart.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8); fi
       ;;
-    # One pass says whether it runs.
+    # One pass is enough to check that the command runs.
     bench)
       case $2 in
         loader) more=(--runs 1 --passes 1) ;;
@@ -46,10 +46,10 @@ precast() {
         allreduce) more=(--runs 1) ;;
       esac
       ;;
-    # grid_test and reproduce_test train; here every trial and every row is checked.
+    # grid_test and reproduce_test train; here, every trial and every row is only checked.
     grid | reproduce)
       [[ $all == *--status* || $all == *--slurm-script* ]] || more=(--dry-run)
-      # A projection takes ten seconds a row.
+      # A projection takes ten seconds per row.
       if [[ $all == *--project* ]]; then more=(--rows rn18_16); fi
       ;;
   esac
@@ -57,15 +57,15 @@ precast() {
   command precast "$@" "${more[@]}"
 }
 
-# torchrun, srun: need their systems (ranks_peers_test starts them). Their command line is checked.
+# torchrun needs PyTorch (ranks_peers_test starts it). Here, only the command line of precast is checked.
 torchrun() {
   while (($#)) && [[ $1 != precast ]]; do shift; done
   precast "${@:2}" --dist.nproc=1
 }
-# Slurm: what it would get must be a script.
+# Slurm: its argument must be a valid script.
 sbatch() { bash -n "$1"; }
 scontrol() { :; }
-# Containers: what runs in one is tried outside.
+# Docker: the command of a container runs without a container.
 docker() {
   [[ -f $SOURCE_FOLDER/Dockerfile ]]
   if [[ $1 == run ]]; then
@@ -73,9 +73,8 @@ docker() {
     "$@"
   fi
 }
-# Virtual environments with other systems: need the network.
-# tasks_test makes the data of the examples, trains on it and runs the twin. ImageNet's number of samples takes minutes: here the
-# scripts only parse their arguments.
+# Virtual environments with other systems need the network. tasks_test makes the data of the examples, trains on it and
+# runs the twin. Tests with ImageNet's number of samples take minutes; here, these scripts only parse their arguments.
 python3() {
   case "$1 $2" in
     tests/full_size/*) command python3 "$SOURCE_FOLDER/$1" --help >/dev/null ;;
@@ -87,17 +86,17 @@ python3() {
   esac
 }
 
-# Only names tests: they run by themselves.
+# Checks only that the tests exist; they run on their own.
 ctest() {
-  if [[ $1 == --test-dir ]]; then return; fi   # of a skeleton: examples_test
-  # Programs that are not built yet have not told their tests' names.
+  if [[ $1 == --test-dir ]]; then return; fi   # the tests of a skeleton, which examples_test runs
+  # ctest does not list the tests of programs that are not built yet.
   if command ctest --test-dir "$BUILD_FOLDER" -N | grep _NOT_BUILT >/dev/null; then return; fi
   command ctest --test-dir "$BUILD_FOLDER" -N "$@" | grep 'Total Tests: [1-9]' >/dev/null
 }
 # Examples and skeletons are built by examples_test.
 cmake() { [[ $1 == --build || -d $SOURCE_FOLDER/$2 || $2 == . ]]; }
 
-# A script of the tree, which installs, builds or compares with another system: it must know the options.
+# A script of the tree that installs, builds or compares with another system is not run, but must contain the options.
 known_options() { # known_options SCRIPT ARGUMENT...
   local script=$1 argument
   [[ -x $script || $script == *.py ]]
@@ -106,7 +105,7 @@ known_options() { # known_options SCRIPT ARGUMENT...
       || { echo "$script: no option $argument" >&2; return 1; }
   done
 }
-# sparse_regression_test builds and runs it; here it must know the options.
+# sparse_regression_test builds and runs this program; here, its source must contain the options.
 sparse/sparse_regression() {
   local argument
   for argument in "$@"; do
@@ -117,7 +116,7 @@ sparse/sparse_regression() {
 stand_in() { # stand_in PATH ARGUMENT...: a program called by its path in the tree
   case $1 in
     build/bin/kernel_bench) "$BUILD_FOLDER/bin/kernel_bench" --help >/dev/null ;;
-    # Tests run by themselves; here some must match.
+    # Tests run on their own; here, at least one test must match.
     build/bin/*) "$BUILD_FOLDER/bin/${1#build/bin/}" --gtest_list_tests "${@:2}" | grep . >/dev/null ;;
     .venv-*/bin/python) if [[ $2 == *.py ]]; then known_options "$SOURCE_FOLDER/$2" "${@:3}"; fi ;;
     .venv-*/bin/*) ;;

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 /// All tests run in a folder outside the tree, with the commands that examples/README.md shows.
 class ExamplesTest : public testing::Test {
  protected:
-  /// Runs a line of the shell in the folder; `precast` is on its PATH.
+  /// Runs a shell command in the folder, with `precast` on its PATH.
   std::string shell(const std::string& line) {
     Program program({"/bin/sh", "-c",
                      fmt::format("cd {} && PATH={}:$PATH && {}", folder_.path().string(),
@@ -34,7 +34,7 @@ class ExamplesTest : public testing::Test {
     return (folder_ / example).string();
   }
 
-  /// images.beton: 48 made-up images of 32 x 32 px in 10 classes.
+  /// Writes images.beton: 48 synthetic images of 32 x 32 px in 10 classes.
   void write_images() {
     std::ofstream file(folder_ / "images.bin", std::ios::binary);
     for (int i = 0; i < 48; ++i) {
@@ -45,7 +45,7 @@ class ExamplesTest : public testing::Test {
     shell("precast write images.bin images.beton --source-kind cifar --image.mode raw");
   }
 
-  /// Trains three steps with a recipe that does not use the plug-in, and `options`.
+  /// Trains three steps with `options` and a recipe that does not mention the plug-in.
   std::string train(const std::string& options) {
     return shell(
         fmt::format("precast train {}/configs/fashion_mnist/rn18_16px.yaml --training.epochs=1 {} "
@@ -89,8 +89,8 @@ TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
       plugin);
   EXPECT_THAT(train(options), HasSubstr("\"top_1\""));
   shell("grep -l gradient_noise runs/r/checkpoints/*/state.json");
-  // As if the run were killed in the second epoch. With the random numbers of the first steps, it
-  // would have different weights at the end.
+  // As if the run had been killed in the second epoch. If it drew the random numbers of the first
+  // steps again, its final weights would be different.
   shell(
       "cd runs/r && mv final_weights.safetensors whole.safetensors && rm -r "
       "checkpoints/$(ls checkpoints | sort -V | tail -1)");

@@ -1,6 +1,6 @@
-"""Trains on the batches of examples/producers, stopped and resumed: the weights are those of an uninterrupted run.
+"""Trains on the batches of examples/producers, stops and resumes: the weights must equal those of an uninterrupted run.
 
-usage: producers_test.py BUILD_FOLDER. Skipped (77) without NumPy; the part with ZMQ without pyzmq or libzmq.
+usage: producers_test.py BUILD_FOLDER. Exits with 77 (skipped) without NumPy; skips the tests with ZMQ without pyzmq.
 """
 import importlib.util
 import json
@@ -51,7 +51,7 @@ class ProducersTest(unittest.TestCase):
         return done
 
     def producer(self, script, place, *more):
-        """The examples as they are, with the arrays of this test."""
+        """Starts an unmodified example with the arrays of this test."""
         command = [sys.executable, "-B", ROOT / "examples/producers" / script, place, "images.npy", "samples.json",
                    BATCH, EPOCHS, *more]
         paths = [path for path in (*sys.path, str(DEBIAN)) if path]
@@ -70,8 +70,8 @@ class ProducersTest(unittest.TestCase):
         return (self.folder / "runs" / run / "final_weights.safetensors").read_bytes()
 
     def check(self, script, place, address, more=(), at_end=()):
-        """more: what the producer of a resumed run is given in addition; at_end: of one that resumes at the end of
-        the first epoch."""
+        """more: additional arguments of the producer for the resumed run; at_end: the same if a run resumes at the end
+        of the first epoch."""
         producer = self.producer(script, place)
         self.train("whole", address)
         self.assertEqual(producer.wait(60), 0)
@@ -84,7 +84,7 @@ class ProducersTest(unittest.TestCase):
         self.train("resumed", address, "--checkpoint.every_steps=2", "--checkpoint.resume=auto")
         self.assertEqual(resumed.wait(60), 0)
         self.assertEqual(self.weights("resumed"), self.weights("whole"))
-        # Asked to stop during the evaluation after the first epoch.
+        # This run is asked to stop during the evaluation after the first epoch.
         stopped = self.producer(script, place)
         self.train("stopped", address, f"--validation.batch_size={BATCH}", code=85,
                    PRECAST_FAILPOINTS="evaluator.before_batch=term@1")
@@ -102,8 +102,8 @@ class ProducersTest(unittest.TestCase):
     @unittest.skipUnless(HAS_ZMQ, "needs pyzmq")
     def test_zmq(self):
         path = self.folder / "socket"
-        # From an earlier batch than the one that is needed. That is batch 1 of epoch 1, or an earlier one if the
-        # kill came before the last checkpoint was complete.
+        # The producer starts at an earlier batch than the run needs. The run needs batch 1 of epoch 1, or an earlier
+        # batch if it was killed before its last checkpoint was complete.
         self.check("zmq_producer.py", f"ipc://{path}", f"zmq://{path}", more=(0, 2), at_end=(0, BATCHES))
 
     @unittest.skipUnless(HAS_ZMQ, "needs pyzmq")

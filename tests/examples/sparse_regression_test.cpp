@@ -134,7 +134,7 @@ class SparseRegressionTest : public testing::Test {
     return {code, program.out, program.err};
   }
 
-  /// data.beton: 500 samples of 100 features, of which 10 have a coefficient.
+  /// Writes data.beton: 500 samples with 100 features, 10 of which have a nonzero coefficient.
   std::filesystem::path make(const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments = {"make",       (folder_ / "data.beton").string(),
                                           "--samples",  "500",
@@ -147,7 +147,7 @@ class SparseRegressionTest : public testing::Test {
     return folder_ / "data.beton";
   }
 
-  /// @param options `--name`, value and so on; they replace those of all tests.
+  /// @param options names (`--name`) and values in turn; they replace the defaults below.
   Result solve(const std::vector<std::string>& options) {
     std::map<std::string, std::string> values = {
         {"--lambdas", "5"},      {"--l1-ratio", "0.9"},   {"--batch-size", "32"},
@@ -226,7 +226,7 @@ TEST_F(SparseRegressionTest, FindsTheKnownSupportInFloat32) {
   const auto truth = nlohmann::json::parse(std::ifstream(folder_ / "data.beton.truth.json"));
   const std::set<std::size_t> known = truth.at("support").get<std::set<std::size_t>>();
   EXPECT_EQ(known.size(), 10);
-  // With so little noise, some lambda separates the two kinds of features.
+  // With so little noise, at least one lambda selects exactly the features with a coefficient.
   std::vector<std::set<std::size_t>> supports;
   for (const Vector& w : coefficients(folder_ / "w.npy")) supports.push_back(support(w));
   EXPECT_THAT(supports, testing::Contains(known));
@@ -238,7 +238,7 @@ TEST_F(SparseRegressionTest, DataFollowsFromSeedAndSampleAlone) {
   const NpyArray x = read_npy(folder_ / "data.beton.x.npy");
   make({"--workers", "3"});
   EXPECT_EQ(read_file(folder_ / "data.beton"), one);
-  // The array has the bytes of the file's values.
+  // The array contains the same bytes as the values in the file.
   EXPECT_THAT(x.shape, testing::ElementsAre(500, 100));
   const data::BetonReader file(folder_ / "data.beton");
   const auto last = file.blob(499, file.field("x"));

@@ -15,14 +15,14 @@ namespace {
 /// Runs the commands of an example's README, in a separate folder.
 class TasksTest : public testing::Test {
  protected:
-  /// Runs a line of the shell in the folder; `precast` is on its PATH.
+  /// Runs a shell command in the folder, with `precast` on its PATH.
   void shell(const std::string& line) {
     Program program({"/bin/sh", "-c",
                      fmt::format("cd {} && PATH={}:$PATH && {}", folder_.path().string(),
                                  test::bin_dir(), line)});
     EXPECT_EQ(program.wait(), 0) << line << "\n" << program.out << program.err;
   }
-  /// @param ending of the files that make_data.py writes.
+  /// @param ending the file name extension of the files that make_data.py writes.
   void make_data(const std::string& example, const std::string& ending) {
     shell(fmt::format(
         "python3 -B {}/examples/{}/make_data.py . && precast write train.{ending} train.beton && "
@@ -33,7 +33,8 @@ class TasksTest : public testing::Test {
     shell(fmt::format("'{0}' -S {1}/examples/{2} -B build -Dprecast_DIR={3} && '{0}' --build build",
                       PRECAST_CMAKE, test::source_dir(), example, test::build_dir()));
   }
-  /// Trains with a copy of an example's recipe, since plug-ins are relative to the recipe's folder.
+  /// Trains with a copy of an example's recipe, because the paths of plug-ins are relative to the
+  /// recipe's folder.
   /// @return summary.json
   nlohmann::json train(const std::string& recipe, const std::string& options = "") {
     shell(
@@ -48,7 +49,7 @@ class TasksTest : public testing::Test {
 
 TEST_F(TasksTest, LinearRegressionTakesTheStepsOfFfcvsDocumentation) {
   make_data("linear_regression", "npz");
-  // The variance of the noise is 1.
+  // The noise in the data has the variance 1, so the best possible mse is about 1.
   EXPECT_LT(train("linear_regression/recipe.yaml").at("mse").get<double>(), 1.05);
   shell(fmt::format("python3 -B {}/examples/linear_regression/twin.py train.npz truth.json runs/r",
                     test::source_dir()));
@@ -83,7 +84,8 @@ TEST_F(FashionTasksTest, TwoViewsTeachFeaturesWithoutLabels) {
                                   "t10k-images-idx3-ubyte.gz val.beton --subset 1000"})
     shell(
         fmt::format("precast write /usr/share/datasets/fashion-mnist/{} --image.mode raw", split));
-  // Each of 1,000 images finds its other view among all: chance is 0.001, random weights 0.02.
+  // Each of 1,000 images must find its other view among all images. Chance is 0.001; random weights
+  // reach 0.02.
   EXPECT_GT(train("two_views/recipe.yaml").at("view_top_1").get<double>(), 0.15);
   shell("mv runs/r runs/views");
   const auto probe = [&](const std::string& options) {

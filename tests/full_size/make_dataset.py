@@ -30,7 +30,7 @@ PNG_END = chunk(b"IEND", b"")
 
 
 class Images:
-    """Images of a class: its brightness and noise."""
+    """Draws PNG images of a class: noise, whose brightness depends on the class."""
 
     def __init__(self, classes):
         self.random = random.Random(1)
@@ -76,7 +76,7 @@ def write_val(path, labels, samples, classes, images):
 
 
 def make(build, folder, train=1_281_167, val=50_000, classes=1000):
-    """Returns the paths of both files; writes nothing if they are there."""
+    """Returns the paths of both datasets; writes nothing if both exist."""
     outs = folder / "train.beton", folder / "val.beton"
     if all(out.exists() for out in outs):
         return outs

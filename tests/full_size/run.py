@@ -40,7 +40,7 @@ def children(pid):
         for task in Path(f"/proc/{pid}/task").iterdir():
             found += [int(child) for child in (task / "children").read_text().split()]
     except OSError:
-        pass  # it has ended
+        pass  # the process has ended
     return found
 
 
@@ -49,18 +49,18 @@ def tree(pid):
 
 
 def memory_mb(pid):
-    """The process's private memory and its proportional share of all memory that it maps, MiB; None if it has ended."""
+    """A process's private memory and its share of all memory that it maps (Pss), in MiB; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
         return None
     kb = {key: int(value) for key, value in re.findall(r"^(\w+): +(\d+) kB", text, re.M)}
-    # Pages of a file that only one process happens to map are clean.
+    # Only dirty pages: clean pages of a file are also private if only one process happens to map them.
     return kb["Private_Dirty"] / 1024, kb["Pss"] / 1024
 
 
 class Watch:
-    """Peak memory of a tree of processes, sampled twice a second."""
+    """The peak memory of a tree of processes, sampled twice a second."""
 
     def __init__(self, pid):
         self.pid, self.stopped = pid, threading.Event()
@@ -123,8 +123,9 @@ def run_whole(arguments, seconds):
     code = process.wait()
     watch.stop()
     after = os.times()
-    assert code == 0, f"ended with {code}"
-    assert (watch.sharing, watch.indexes) == (RANKS, 1), f"{watch.sharing} ranks, {watch.indexes} JPEG indexes"
+    assert code == 0, f"expected exit code 0, got {code}"
+    assert (watch.sharing, watch.indexes) == (RANKS, 1), (
+        f"expected {RANKS} ranks that share 1 JPEG index, got {watch.sharing} ranks and {watch.indexes} indexes")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     print(f"  {time.monotonic() - seconds:.0f} s, {cpu:.0f} CPU s; private memory: launcher (libtorch alone) "
           f"{watch.launcher_mb:.0f} MiB, largest rank {watch.rank_mb:.0f} MiB; all processes {watch.host_mb:.0f} MiB; "
@@ -133,16 +134,16 @@ def run_whole(arguments, seconds):
 
 
 def kill_after_steps(arguments, folder, steps):
-    """Sends SIGKILL to every process of the table when its rows have logged that many steps."""
+    """Sends SIGKILL to every process of the table as soon as its rows have logged that many steps."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     logged = 0
     while logged < steps:
-        assert process.poll() is None, f"ended with {process.returncode} after {logged} steps"
+        assert process.poll() is None, f"expected {steps} steps, got exit code {process.returncode} after {logged}"
         time.sleep(0.05)
         logged = sum(log.read_text().count('"step"') for log in folder.glob("*/log"))
     victims = tree(process.pid)
     for pid in victims:
-        os.kill(pid, signal.SIGSTOP)  # so that no process ends because another has
+        os.kill(pid, signal.SIGSTOP)  # so that no process reacts to the end of another
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     process.wait()
@@ -150,13 +151,13 @@ def kill_after_steps(arguments, folder, steps):
 
 
 def indexes(pids):
-    """The JPEG indexes in memory that these processes map: for each, its inode and how many processes map it."""
+    """The inodes of the in-memory JPEG indexes that these processes map, and the number of mappings."""
     found = []
     for pid in pids:
         try:
             maps = Path(f"/proc/{pid}/maps").read_text()
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         found += {line.split()[4] for line in maps.splitlines() if "memfd:precast-jpeg-index" in line}
     return set(found), len(found)
 
@@ -177,7 +178,7 @@ def check_order(options, data, order, keys):
     for moment in sorted(draw.sample(range(1, steps), 2)):
         kill_after_steps(arguments[1], folders[1], moment)
     run_whole(arguments[1], time.monotonic())
-    assert table_of(folders[1]) == whole, "the killed table differs from the whole one"
+    assert table_of(folders[1]) == whole, "expected the killed table to equal the uninterrupted one, got a difference"
     print(f"  {len(whole)} rows, {steps} steps: figures, logs and weights equal bit for bit", flush=True)
 
 

@@ -30,7 +30,7 @@ Input read(const data::BetonReader& reader, std::uint64_t sample, std::size_t fi
   }
 }
 
-/// A value that has changed is rejected, which is correct; then the next value is read.
+/// Checks the checksum of a value. A changed value may be rejected; the next value is read anyway.
 void check(const data::BetonReader& reader, std::uint64_t sample, std::size_t field, Input bytes) {
   try {
     reader.check_value(sample, field, bytes);
@@ -54,7 +54,7 @@ void beton(Input input) {
       read_bytes += bytes.size();
     }
   }
-  // No two samples share bytes, so that one cannot be taken for another. Fields of one sample may.
+  // Two samples must not share bytes. Fields of one sample may.
   require(read_bytes <= input.size() * reader.fields().size(), "samples do not overlap");
 }
 

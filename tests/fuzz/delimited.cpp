@@ -9,7 +9,8 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// All rows; each is the same when reading begins with it.
+/// Reads all rows, and checks that each of the first 64 is the same if reading starts at its
+/// position.
 Rows rows_of(std::string_view text) {
   data::DelimitedReader reader(text, ',', "input");
   Rows rows;
@@ -20,7 +21,7 @@ Rows rows_of(std::string_view text) {
     if (rows.size() < kLooked) {
       require(data::DelimitedReader(text.substr(reader.offset()), ',', "row").next(again) &&
                   again == row,
-              "a row is found again by its place");
+              "a row is the same if reading starts at its position");
     }
     rows.push_back(row);
   }
@@ -45,7 +46,7 @@ void delimited(Input input) {
     }
     again += '\n';
   }
-  require(letters <= text.size(), "cells are made of the text");
+  require(letters <= text.size(), "cells have no more letters than the text");
   require(rows_of(again) == rows, "rows survive being quoted and read again");
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace precast::data;
 
-/// Samples with a label and a weight of 0 to 15.
+/// 16 samples; sample i has label i and weight i.
 const BetonReader& samples() {
   static const MemoryFile file = [] {
     MemoryFile made;

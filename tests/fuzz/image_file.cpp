@@ -11,7 +11,7 @@ namespace {
 
 using namespace precast::data;
 
-/// The largest image that is decoded here; the decoders' own limit takes 512 MB.
+/// Larger images are skipped, because an image at the decoders' own limit takes 512 MB.
 constexpr std::uint64_t kMostPixels = 1 << 20;
 
 std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
@@ -21,7 +21,7 @@ std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
   return number;
 }
 
-/// Whether any size in the image's headers is larger.
+/// Whether any header claims an image of more than kMostPixels.
 bool promises_too_much(Input file) {
   if (image_format(file) == ImageFormat::webp) {
     if (file.size() < 30) return false;
@@ -60,7 +60,7 @@ void good_one_is_right() {
   const ImageFileFacts facts = decode_image_file(std::as_bytes(std::span(kPng)), image);
   require(facts.format == ImageFormat::png && image.width == 1 && image.height == 1 &&
               image.pixels[0] == image.pixels[1],
-          "a good image is right after any other");
+          "a valid image is decoded correctly after any other");
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void image_file(Input input) {
   try {
     Image image;
     const ImageFileFacts facts = decode_image_file(input, image);
-    require(facts.format != ImageFormat::unknown, "what is decoded has a format");
+    require(facts.format != ImageFormat::unknown, "a decoded image has a known format");
     require(image.width > 0 && image.height > 0, "an image has pixels");
     require(image.pixels.size() ==
                 static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) * 3,

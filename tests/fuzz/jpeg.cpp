@@ -23,8 +23,8 @@ struct Size {
   int width = 0;
 };
 
-/// The size in the first start-of-frame marker, which the metadata of a dataset would have; none if
-/// there is no marker.
+/// The size in the first start-of-frame marker, as the metadata of a dataset would contain it; none
+/// if there is no marker.
 std::optional<Size> promised_size(Input jpeg) {
   for (std::size_t i = 0; i + 8 < jpeg.size(); ++i) {
     const auto at = [&](std::size_t offset) { return std::to_integer<int>(jpeg[i + offset]); };
@@ -101,15 +101,14 @@ void check_still_good(JpegDecoder& decoder) {
     JpegDecoder fresh;
     return decode(fresh, good, kGood, kPart);
   }();
-  require(expected.has_value(), "the good image is good");
+  require(expected.has_value(), "the valid image is decoded");
   for (int time = 0; time < 2; ++time) {
     require(decode(decoder, good, kGood, kPart) == expected,
-            "a decoder that met any image decodes the next good ones");
+            "after any image, a decoder decodes valid images correctly");
   }
 }
 
-/// @param pixels of `region`, which could be decoded. If the whole image can also be decoded, they
-/// must be part of it.
+/// Checks that the complete image, if it can be decoded, contains the pixels of `region`.
 void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
                          const Pixels& pixels) {
   const auto whole = decode(decoder, jpeg, size, {0, 0, size.height, size.width});
@@ -125,22 +124,23 @@ void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect
                        pixels.begin() +
                            static_cast<std::ptrdiff_t>(static_cast<std::size_t>(y + 1) * row_bytes),
                        whole->begin() + static_cast<std::ptrdiff_t>(from)),
-            "a region's pixels are those of the whole image");
+            "the complete image contains the pixels of a region");
   }
 }
 
-/// Checks that the whole image is decoded or rejected as by libjpeg, and that a region is the same
-/// with and without checkpoints.
+/// Checks that the complete image is decoded or rejected as by libjpeg, and that a region is the
+/// same with and without checkpoints.
 void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
                           const std::optional<Pixels>& pixels) {
   static JpegDecoder libjpeg({.libjpeg_only = true});
   const Rect all{0, 0, size.height, size.width};
   const auto whole = decode(libjpeg, jpeg, size, all);
-  require(decode(decoder, jpeg, size, all) == whole, "the whole image is libjpeg's");
-  require(!decoder.in_order(jpeg, size.height, size.width) || whole, "what is in order decodes");
-  // libjpeg reads beyond a region, so it may reject data that is not read here.
+  require(decode(decoder, jpeg, size, all) == whole, "the complete image is libjpeg's");
+  require(!decoder.in_order(jpeg, size.height, size.width) || whole,
+          "an image that is in order can be decoded");
+  // libjpeg reads beyond a region, so it may reject data that precast's decoder does not read.
   const auto part = decode(libjpeg, jpeg, size, region);
-  require(!part || pixels == part, "a region that libjpeg takes is the same");
+  require(!part || pixels == part, "a region that libjpeg decodes is the same");
   if (!pixels) return;
   const std::size_t interval = 1 + jpeg.size() % 5;
   std::vector<std::uint64_t> points;

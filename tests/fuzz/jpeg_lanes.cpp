@@ -55,7 +55,7 @@ std::optional<Pixels> decode(BaselineDecoder& decoder, Input jpeg, const Baselin
   return pixels ? std::optional(copy_of(*pixels)) : std::nullopt;
 }
 
-/// The whole image as libjpeg decodes it, or nothing if libjpeg rejects it.
+/// The complete image as libjpeg decodes it, or nothing if libjpeg rejects it.
 std::optional<Pixels> decode_by_libjpeg(Input jpeg, const BaselineHeader& header) {
   static data::JpegDecoder libjpeg({.libjpeg_only = true});
   try {
@@ -98,10 +98,10 @@ void jpeg_lanes(Input input) {
   BaselineDecoder lanes(shape);
   for (int time = 0; time < 3; ++time) {
     require(decode(lanes, input, *header, region, {interval, points}) == expected,
-            "lanes give the pixels of one part after the other");
+            "lanes give the pixels of serial decoding");
   }
 
-  // Bytes that change after their checkpoints were found.
+  // Changes bytes after their checkpoints were found.
   std::vector<std::byte> changed(input.begin(), input.end());
   for (std::size_t edits = choices.below(4); edits > 0; --edits) {
     const std::size_t at = header->scan_begin + choices.below(changed.size() - header->scan_begin);
@@ -109,9 +109,9 @@ void jpeg_lanes(Input input) {
   }
   const auto pixels = decode(lanes, changed, *header, whole, {interval, points});
   require(!pixels || pixels == decode_by_libjpeg(changed, *header),
-          "all segments that fit their checkpoints are the image");
+          "an image that lanes decode is libjpeg's");
 
-  // Any checkpoints.
+  // Uses wrong checkpoints.
   std::vector<std::uint64_t> wrong = points;
   for (std::size_t edits = choices.below(4); edits > 0; --edits) {
     std::uint64_t& point = wrong[choices.below(wrong.size())];
@@ -119,7 +119,7 @@ void jpeg_lanes(Input input) {
   }
   static_cast<void>(decode(lanes, changed, *header, region, {interval, wrong}));
   require(decode(lanes, input, *header, region, {interval, points}) == expected,
-          "lanes that met any image decode the next good one");
+          "after wrong checkpoints, lanes decode the image correctly");
 }
 
 }  // namespace precast::fuzz

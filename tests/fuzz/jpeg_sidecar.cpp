@@ -14,14 +14,14 @@ namespace {
 using namespace precast::data;
 
 constexpr char kFingerprint[] = "3031323334353637";
-/// The layout of FORMAT.md. @{
+/// Positions and sizes as FORMAT.md gives them. @{
 constexpr std::size_t kHashAt = 8, kHashedFrom = 16, kFingerprintAt = 16, kSamplesAt = 32,
                       kTableAt = 40, kHeaderBytes = 48, kEntryBytes = 16;
 /// @}
-/// More samples would only add blocks, of which there are enough.
+/// Enough samples for several blocks.
 constexpr std::uint64_t kMostSamples = 300;
 
-/// At a multiple of 8, as mapped files are.
+/// Memory that begins at a multiple of 8 bytes, as a mapped file does.
 using Words = std::vector<std::uint64_t>;
 
 std::span<std::byte> bytes_of(Words& words, std::size_t size) {
@@ -36,12 +36,13 @@ void read_all(Input bytes, std::uint64_t samples) {
     touch(std::as_bytes(found.points));
     require(std::ranges::equal(sidecar.find(sample).points, found.points),
             "a sample has the same checkpoints each time");
-    require(found.empty() || found.interval == sidecar.interval(), "all have the file's interval");
+    require(found.empty() || found.interval == sidecar.interval(),
+            "all checkpoints have the file's interval");
   }
   reached(sidecar.damaged() ? "damaged block" : "intact blocks");
 }
 
-/// Corrects the hashes, as far as the positions allow.
+/// Recomputes the hashes, as far as the positions in the file are valid.
 void correct_hashes(std::span<std::byte> bytes) {
   const auto table_at = load<std::uint64_t>(bytes.data() + kTableAt);
   if (table_at > bytes.size()) return;
@@ -58,7 +59,7 @@ void correct_hashes(std::span<std::byte> bytes) {
   store(bytes.data() + kHashAt, hash.value());
 }
 
-/// Writes these numbers; reading must return them unchanged.
+/// Writes the input as checkpoints, and checks that they are read back unchanged.
 void round_trip(Input input) {
   Words numbers(input.size() / sizeof(std::uint64_t));
   std::ranges::copy(std::as_bytes(std::span(input)).first(numbers.size() * sizeof(std::uint64_t)),
@@ -76,8 +77,9 @@ void round_trip(Input input) {
   std::ranges::copy(memory.bytes(), std::as_writable_bytes(std::span(file)).begin());
   const JpegSidecar sidecar(std::as_bytes(std::span(file)), kFingerprint, samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i)
-    require(std::ranges::equal(sidecar.find(i).points, samples[i]), "checkpoints survive");
-  require(!sidecar.damaged(), "what was written is intact");
+    require(std::ranges::equal(sidecar.find(i).points, samples[i]),
+            "checkpoints survive a round trip");
+  require(!sidecar.damaged(), "a written file is intact");
 }
 
 }  // namespace

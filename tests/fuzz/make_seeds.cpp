@@ -1,5 +1,5 @@
-// make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts,
-// made of the goldens and of configs/.
+// make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts.
+// They are made from the goldens and from configs/.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void put(const fs::path& path, std::span<const std::byte> bytes) {
   test::write_bytes(path, bytes);
 }
 
-/// Makes weights files with every element type, and the pickles and zips that torch made.
+/// Writes weights files with every element type, and the pickles and zips of torch's goldens.
 void make_weights(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(test::golden_dir() + "/torch")) {
     if (item.path().extension() != ".pt") continue;
@@ -59,13 +59,13 @@ void make_weights(const fs::path& to) {
         write_npy(to / "npy" / name, first.dtype, first.shape, first.bytes);
       }
     } catch (const Error&) {
-      // A golden that must be refused is still a seed.
+      // A golden that must be rejected is still a seed.
     }
   }
 }
 
-/// Removes the digest that precast adds. With it, every change is an error, and the rest of the
-/// parser is not reached.
+/// Removes the digest that precast adds. With a digest, the parser would reject every change
+/// immediately, and the rest of its code would not be reached.
 void remove_digests(const fs::path& folder) {
   for (const auto& item : fs::directory_iterator(folder)) {
     const Bytes file = read_file(item.path());
@@ -87,8 +87,8 @@ void remove_digests(const fs::path& folder) {
 /// The same limit as in tools/fuzz.
 constexpr std::size_t kLargestBeton = 12288;
 
-/// A file of FFCV cut to its first samples, with blobs side by side instead of a page apart and raw
-/// images of 1 x 1 pixel: kilobytes instead of megabytes.
+/// Cuts a file of FFCV to its first samples. Blobs follow each other instead of being a page apart,
+/// and raw images have 1 x 1 pixel. The result takes kilobytes instead of megabytes.
 Bytes compact(const Bytes& file, std::uint64_t max_samples) {
   constexpr std::size_t kJpegBytes = 40;
   const data::BetonReader reader(file, "golden");
@@ -200,7 +200,7 @@ void make_sidecars(const fs::path& to) {
   }
 }
 
-/// A segment with a batch and the end of its pass, and a producer's message.
+/// Writes a segment with a batch and the end of its pass, and a producer's message.
 void make_rings(const fs::path& to) {
   test::MadeRing ring;
   put(to / "ring" / "segment", ring.bytes());
@@ -208,7 +208,7 @@ void make_rings(const fs::path& to) {
   put(to / "ring" / "welcome", std::as_bytes(std::span(&welcome, 1)));
 }
 
-/// Batches with and without a position, and an end.
+/// Writes messages: batches with and without a position, and an end.
 void make_outside_messages(const fs::path& to) {
   const fs::path folder = to / "outside_message";
   const test::MadeBatch batch(2);
@@ -245,7 +245,7 @@ void make_weights_specs(const fs::path& to) {
                             .resolution_px = 256};
   put_text(to / "weights_spec" / "full", weights_spec_text(full));
   put_text(to / "weights_spec" / "plain", weights_spec_text({.arch = "layers"}));
-  // The smallest torch file, with a spec.
+  // The smallest possible torch file, with a model spec.
   const std::vector<std::byte> bytes(4);
   const std::vector<TensorRecord> tensors = {{"w", DType::f32, {1}, bytes}};
   save_weights(to / "spec.pt", tensors, weights_metadata(full));
@@ -253,7 +253,7 @@ void make_weights_specs(const fs::path& to) {
   fs::remove(to / "spec.pt");
 }
 
-/// Makes lists, expressions and notes, which people write by hand.
+/// Writes texts as people write them by hand: lists, expressions and notes.
 void make_texts(const fs::path& to) {
   constexpr std::string_view kList =
       "path,label,\"a \"\"name\"\"\"\r\nx/y.txt,3,1.5e3\n\"z,\n\",-4,.25\n";
@@ -281,7 +281,7 @@ void make_images(const fs::path& to) {
         test::png_file(test::gradient(9, 7), channels));
 }
 
-/// Arrays with labels, a pair of IDX files, a record of CIFAR, a shard.
+/// Writes sources: arrays with labels, a pair of IDX files, a record of CIFAR, a shard.
 void make_sources(const fs::path& to) {
   using namespace std::string_literals;
   const fs::path file = to / "file";

@@ -1,4 +1,5 @@
-// Corrects the digest of a changed manifest, which random changes of bytes never do.
+// Corrects the digest of a changed manifest. Random changes of bytes would never give a correct
+// digest.
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -18,7 +19,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   try {
     static_cast<void>(precast::parse_manifest(std::as_bytes(text), "input"));
   } catch (const precast::CheckpointError& error) {
-    // The message of a digest that does not fit names both.
+    // The message for a wrong digest contains the expected and the actual digest.
     constexpr std::string_view kBefore = "input: xxh3_64: expected ", kBetween = ", got ";
     constexpr std::size_t kDigits = 16;
     const std::string_view message = error.what();

@@ -11,18 +11,18 @@ void touch_text(std::string_view text) {
   touch(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-/// Values may be shared and form circles, so depth and number are limited.
+/// Values may be shared and form cycles, so depth and number are limited.
 void walk(const PickleValue& value, int depth, int& values_left) {
   if (depth > kMaxDepth || --values_left < 0) return;
   touch_text(value.text);
   require((value.storage != nullptr) == (value.kind == PickleValue::Kind::storage),
-          "a storage is described");
+          "storages, and only they, have a storage");
   require((value.tensor != nullptr) == (value.kind == PickleValue::Kind::tensor),
-          "a tensor is described");
+          "tensors, and only they, have a tensor");
   if (value.storage) touch_text(value.storage->key);
   if (value.tensor) touch_text(value.tensor->storage.key);
   require(value.kind != PickleValue::Kind::dict || value.items.size() % 2 == 0,
-          "a dict has a value to each key");
+          "a dict has a value for each key");
   static_cast<void>(value.find("state_dict"));
   for (const PickleValue* item : value.items) walk(*item, depth + 1, values_left);
 }

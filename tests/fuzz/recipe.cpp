@@ -12,7 +12,7 @@
 namespace precast::fuzz {
 namespace {
 
-/// A key of every type and with every kind of limit.
+/// Keys of every type and with every kind of limit.
 struct Options {
   bool amp = true;
   std::int64_t epochs = 16;
@@ -39,7 +39,8 @@ struct Options {
 
 void tell(const Diagnostics& diagnostics) {
   for (const std::string& message : diagnostics.errors()) {
-    // The end says what is wrong; before it are positions and text from the file.
+    // The end of a message says what is wrong. The part before it contains positions and text from
+    // the file.
     reached(message.substr(message.size() - std::min<std::size_t>(message.size(), 24)));
   }
 }

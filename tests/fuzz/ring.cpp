@@ -14,7 +14,7 @@ namespace {
 
 using namespace precast::data;
 
-/// More items would not reach other code.
+/// More items would only run the same code again.
 constexpr std::uint64_t kMostItems = 4;
 
 /// Reads an item, so that sanitizers detect data outside the segment. Data outside the data area is

@@ -21,9 +21,9 @@ void sample_list(Input input) {
     text += std::to_string(chosen[i]) + "\n";
   }
   const data::Members again = parse(text);
-  require(again.size() == chosen.size(), "a list of the samples has the same");
+  require(again.size() == chosen.size(), "a list of the samples gives the same samples");
   for (std::uint64_t i = 0; i < chosen.size(); ++i)
-    require(again[i] == chosen[i], "a list of the samples has the same");
+    require(again[i] == chosen[i], "a list of the samples gives the same samples");
 }
 
 }  // namespace precast::fuzz

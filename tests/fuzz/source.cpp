@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A dataset of one file, or of two that belong together.
+/// A dataset of one file, or of two files that belong together.
 struct Form {
   const char* kind;
   const char* name;
@@ -66,7 +66,7 @@ struct Touch {
 }  // namespace
 
 void source(Input input) {
-  // The form, and the number of bytes of the first file.
+  // The first byte selects the form; the next two are the size of the first file.
   constexpr std::size_t kPrefix = 3;
   if (input.size() < kPrefix) return;
   const Form& form = kForms[std::to_integer<std::size_t>(input[0]) % kForms.size()];

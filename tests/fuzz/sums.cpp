@@ -10,7 +10,7 @@ namespace {
 
 using namespace precast::data;
 
-/// Encodes these numbers and this text as a writer would, and expects to read the same.
+/// Encodes the input as hashes and as a text, as a writer would, and expects to read back the same.
 void round_trip(Input input) {
   if (input.size() < 2) return;
   SumsTrailer trailer;
@@ -22,10 +22,10 @@ void round_trip(Input input) {
   const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
   const auto block = encode_sums(trailer, values, text);
   const FileSums sums(block, trailer.samples, trailer.value_fields, "round trip");
-  require(sums.info() == text, "the text survives");
+  require(sums.info() == text, "the text survives a round trip");
   for (std::size_t i = 0; i < values.size(); ++i)
     require(sums.value(i / trailer.value_fields, i % trailer.value_fields) == values[i],
-            "hashes survive");
+            "hashes survive a round trip");
 }
 
 }  // namespace
@@ -35,7 +35,8 @@ void sums(Input input) {
   const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
   const FileInfo info = parse_file_info(text);
   const FileInfo again = parse_file_info(file_info_text(info));
-  require(again.classes.size() == info.classes.size(), "names of classes survive");
+  require(again.classes.size() == info.classes.size(),
+          "the number of class lists survives a round trip");
   if (input.size() < kSumsTrailerBytes) return;
   const std::uint64_t bytes = sums_bytes_of(input.last(kSumsTrailerBytes));
   if (bytes == 0 || bytes > input.size()) return;

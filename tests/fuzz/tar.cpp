@@ -11,7 +11,7 @@ void check(const data::TarIndex& index, Input archive) {
     require(!member.path.empty() && member.path.front() != '/', "a path is relative");
     require(member.path != ".." && !member.path.starts_with("../") &&
                 member.path.find("/../") == std::string::npos && !member.path.ends_with("/.."),
-            "a path stays inside");
+            "a path stays inside the archive");
     touch(member.bytes);
     bytes += member.bytes.size();
   }

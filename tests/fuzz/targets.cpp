@@ -46,7 +46,7 @@ void run(const std::function<void(Input)>& target, Input input) {
   try {
     target(input);
   } catch (const Error&) {
-    // The parser refused the input, in the way it says it does.
+    // The parser rejected the input with an exception that it may throw.
   }
 }
 

@@ -18,7 +18,7 @@ void torch_zip(Input input) {
     write_torch_zip(MemoryFile::kPath, read.records, read.metadata, file);
     check_same(read, parse_torch_zip(file.bytes(), "round trip"));
   } catch (const Error& error) {
-    // A dict without a tensor that is left is what the writer can make and the reader refuses.
+    // The reader rejects only a dict without tensors, which the writer can write.
     require(read.records.empty(), error.what());
   }
 }

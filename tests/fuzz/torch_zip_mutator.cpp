@@ -81,7 +81,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
         }
       }
     } catch (const precast::Error&) {
-      // Not an archive any more: only bytes are left to change.
+      // The input is no longer an archive, so only its bytes can be changed.
     }
   }
   return LLVMFuzzerMutate(data, size, max_size);

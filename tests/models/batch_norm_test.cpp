@@ -1,5 +1,5 @@
-// Batch normalisation over ranks, by the reference and by the operators for GPUs, for which
-// batch_norm_ops_on_cpu.cpp has CPU kernels.
+// Tests batch normalisation over ranks with the reference and with the operators for GPUs, for
+// which batch_norm_ops_on_cpu.cpp has CPU kernels.
 #include "models/detail/batch_norm.h"
 
 #include <ATen/TensorOperators.h>
@@ -42,7 +42,7 @@ TEST(RankBatchNormTest, NothingWaitsForTheDevice) {
   EXPECT_FALSE(waiting_operators(operators_called([] {
                  (void)noise_tensor(1, {3}).sum().item<double>();
                })).empty())
-      << "this test would notice";
+      << "operators that wait are detected";
   const auto ranks = make_single_rank();
   for (const auto& normalize : {rank_batch_norm, rank_batch_norm_cuda}) {
     const at::Tensor x = noise_tensor(1, {4, 3, 5, 5}).requires_grad_();

@@ -13,7 +13,8 @@ namespace {
 using models::detail::BlurConv2d;
 using torch::nn::Conv2dOptions;
 
-/// [C, H, W] pixels outside are 0; written out, so that it shares nothing with the code under test.
+/// A pixel of the blurred image [C, H, W]; pixels outside the image are 0. Written out, so that it
+/// shares no code with BlurConv2d.
 double blurred(const at::Tensor& image, std::int64_t channel, std::int64_t row, std::int64_t col) {
   constexpr double kTaps[] = {0.25, 0.5, 0.25};
   double sum = 0;

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Types, FusedBlurTest,
                          ::testing::Values(at::kFloat, at::kHalf, at::kBFloat16),
                          [](const auto& test) { return std::string(c10::toString(test.param)); });
 
-/// Where the module uses the kernels, and where the depthwise convolution.
+/// Tests when the module uses the kernels and when it uses the depthwise convolution.
 class FusedBlurConvTest : public ::testing::Test {
  protected:
   void SetUp() override {

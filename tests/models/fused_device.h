@@ -19,7 +19,7 @@ namespace precast::test {
 
 /// A copy on the device that kernels can read.
 [[nodiscard]] at::Tensor channels_last(const at::Tensor& tensor, at::ScalarType type);
-/// Half of the distance between neighbours, relative to the value.
+/// The relative rounding error of the type: half of the distance between neighbouring values.
 [[nodiscard]] double rounding(at::ScalarType type);
 
 /// Calls of kernels.

@@ -35,7 +35,7 @@ constexpr double kMomentum = 0.1, kEps = 1e-5;
 const std::vector<std::int64_t> kNormShapes[] = {{2, 1, 1, 1},  {1, 3, 5, 7},  {2, 8, 1, 1},
                                                  {3, 13, 4, 3}, {1, 24, 9, 5}, {4, 64, 2, 2}};
 
-/// The inputs of one call; the same for each call with the same arguments.
+/// The inputs of one call. The same arguments of the constructor give the same inputs.
 struct Inputs {
   at::Tensor x, residual, dy;
   FusedNorm norm;
@@ -75,13 +75,14 @@ at::Tensor composed(const Inputs& in) {
   return at::relu(y);
 }
 
-/// The largest factor by which a norm multiplies values. Large if a channel has two similar values.
+/// The largest factor by which a norm multiplies values. It is large if a channel has only two
+/// values that are similar.
 double largest_factor(const Inputs& in) {
   const at::Tensor variance = in.x.detach().var({0, 2, 3}, /*unbiased=*/false);
   return (in.norm.weight.detach().abs() / (variance + in.norm.eps).sqrt()).max().item<double>();
 }
 
-/// Each value within `relative` of its own magnitude, and `absolute`.
+/// Each value may differ by `relative` times its magnitude, plus `absolute`.
 void expect_near(const char* what, const at::Tensor& found, const at::Tensor& expected,
                  double relative, double absolute) {
   const at::Tensor there = found.detach().to(at::kCPU, at::kDouble);
@@ -116,7 +117,7 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
 
     EXPECT_EQ(y.scalar_type(), type_);
     EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
-    // A sum of two roundings.
+    // The rounding to the type, and a small one in float32.
     const double ulp = 1.01 * rounding(type_);
     const double rows = static_cast<double>(in.x.numel() / shape[1]);
     const double scale = largest_factor(reference);
@@ -125,7 +126,7 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
     expect_near("running_var", in.norm.running_var, reference.norm.running_var, 1e-5, 1e-5);
     expect_near("d_weight", in.norm.weight.grad(), reference.norm.weight.grad(), 0, 1e-5 * rows);
     expect_near("d_bias", in.norm.bias.grad(), reference.norm.bias.grad(), 0, 4e-6 * rows);
-    // Two rows: the exact gradient is the small difference of large terms.
+    // With two rows, the exact gradient is a small difference of large terms.
     expect_near("d_x", in.x.grad(), reference.x.grad(), ulp, 4e-5 * scale);
     if (adds_) expect_near("d_residual", in.residual.grad(), reference.residual.grad(), ulp, 0);
   }
@@ -133,7 +134,7 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
   EXPECT_EQ(CountedKernels::calls().norm_backward, std::ssize(kNormShapes));
 }
 
-/// A gradient from a mean or a sum has strides of 0; a residual may have any layout.
+/// The gradient of a mean or a sum has strides of 0; a residual may have any layout.
 TEST_P(FusedNormTest, TakesGradientsAndResidualsOfAnyLayout) {
   const std::vector<std::int64_t> shape = {3, 13, 4, 3};
   Inputs in(shape, type_, adds_), other = in;
@@ -159,7 +160,7 @@ TEST_P(FusedNormTest, TakesGradientsAndResidualsOfAnyLayout) {
   }
 }
 
-/// Frozen parameters, and inputs that are not trained.
+/// Tests frozen parameters and inputs that need no gradients.
 TEST_P(FusedNormTest, ComputesTheGradientsThatAreRequested) {
   Inputs in({2, 8, 3, 3}, type_, adds_), few = in;
   in.require_gradients();
@@ -174,7 +175,8 @@ TEST_P(FusedNormTest, ComputesTheGradientsThatAreRequested) {
   EXPECT_FALSE(few.norm.weight.grad().defined());
 }
 
-/// The op adds the gradients of two consumers, and takes that of either alone.
+/// The op adds the gradients of two consumers. If there is only one gradient, it uses that
+/// gradient.
 TEST_P(FusedNormTest, BothConsumersPassTheirGradients) {
   const std::vector<std::int64_t> shape = {3, 13, 4, 3};
   const auto gradients = [&](bool first, bool second) {
@@ -192,7 +194,7 @@ TEST_P(FusedNormTest, BothConsumersPassTheirGradients) {
   const Inputs first = gradients(true, false), second = gradients(false, true),
                both = gradients(true, true);
   EXPECT_EQ(CountedKernels::calls().forks, 1);
-  // Twice a gradient is exact in every type.
+  // Doubling is exact in every type.
   for (const auto& [one, other, sum] :
        {std::tuple{first.x, second.x, both.x},
         std::tuple{first.norm.weight, second.norm.weight, both.norm.weight},
@@ -222,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(TypesAndResiduals, FusedNormTest,
                                   (std::get<1>(test.param) ? "WithResidual" : "");
                          });
 
-/// Where the module uses the kernels, and where separate ops.
+/// Tests when the module uses the kernels and when it uses separate ops.
 class FusedModuleTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -270,7 +272,7 @@ TEST_F(FusedModuleTest, WhatTheKernelsCannotComputeIsLeftToTheReference) {
   BatchNorm2d averaged = fused_norm();
   averaged->options.momentum(std::nullopt);
   EXPECT_EQ(fused_calls(averaged, images()), 0);
-  // 4 bytes from an address that kernels can read.
+  // 4 bytes after an address that kernels can read.
   const at::Tensor x = at::empty({2 * 8 * 3 * 3 + 1}, images().options()).fill_(1);
   const at::Tensor shifted = x.narrow(0, 1, 2 * 8 * 3 * 3).view({2, 3, 3, 8}).permute({0, 3, 1, 2});
   ASSERT_TRUE(shifted.is_contiguous(at::MemoryFormat::ChannelsLast));

@@ -34,12 +34,12 @@ using models::ResNetOptions;
 using models::ResNetShape;
 
 constexpr std::int64_t kImages = 4, kClasses = 10, kSizePx = 64;
-/// With this rate rounding errors stay small: at 0.01, noise changes losses by several per cent in
+/// With this rate, rounding errors stay small. At 0.01, noise changes losses by several per cent in
 /// 20 steps.
 constexpr double kLr = 3e-4;
 constexpr int kSteps = 3;
-/// Weight of the last norm of each block: at 1, a deep network makes rounding as large as the
-/// update.
+/// Weight of the last norm of each block. At 1, rounding errors in a deep network grow as large as
+/// the update.
 constexpr double kBranchGain = 0.05;
 constexpr int kMostBatches = 3;
 
@@ -57,7 +57,7 @@ struct Training {
   int steps = kSteps;
   std::int64_t micro_batches = 1;
   std::string method{};
-  /// The beginning of the names of parameters that are not trained.
+  /// Parameters whose names begin with this prefix are not trained. Empty: all are trained.
   std::string frozen{};
   ResNetOptions options{};
   bool fused = false;
@@ -121,7 +121,7 @@ Batch batch_of_step(int step) {
           .sample_ids = std::vector<std::uint64_t>(kImages)};
 }
 
-/// A model with what its steps need.
+/// A model with the parts that its training steps need.
 class Run {
  public:
   Run(Model& model, const Training& training) : model_(model) {
@@ -175,7 +175,7 @@ Trained train(Training training, bool fused) {
   return Run(*model, training).steps(training.first_batch, training.steps);
 }
 
-/// The difference of two training runs, in units of what training changed.
+/// The difference of two training runs, relative to the change that training has made.
 struct Distance {
   double weights, statistics, loss;
 };
@@ -193,13 +193,13 @@ class FusedNetworkTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string reason = missing_fused_device(); !reason.empty()) GTEST_SKIP() << reason;
-    // TF32 would increase the small differences between the two.
+    // TF32 would increase the small differences between the two networks.
     at::globalContext().setAllowTF32CuDNN(false);
     kernels_.emplace();
   }
   void TearDown() override { at::globalContext().setAllowTF32CuDNN(true); }
 
-  /// The fused layers of a network, and the sums of two gradients that they contain.
+  /// Numbers of the fused layers of a network, and of the sums of two gradients in them.
   struct Fused {
     int norms, blurs, forks;
   };
@@ -213,9 +213,9 @@ class FusedNetworkTest : public ::testing::Test {
                                       .max_pool_backward = steps,
                                       .forks = layers.forks * steps});
   }
-  /// Rounding may move an activation across the kink of a ReLU, which changes a gradient by
-  /// several per cent. Such a batch is replaced: chance is unlikely to repeat, an error affects all
-  /// batches.
+  /// Rounding may move an activation across the kink of a ReLU, which changes a gradient by several
+  /// per cent. The test then tries another batch: it is unlikely that this happens again, but an
+  /// error affects all batches.
   static void expect_alike(Training training, const std::optional<FusedCalls>& calls) {
     Distance between{};
     for (int batches = 0; batches < kMostBatches; ++batches) {
@@ -234,11 +234,12 @@ class FusedNetworkTest : public ::testing::Test {
     ADD_FAILURE() << "weights " << between.weights << ", statistics " << between.statistics
                   << ", loss " << between.loss;
   }
-  /// A missing or doubled gradient is a difference of several per cent of the update.
+  /// A missing or doubled gradient changes the update by several per cent.
   static bool alike(const Distance& between) {
     return between.weights < 5e-3 && between.statistics < 1e-4 && between.loss < 1e-4;
   }
-  /// In 16 bits both differ from float32, by rounding; the fused network rounds less often.
+  /// In 16 bits, both networks differ from float32 by rounding; the fused network rounds less
+  /// often.
   static void expect_no_worse(Training training) {
     const Trained reference = train(training, /*fused=*/false);
     const Trained fused = train(training, /*fused=*/true);
@@ -259,7 +260,7 @@ TEST_F(FusedNetworkTest, TrainsResNet18AsTheReference) {
   expect_alike({.shape = kResNet18}, {.norms = 17, .blurs = 0, .forks = 8});
 }
 
-/// One blur for both convolutions of a block that read blurred images.
+/// The two convolutions of a block that read blurred images share one blur.
 TEST_F(FusedNetworkTest, TrainsResNet18WithBlurPoolAsTheReference) {
   expect_alike({.shape = kResNet18, .blurpool = true}, {.norms = 17, .blurs = 3, .forks = 8});
 }
@@ -289,7 +290,8 @@ TEST_F(FusedNetworkTest, TakesBothStepsOfSam) {
   expect_alike({.shape = kSmall, .steps = 1, .method = "sam"}, std::nullopt);
 }
 
-/// The same branches are dropped. Norms before a branch that may be dropped use separate ops.
+/// Both networks drop the same branches. The last norm of a branch that may be dropped uses
+/// separate ops.
 TEST_F(FusedNetworkTest, CombinesWithSqueezeExciteAndStochasticDepth) {
   Training training{.shape = kSmall, .steps = 1};
   training.options.squeeze_excite.latent_channels = 16;
@@ -309,7 +311,8 @@ TEST_F(FusedNetworkTest, EvaluatesByTheReference) {
   EXPECT_EQ(CountedKernels::calls(), FusedCalls{});
 }
 
-/// Continues the run in `folder`, if it has begun, by one step and saves it there.
+/// Trains one step of the run in `folder`, from its checkpoint if there is one, and saves a
+/// checkpoint there.
 Trained next_step(const Training& training, const std::filesystem::path& folder) {
   const auto model = network(training);
   Run run(*model, training);
@@ -327,7 +330,8 @@ Trained next_step(const Training& training, const std::filesystem::path& folder)
   return trained;
 }
 
-/// Through checkpoints on disk, as a resumed run with another model.kernels.
+/// The state goes through checkpoints on disk, as in a run that is resumed with a different
+/// model.kernels.
 TEST_F(FusedNetworkTest, CheckpointsContinueInTheOtherNetworkAndBack) {
   for (const ResNetShape& shape : {kSmall, kSmallBottlenecks}) {
     Training training{.shape = shape, .blurpool = true};

@@ -66,7 +66,7 @@ void fill_by_formula(Model& model) {
     at::Tensor values = noise_tensor(current, entry.tensor.sizes());
     float* value = values.mutable_data_ptr<float>();
     for (std::int64_t i = 0; i < values.numel(); ++i) {
-      // The noise again, as double: its 24 bits are exact in both types.
+      // The noise has 24 bits, so its values are exact in float and in double.
       value[i] = static_cast<float>(formula(entry, static_cast<double>(value[i])));
     }
     entry.tensor.copy_(values);

@@ -38,7 +38,7 @@ Problem make_problem(const Halves& halves) {
   const std::int64_t images = halves.first + halves.second;
   Problem problem;
   problem.x = noise_tensor(1, {images, kChannels, kHeight, kWidth}, 3);
-  // The halves differ, so that separate statistics would have different results.
+  // The halves differ, so that separate statistics would give different results.
   problem.x.narrow(0, 0, halves.first).add_(1.5);
   problem.x = problem.x.to(halves.type);
   problem.gradient =
@@ -89,7 +89,7 @@ Outcome of_rank(const Normalize& normalize, const Halves& halves, const Problem&
   const at::Tensor y = normalize(x, norm);
   EXPECT_EQ(y.scalar_type(), halves.type);
   EXPECT_TRUE(y.is_contiguous(x.suggest_memory_format()));
-  // The gradient in the layout that a layer without memory formats returns.
+  // Contiguous, like the gradient from a layer that ignores memory formats.
   y.backward(mine(problem.gradient).contiguous());
   return {.y = y.detach(),
           .x_gradient = x.grad(),
@@ -99,7 +99,7 @@ Outcome of_rank(const Normalize& normalize, const Halves& halves, const Problem&
           .running_var = norm.running_var};
 }
 
-/// For sums of values of the type, relative to the largest value.
+/// The tolerance for sums of values of the type, relative to the largest value.
 double tolerance_of(at::ScalarType type) {
   return type == at::kHalf ? 1e-3 : type == at::kBFloat16 ? 8e-3 : 1e-5;
 }

@@ -21,15 +21,15 @@ struct Halves {
 using Normalize =
     std::function<at::Tensor(const at::Tensor& x, const models::detail::RankBatchNorm& norm)>;
 
-/// Expects that two ranks (threads) that normalise their parts with `normalize` have the outputs,
-/// gradients and running statistics of torch's BatchNorm2d on the undivided batch, in float64 on
-/// the CPU.
+/// Runs two ranks (threads), which normalise their parts with `normalize`. Expects the same
+/// outputs, gradients and running statistics as from torch's BatchNorm2d on the undivided batch, in
+/// float64 on the CPU.
 void expect_one_batch(const Normalize& normalize, const Halves& halves);
 
 /// The names of all operators that `body` calls, in every thread.
 [[nodiscard]] std::set<std::string> operators_called(const std::function<void()>& body);
 
-/// Those of them that make the host wait for a device.
+/// The operators in `called` that make the host wait for a device.
 [[nodiscard]] std::set<std::string> waiting_operators(const std::set<std::string>& called);
 
 }  // namespace precast::test

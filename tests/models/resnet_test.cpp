@@ -62,7 +62,7 @@ TEST_P(EveryArchTest, HasTorchvisionsParameterCount) {
 
 TEST_P(EveryArchTest, StartsFromTorchvisionsWeightsBitForBit) {
   if (std::string(at::get_cpu_capability()) == "DEFAULT")
-    GTEST_SKIP() << "without AVX2 torch draws other normal numbers than the golden's machine";
+    GTEST_SKIP() << "without AVX2, torch draws other normal numbers than on the golden's machine";
   at::manual_seed(7);
   EXPECT_EQ(weights_checksum(*make_model({.arch = GetParam()})),
             torchvision_golden()["seed7"][GetParam()].get<std::uint64_t>());

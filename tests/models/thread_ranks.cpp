@@ -49,7 +49,9 @@ class ThreadRank final : public Communicator {
   [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t /*value*/) override { refuse(); }
 
  private:
-  [[noreturn]] static void refuse() { throw std::logic_error("ranks as threads offer sums only"); }
+  [[noreturn]] static void refuse() {
+    throw std::logic_error("ranks that are threads support only sums");
+  }
   Meeting& meeting_;
   int rank_;
 };
@@ -72,7 +74,7 @@ void run_as_ranks(int world, const std::function<void(Communicator&)>& rank) {
           const std::scoped_lock lock(mutex);
           if (!first) first = std::current_exception();
         }
-        // The other ranks need not wait for a rank that has ended.
+        // The other ranks must not wait for a rank that has ended.
         meeting.brought[static_cast<std::size_t>(r)].clear();
         meeting.all.arrive_and_drop();
       });

@@ -5,7 +5,7 @@
 
 Makes small datasets with known values, writes them with `precast write`, opens each file with FFCV's Reader and Loader,
 and compares all values. Pixels stored raw must equal the original ones. A JPEG, decoded by FFCV, must equal the JPEG
-that FFCV's writer makes of the same pixels. Prints a line per file; exit code 1 if a value is wrong.
+that FFCV's writer makes from the same pixels. Prints a line per file; exit code 1 if a value is wrong.
 
 Needs the Python of .venv-peers, which tools/peers/setup makes; in a Python without FFCV, the exit code is 77
 (skipped).
@@ -222,7 +222,7 @@ class Ffcv:
         self.memory, self.data = OSCacheManager(self.reader), np.memmap(self.file, np.uint8, "r")
 
     def blob(self, pointer):
-        """The bytes at a pointer; FFCV's memory manager knows their size."""
+        """The bytes at a pointer; FFCV's memory manager gives their size."""
         size = int(self.memory.sizes[np.searchsorted(self.memory.ptrs, pointer)])
         return self.data[int(pointer):int(pointer) + size]
 
@@ -237,10 +237,10 @@ class Ffcv:
         metadata, handler = self.reader.metadata[self.columns[name]][sample], self.reader.handlers[name]
         if isinstance(handler, rgb_image.RGBImageField):
             return self.image(metadata)
-        if isinstance(handler, ffcv_bytes.BytesField):  # also JSON's
+        if isinstance(handler, ffcv_bytes.BytesField):  # also the class of JSONField
             stored = self.blob(metadata["ptr"])
             if stored.size != metadata["size"]:
-                raise ValueError(f"FFCV sees {stored.size} bytes, the record says {metadata['size']}")
+                raise ValueError(f"expected {metadata['size']} bytes as in the record, got {stored.size} from FFCV")
             return stored.tobytes()
         if isinstance(handler, make_custom.BoxesField):
             return self.blob(metadata["ptr"]).view("<f4").reshape(metadata["rows"], 4)
@@ -277,14 +277,14 @@ def loadable(ffcv, name):
 
 
 def image_differs(ours, given, raw, expected):
-    """None, or how the image that FFCV reads differs from the one that FFCV's writer makes of the given pixels."""
+    """None, or how the image that FFCV reads differs from the one that FFCV's writer makes from the pixels."""
     wanted = rgb_image.resizer(given, expected.max_resolution)
     if ours.shape != wanted.shape:
         return f"is {ours.shape}, expected {wanted.shape}"
-    levels = int(wanted is not given)  # OpenCV rounds its sums otherwise
+    levels = int(wanted is not given)  # OpenCV rounds its sums differently
     if not raw:
         if levels:
-            levels = 16  # one level before encoding can be a step of quantisation after it
+            levels = 16  # a difference of one level before encoding can become a step of quantisation
         wanted = decode_by_ffcv(rgb_image.encode_jpeg(wanted, expected.quality), *wanted.shape[:2])
     apart = int(np.abs(ours.astype(int) - wanted).max())
     return None if apart <= levels else f"differs by {apart} levels"
@@ -306,7 +306,7 @@ def value_differs(ours, given):
 
 
 def first_difference(ffcv, expected):
-    """None, or the first value that differs from the one written, as read by the Reader, then by the Loader."""
+    """None, or the first value that differs from the written value, as read by the Reader, then by the Loader."""
     if sorted(ffcv.columns) != sorted(expected.values):
         return f"fields {sorted(ffcv.columns)}, expected {sorted(expected.values)}"
     loaded = ffcv.loaded([n for n in ffcv.columns if loadable(ffcv, n)])
@@ -328,11 +328,11 @@ def first_difference(ffcv, expected):
 
 
 def loader_differs(row, read):
-    if isinstance(read, bytes):  # rows are as long as the longest; what lies behind a shorter value means nothing
+    if isinstance(read, bytes):  # rows are as long as the longest value; the bytes after a shorter value are undefined
         same = row[:len(read)].tobytes() == read
     else:
         same = np.array_equal(row.reshape(np.shape(read)), read)
-    return None if same else "is another in the Loader than in the Reader"
+    return None if same else "differs between Loader and Reader"
 
 
 def stored_counts(ffcv):
@@ -350,7 +350,7 @@ class Check:
         self.precast, self.folder, self.failed, self.random = precast, folder, False, np.random.default_rng(7)
 
     def file(self, what, made, *options, page=PAGE, **known):
-        """Writes the source as a file and compares; prints a line."""
+        """Writes a file from the source, compares its values, and prints a line."""
         source, values = made
         out = self.folder / "ours.beton"
         command = [self.precast, "write", source, out, "--page-size", page, *options]
@@ -422,7 +422,7 @@ def main():
     parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
     arguments = parser.parse_args()
     if not arguments.precast.exists():
-        parser.error(f"expected the program, got {arguments.precast}")
+        parser.error(f"--precast: expected a program, got {arguments.precast}, which does not exist")
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as scratch:
         check = Check(arguments.precast, pathlib.Path(scratch))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""precast.Loader beside FFCV's Loader, and in torchvision's training loop.
+"""Compares precast.Loader with FFCV's Loader, and uses it in torchvision's training loop.
 
     .venv-peers/bin/python tests/peers/precast_loader.py LIBRARY
 
-LIBRARY is libprecast_data_c.so. Needs the Python of .venv-peers, which tools/peers/setup makes; another Python without
-FFCV or torchvision ends with 77 (skipped).
+LIBRARY is libprecast_data_c.so. Needs the Python of .venv-peers, which tools/peers/setup makes. In a Python without
+FFCV or torchvision, the exit code is 77 (skipped).
 """
 import os
 import pathlib
@@ -36,14 +36,14 @@ SAMPLES, BATCH = 48, 16
 
 
 def picture(random, height, width):
-    """A gradient with some noise: a JPEG of it keeps its looks."""
+    """A gradient with some noise, which JPEG compression changes little."""
     y, x = np.mgrid[0:height, 0:width]
     colours = np.stack([x * 255 // (width - 1), y * 255 // (height - 1), (x + y) % 256], axis=2)
     return np.clip(colours + random.integers(-9, 10, colours.shape), 0, 255).astype(np.uint8)
 
 
 class Pictures:
-    """Images of all sizes with labels, as FFCV's writer takes them."""
+    """Images of different sizes with labels, in the form that FFCV's writer expects."""
 
     def __init__(self):
         random = np.random.default_rng(0)
@@ -117,7 +117,7 @@ class BesideFfcv(unittest.TestCase):
 
 
 def blobs(samples, seed):
-    """Images of four classes: a bright spot in one of the quarters, in noise. [samples, 16, 16, 3] uint8"""
+    """Noise with a bright spot: the class is its half (upper or lower) and channel. [samples, 16, 16, 3] uint8"""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 4, samples)
     images = random.integers(0, 140, (samples, 16, 16, 3))
@@ -177,7 +177,7 @@ class InTorchvisionsLoop(unittest.TestCase):
         return Permuted()
 
     def train(self, make_loader, seed, augment):
-        """@return the loss of each step, and the accuracy on other images."""
+        """@return the loss of each step, and the accuracy on the evaluation images."""
         loader = make_loader(seed, augment)
         torch.manual_seed(100 + seed)
         conv = torch.nn.Conv2d
@@ -203,7 +203,7 @@ class InTorchvisionsLoop(unittest.TestCase):
         theirs, their_accuracy = self.train(self.torchvision_loader, 0, augment=False)
         ours, accuracy = self.train(self.precast_loader, 0, augment=False)
         self.assertEqual(len(ours), self.EPOCHS * self.SAMPLES // self.BATCH)
-        # Rounding of the normalisation differs, and grows.
+        # The normalisation is rounded differently, and the difference grows during training.
         difference = np.abs(np.subtract(ours, theirs))
         self.assertLess(difference[:32].max(), 1e-4)
         self.assertLess(difference.max(), 1e-2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the Python twin's own ResNets equal torchvision's with the same seed, bit for bit.
+"""Checks that the twin's own ResNets equal torchvision's with the same seed, bit for bit.
 
     .venv-peers/bin/python tests/peers/twin_resnet.py
 

@@ -33,7 +33,7 @@ except ImportError:
 
 CLASSES, SIDE = 10, 64
 MOST_ERROR = 1e-4
-# The code of docs/weights.md: torchvision's network, the one with BlurPool, the spec.
+# The code of docs/weights.md: torchvision's network, the network with BlurPool, and the model spec.
 PLAIN, BLURRED, SPEC = re.findall(r"```python\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.DOTALL)
 precast = ROOT / "build/bin/precast"
 

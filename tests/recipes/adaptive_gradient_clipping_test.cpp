@@ -50,7 +50,7 @@ TEST(AdaptiveGradientClippingTest, GradientsOfZeroStayAndThoseOfZeroWeightsAreCl
   for (const NamedTensor& parameter : parameters)
     parameter.tensor.mutable_grad() = at::full_like(parameter.tensor, 3);
   method->on_gradients(model);
-  // conv1.weight: units of 27 values; fc.bias: one unit of 5.
+  // conv1.weight has units of 27 values; fc.bias is one unit of 5 values.
   EXPECT_NEAR(parameters.front().tensor.grad().norm().item<double>(), 0.05 * std::sqrt(6), 1e-6);
   EXPECT_NEAR(parameters.back().tensor.grad().norm().item<double>(), 0.05, 1e-6);
 }

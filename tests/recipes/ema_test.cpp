@@ -78,7 +78,7 @@ TEST(EmaTest, FiftyStepsAreTorchs) {
 }
 
 TEST(EmaTest, ARestoredStateGoesOnBitForBit) {
-  // Also from before the first step, which copies.
+  // 0: the state before the first step, which copies the weights.
   for (const std::uint32_t kept_at : {0U, 10U}) {
     NormModel model;
     const auto whole = make_method("ema");

@@ -11,7 +11,7 @@ void launch(const at::Tensor& /*on*/, const Shape& shape, const Call& call) {
   kKernels(shape, call, nullptr);
 }
 
-/// As a launch for a GPU: a recording keeps the arguments, and executes it when it is replayed.
+/// Like a launch on a GPU: a recording keeps the arguments, and replays the launch with them.
 template <auto kKernels, typename Call>
 void launch_sgd(const at::Tensor& /*on*/, const recipes::SgdTensors& tensors, const Call& call) {
   const std::vector<recipes::SgdTensor> arguments(tensors.begin(), tensors.end());

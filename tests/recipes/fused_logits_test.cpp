@@ -115,9 +115,9 @@ TEST_P(FusedLogitsTest, ABackwardPassCanBeRepeated) {
   EXPECT_TRUE(x.grad().equal(once * 2));
 }
 
-/// Equal logits are tested in cuda/top_k_test.cpp: torch has no rule for them on a CPU.
+/// cuda/top_k_test.cpp tests equal logits, because torch does not define their order on a CPU.
 TEST_P(FusedLogitsTest, TopKIsTorchsForDistinctLogits) {
-  // Each row is another order of whole numbers, which are exact in every type.
+  // Each row is a different permutation of integers, which are exact in every type.
   for (const std::int64_t classes : {5, 16, 101}) {
     const at::Tensor rows = at::arange(12, at::kLong).unsqueeze(1);
     const at::Tensor x =
@@ -156,7 +156,7 @@ TEST_P(FusedLogitsTest, WhatKernelsCannotReadUsesTheReference) {
   const at::Tensor classes = labels(16, 16);
   const Batch batch = make_batch({}, classes);
   CountedKernels::reset();
-  // Strides, an address that is no multiple of 16, and a type without kernels.
+  // A transposed tensor, an address that is not a multiple of 16, and a type without kernels.
   for (const at::Tensor& other :
        {x.t(), logits(17, 16).flatten().slice(0, 1, 257).view({16, 16}), x.to(at::kDouble)}) {
     EXPECT_TRUE(std::isfinite((*loss)(other, batch).item<double>()));

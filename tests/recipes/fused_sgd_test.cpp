@@ -19,7 +19,8 @@
 namespace precast::test {
 namespace {
 
-/// Names, decay groups and layouts of a residual network; more elements than a chunk.
+/// Parameters with the names, decay groups and layouts of a residual network. One has more elements
+/// than a chunk.
 std::vector<NamedTensor> made_parameters() {
   const std::vector<std::pair<const char*, std::vector<std::int64_t>>> shapes = {
       {"conv1.weight", {64, 16, 3, 3}},      {"bn1.weight", {6}},   {"bn1.bias", {6}},
@@ -68,7 +69,7 @@ class FusedSgdTest : public ::testing::TestWithParam<std::string> {
   std::optional<CountedKernels> kernels_;
 };
 
-/// The reference is compared with torch's in sgd_test.cpp.
+/// sgd_test.cpp compares the reference with torch.
 TEST_P(FusedSgdTest, FiveStepsAreThoseOfTheReference) {
   const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
   const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");
@@ -108,7 +109,7 @@ TEST_P(FusedSgdTest, StepsWithTheRateInATensorAreTheSame) {
   EXPECT_EQ(CountedKernels::calls().sgd_step, 6);
 }
 
-/// In pieces and at once.
+/// Compares step_scaled() with gradients that were unscaled and clipped before the step.
 TEST_P(FusedSgdTest, AScaledStepUnscalesAndClips) {
   const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
   const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");

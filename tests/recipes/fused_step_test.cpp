@@ -1,5 +1,5 @@
-// Training steps whose gradients are unscaled, checked, clipped and used by the kernels of SGD,
-// against the same steps with libtorch's ops. The kernels run on the host.
+// Compares training steps in which the kernels of SGD unscale, check, clip and use the gradients
+// with the same steps with libtorch's ops. The kernels run on the host.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -35,8 +35,8 @@ class FusedStepTest : public ::testing::Test {
     keys = keys.empty() ? "{kernels: fused}" : "{kernels: fused, " + keys.substr(1);
     return options;
   }
-  /// Names of tensors that differ by more than rounding, which the steps multiply. Of the scaler
-  /// and of integers nothing may differ.
+  /// Names of tensors that differ by more than rounding errors, which grow with each step. The
+  /// scale of the scaler and integers must be equal.
   static std::vector<std::string> unlike(const ShortTraining& found,
                                          const ShortTraining& expected) {
     std::vector<std::string> names;
@@ -50,8 +50,8 @@ class FusedStepTest : public ::testing::Test {
     }
     return names;
   }
-  /// Compares `options.steps` steps. @param at_once whether they unscale, check or clip in the
-  /// kernels, or only update
+  /// Compares `options.steps` steps. @param at_once whether the kernels also unscale, check or
+  /// clip, instead of only updating
   static void expect_alike(const TrainingOptions& options, bool at_once) {
     ShortTraining expected(options, Mode::plain);
     CountedKernels::reset();
@@ -63,7 +63,7 @@ class FusedStepTest : public ::testing::Test {
                                                    .sgd_step = options.steps}));
     EXPECT_THAT(unlike(found, expected), IsEmpty());
   }
-  /// Bit for bit, in replays.
+  /// Expects that replayed steps give bitwise identical results.
   static void expect_recorded(const TrainingOptions& options) {
     ShortTraining plain(fused(options), Mode::plain), recorded(fused(options), Mode::recorded);
     plain.run();
@@ -73,7 +73,7 @@ class FusedStepTest : public ::testing::Test {
     EXPECT_EQ(recorded.replays(), options.steps - engine::StepGraph::kWarmUps);
     EXPECT_THAT(differences(recorded, plain), IsEmpty());
   }
-  /// Infinite gradients in fp16, in every second step.
+  /// Makes the gradients in fp16 infinite in every second step.
   static void make_infinite(int step, Batch& batch) {
     if (step % 2 == 1) batch.images().mul_(1e30);
   }
@@ -148,7 +148,7 @@ TEST_F(FusedStepTest, TakesBothPassesOfSamAndAveragesAsBefore) {
       /*at_once=*/true);
 }
 
-/// Methods change unscaled gradients, so they are unscaled first.
+/// Methods change unscaled gradients, so the gradients are unscaled before that.
 TEST_F(FusedStepTest, GradientsThatAMethodChangesAreOnlyUpdatedFrom) {
   expect_alike({.methods = {{"adaptive_gradient_clipping", "{}"}, kClipping.front()},
                 .skip_nonfinite = true,
@@ -158,7 +158,8 @@ TEST_F(FusedStepTest, GradientsThatAMethodChangesAreOnlyUpdatedFrom) {
                /*at_once=*/false);
 }
 
-/// That rank alone can tell the others what it has found, before the update.
+/// Only this rank can tell the others whether the gradients are finite, and must do so before the
+/// update.
 TEST_F(FusedStepTest, GradientsOnOneRankAreUnscaledFirst) {
   expect_alike({.model = "linear",
                 .precision = Precision::fp16,
@@ -193,7 +194,7 @@ TEST_F(FusedStepTest, IsRecordedWithTheRateOfEachStep) {
                    .edit = make_infinite});
 }
 
-/// Two recordings, which have gradients of their own.
+/// There are two recordings, with separate gradients.
 TEST_F(FusedStepTest, IsRecordedForEachImageSize) {
   const int steps = 3 * (engine::StepGraph::kWarmUps + 3);
   TrainingOptions options{.methods = kClipping, .steps = steps};
@@ -206,7 +207,7 @@ TEST_F(FusedStepTest, IsRecordedForEachImageSize) {
   EXPECT_THAT(differences(recorded, plain), IsEmpty());
 }
 
-/// Takes kSteps more steps of the run in `folder`.
+/// Trains kSteps more steps of the run in `folder`.
 void continue_run(ShortTraining& training, const std::filesystem::path& folder) {
   engine::Checkpointer checkpointer({.folder = folder}, training.checkpoint_parts(), {},
                                     [](const nlohmann::ordered_json& /*saved*/) {});
@@ -223,7 +224,7 @@ void continue_run(ShortTraining& training, const std::filesystem::path& folder) 
   checkpointer.finish();
 }
 
-/// Through checkpoints on disk.
+/// The state goes through checkpoints on disk.
 TEST_F(FusedStepTest, ARunResumesWithOtherKernelsAndBack) {
   for (const auto precision : {Precision::fp32, Precision::fp16}) {
     TrainingOptions options{.methods = kClipping, .precision = precision, .steps = 3 * kSteps};
@@ -240,7 +241,7 @@ TEST_F(FusedStepTest, ARunResumesWithOtherKernelsAndBack) {
       launches.push_back(CountedKernels::calls().sgd_step);
     }
     EXPECT_THAT(launches, testing::ElementsAre(0, kSteps, 0));
-    // Each has counted its own losses only.
+    // Each of the three has summed only its own losses.
     EXPECT_THAT(unlike(third, expected), testing::ElementsAre("loss_sum"));
   }
 }

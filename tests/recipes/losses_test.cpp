@@ -92,7 +92,7 @@ TEST(BceTest, RefusesWhatItCannotRead) {
       std::logic_error);
 }
 
-/// A loss without per_sample().
+/// A loss that implements only mean().
 class Plain final : public TargetLoss {
  public:
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {

@@ -7,7 +7,7 @@
 
 namespace precast::test {
 
-/// A method as a recipe makes it. @param options YAML. @throws ConfigError
+/// Makes a method in the same way as a recipe. @param options YAML. @throws ConfigError
 [[nodiscard]] std::unique_ptr<Method> make_method(const std::string& name,
                                                   const std::string& options = "{}");
 

@@ -18,7 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-/// tests/golden/recipes/metrics.json, or as many cases as make_metric_goldens.py has made.
+/// Reads tests/golden/recipes/metrics.json, or the file of make_metric_goldens.py that
+/// PRECAST_METRIC_CASES names.
 json load_cases() {
   const char* file = std::getenv("PRECAST_METRIC_CASES");
   return json::parse(std::ifstream(file != nullptr ? std::string(file)
@@ -62,7 +63,7 @@ std::unique_ptr<Loss> loss_of(const json& one) {
   return registry.make(part_spec(one.at("name"), one.at("options").dump()));
 }
 
-/// Counts the samples in two batches.
+/// The value of the metric for two batches, the first of which has `split` samples.
 double value_of(const Metric& metric, const MetricCase& samples, std::int64_t split) {
   const std::int64_t all = samples.outputs.size(0);
   std::vector<at::Tensor> counted;

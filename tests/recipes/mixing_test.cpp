@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kClasses = 5;
 
-/// Image i is i everywhere.
+/// All pixels of image i have the value i.
 Batch numbered_batch(std::int64_t samples, std::vector<std::int64_t> labels,
                      at::ScalarType dtype = at::kFloat) {
   at::Tensor images = at::zeros({samples, 3, 8, 12}, at::kFloat);
@@ -74,7 +74,7 @@ TEST(MixingTest, MixesAsTorchvisionDoesWithTheSameDraws) {
 }
 
 /// The operation that was applied to a batch of class-coloured images, "none", "mixup" or "cutmix",
-/// and the second image's share of its own label.
+/// and the share of its original label that the second image keeps.
 std::pair<std::string, double> kind_of(Batch& batch) {
   const double own = batch.labels()[1][1].item<double>();
   const at::Tensor row = batch.images()[1][0];
@@ -119,7 +119,7 @@ TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
     std::set<float> shares;
     const std::int64_t own_class[] = {0, 1, 1, 4};
     for (std::int64_t i = 0; i < 4; ++i) {
-      // l i + (1 - l) (i - 1), the first one's partner being the last.
+      // l * i + (1 - l) * (i - 1); the partner of the first image is the last one.
       const auto own = static_cast<float>(i);
       const float partner = i == 0 ? 3.0F : own - 1;
       const auto value = batch.images()[i][0][0][0].item<float>();
@@ -131,7 +131,7 @@ TEST(MixupTest, ImagesAndLabelsAreTheSameMixture) {
       shares.insert(std::round(share * 1e4F));
     }
     EXPECT_EQ(shares.size(), same ? 1U : 4U);
-    // If a sample and its partner have the same class, it keeps all the probability.
+    // If a sample and its partner have the same class, that class has probability 1.
     EXPECT_NEAR(batch.labels()[2][1].item<float>(), 1, 1e-6);
   }
 }
@@ -200,14 +200,15 @@ TEST(CutmixTest, LabelsFollowTheAreaOfOneBox) {
     const double area = from_partner.sum().item<double>();
     const double own = batch.labels()[1][1].item<double>();
     ASSERT_NEAR(own, 1 - area / 96, 1e-6) << step;
-    // One rectangle: as many rows with it times columns with it.
+    // The pixels of the partner form one rectangle: their number is rows times columns.
     const double rows = from_partner.any(1).sum().item<double>();
     const double columns = from_partner.any(0).sum().item<double>();
     ASSERT_EQ(area, rows * columns) << step;
     EXPECT_TRUE(at::equal(batch.images()[2][0].eq(1.0F), from_partner));
     own_sum += own;
   }
-  // One half, plus a bit because boxes are cut at the border and rounded down to whole pixels.
+  // The mean is slightly above one half, because boxes are clipped at the border and rounded down
+  // to whole pixels.
   EXPECT_GT(own_sum / kSteps, 0.5);
   EXPECT_LT(own_sum / kSteps, 0.8);
 }

@@ -22,7 +22,7 @@ class NormModel final : public ImageModel {
   void train(bool) override {}
   void to(at::Device, bool) override {}
 
-  /// Sets the values that the goldens use for that step.
+  /// Sets the values that the goldens use for this step.
   void set(std::uint32_t step) {
     for (std::uint32_t i = 0; i < 4; ++i) state_[i].tensor.copy_(noise_tensor(100 * step + i, {6}));
     state_[4].tensor.fill_(static_cast<std::int64_t>(step));

@@ -124,7 +124,7 @@ TEST_P(OptimizerTest, FoundInfChangesNeitherWeightsNorState) {
     EXPECT_EQ(flat(values_of(model.parameters())), weights) << i;
     EXPECT_TRUE(KeptState(*optimizer) == state) << i;
     step(model, *optimizer, i);
-    EXPECT_FALSE(KeptState(*optimizer) == state) << "this comparison sees steps";
+    EXPECT_FALSE(KeptState(*optimizer) == state) << "a step must change the state";
   }
 }
 
@@ -161,7 +161,7 @@ TEST_P(OptimizerTest, ARateInATensorGivesTheSameUpdates) {
     for (std::uint32_t i = 0; i < 10; ++i) {
       std::optional<Optimizer::Scaled> flag;
       if (scaled) flag = Optimizer::Scaled{at::scalar_tensor(i == 3 ? 1.F : 0.F)};
-      // A number that float32 holds exactly, up to the peak.
+      // A rate up to the peak, which is exact in float32.
       const double rate = static_cast<float>(GetParam().peak_lr * (kSteps - i) / kSteps);
       by_number.set_gradients(i);
       expected->step(rate, flag);

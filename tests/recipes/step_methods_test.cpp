@@ -35,7 +35,7 @@ class CrossEntropy final : public TargetLoss {
   }
 };
 
-/// Passes of a linear classifier of the mean colour; records the requests.
+/// The passes of a linear classifier of the mean colour; records the calls.
 class LinearPasses final : public StepPasses {
  public:
   at::Tensor forward_backward(Batch& batch, bool last) override {
@@ -71,7 +71,7 @@ Batch batch_of(const at::Tensor& images, const at::Tensor& labels) {
           .sample_ids = std::vector<std::uint64_t>(static_cast<std::size_t>(images.size(0)))};
 }
 
-/// Image i has the value of losses[i]; the loss of a sample is that value, its label i.
+/// The loss of a sample is the value of its pixels, which are all equal.
 class ValueLoss final : public TargetLoss {
  public:
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {
@@ -160,7 +160,7 @@ TEST(SamTest, ClimbsNowhereByAGradientThatIsNotFinite) {
   EXPECT_TRUE(at::equal(passes.weights[0], passes.weights[1]));
 }
 
-/// A run of 40 steps, of which those between 0.25 and 0.8 may select.
+/// A run of 40 steps. Steps between the fractions 0.25 and 0.8 of the run may select.
 std::unique_ptr<Method> selective(const std::string& more) {
   auto method = make_method("selective_backprop", "{start: 0.25, end: 0.8, " + more + "}");
   method->on_run({.seed = 3, .epochs = 4, .steps_per_epoch = 10});

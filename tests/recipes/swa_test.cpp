@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kStepsPerEpoch = 3;
 
-/// Runs the steps of several epochs; only the weights at the end of an epoch are averaged.
+/// Runs the steps of several epochs. The method averages only the weights at the end of an epoch.
 void train(Method& swa, NormModel& model, std::int64_t first_epoch, std::int64_t epochs) {
   for (std::int64_t epoch = first_epoch; epoch < epochs; ++epoch) {
     for (std::int64_t step = 0; step < kStepsPerEpoch; ++step) {

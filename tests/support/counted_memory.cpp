@@ -21,8 +21,8 @@ struct Array {
   std::uint8_t* access = nullptr;
 };
 
-// Plain arrays: called for each access of a kernel, and functions of the standard library may be
-// the instrumented ones of another source.
+// mark() uses plain arrays, because it is called for each access of a kernel, and a function of the
+// standard library may be the instrumented copy from another source.
 constexpr int kMostArrays = 32;
 Array known[kMostArrays];
 int known_count = 0;
@@ -76,7 +76,8 @@ CountedMemory::~CountedMemory() {
 }
 
 void* CountedMemory::allocate(const std::string& name, std::size_t bytes) {
-  if (known_count == kMostArrays) throw std::length_error("CountedMemory: too many arrays");
+  if (known_count == kMostArrays)
+    throw std::length_error("CountedMemory: expected at most 32 arrays, got one more");
   void* const memory = ::operator new(bytes, kAlignment);
   std::memset(memory, 0, bytes);
   arrays_->names.at(static_cast<std::size_t>(known_count)) = name;
@@ -105,8 +106,8 @@ MovedBytes CountedMemory::count(const std::function<void()>& launches) {
 
 }  // namespace precast::test
 
-// What g++ and clang++ call with -fsanitize=thread. The names and types are ThreadSanitizer's; a
-// macro's types and names cannot be in parentheses.
+// The functions that g++ and clang++ call with -fsanitize=thread. Their names and types are
+// ThreadSanitizer's. Types and names in these macros cannot be in parentheses.
 // NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-non-const-parameter)
 using precast::test::kRead;
 using precast::test::kWritten;

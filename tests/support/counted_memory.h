@@ -24,8 +24,8 @@ struct MovedBytes {
 /// inserts a call of __tsan_read4, __tsan_write16 and the like at each access to memory. The
 /// program is not linked with ThreadSanitizer's library; counted_memory.cpp defines these
 /// functions. They mark the bytes of arrays of this class as read or written and ignore all other
-/// addresses: shared memory, stacks, arguments. Library functions such as a memcpy of many bytes
-/// are not seen in builds with g++. Only one object at a time; not thread-safe.
+/// addresses: shared memory, stacks, arguments. In builds with g++, accesses of library functions,
+/// such as a memcpy of many bytes, are not counted. Only one object at a time; not thread-safe.
 class CountedMemory {
  public:
   CountedMemory();
@@ -33,7 +33,7 @@ class CountedMemory {
   CountedMemory(const CountedMemory&) = delete;
   CountedMemory& operator=(const CountedMemory&) = delete;
 
-  /// An array of zeros, aligned to 256 bytes, which lives as long as this object.
+  /// An array of zeros, aligned to 256 bytes, that lives as long as this object.
   /// @param name distinguishes arrays in count_arrays()
   template <typename T = std::byte>
   T* array(const std::string& name, std::size_t size) {

@@ -30,7 +30,8 @@ TEST(CountedMemoryTest, AnArrayThatAKernelNeedNotReadIsCounted) {
   float* out = memory.array<float>("out", kSize);
   const auto counted = memory.count_arrays([&] { copy_by_packs(in, unneeded, out, kSize); });
   ASSERT_TRUE(counted.contains("unneeded"));
-  // The first and the last float of each pack; compilers may read the whole pack.
+  // The kernel reads the first and the last float of each pack; the compiler may read the complete
+  // pack.
   EXPECT_GE(counted.at("unneeded").read, kBytes / 2);
   EXPECT_EQ(counted.at("unneeded").written, 0U);
   EXPECT_EQ(counted.at("in"), (MovedBytes{kBytes, 0}));
@@ -45,7 +46,7 @@ TEST(CountedMemoryTest, RereadsWithinALaunchCountOnceAndSharedMemoryNever) {
     add_neighbours(in, out, kSize);
     add_neighbours(in, out, kSize);
   });
-  EXPECT_EQ(twice, (MovedBytes{2 * kBytes, 2 * kBytes})) << "each launch counts";
+  EXPECT_EQ(twice, (MovedBytes{2 * kBytes, 2 * kBytes})) << "each launch counts separately";
 }
 
 TEST(CountedMemoryTest, AtomicsReadAndWrite) {

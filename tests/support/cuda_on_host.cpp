@@ -24,18 +24,19 @@ dim3 gridDim;
 namespace precast::cuda_on_host {
 namespace {
 
-// Limits of every GPU from sm_80 on (CUDA C++ Programming Guide, "Compute Capabilities"); shared
-// memory is that of sm_90, to which a kernel must opt in.
+// Limits of every GPU from sm_80 on (CUDA C++ Programming Guide, "Compute Capabilities"); the limit
+// of shared memory is that of sm_90 for kernels that opt in.
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr unsigned kMostBlockZ = 64;
 constexpr unsigned kMostGridX = 0x7fffffff;
 constexpr unsigned kMostGridYZ = 65535;
 constexpr std::size_t kMostSharedBytes = 227 << 10;
-/// Switches per thread of the block without any thread reaching a barrier or its end.
+/// The largest number of switches, per thread of the block, after which a thread must have reached
+/// a barrier or its end.
 constexpr std::uint64_t kMostIdleSwitches = 10000;
 
-/// Annotations for ThreadSanitizer, which sees the kernels but not this file: accesses before
-/// order_before(place) come before those that follow order_after(place).
+/// Annotations for ThreadSanitizer, which instruments the kernels but not this file: accesses
+/// before order_before(place) happen before accesses after order_after(place).
 #if defined(PRECAST_THREAD_SANITIZER)
 void order_before(void* place) {
   __tsan_release(place);
@@ -94,7 +95,7 @@ class Scheduler {
   std::byte* dynamic_shared() { return dynamic_shared_.get(); }
   std::uint64_t block_number() const { return block_number_; }
   void wait(Thread& me) {
-    order_before(&end_place_);  // it may be abandoned here
+    order_before(&end_place_);  // the thread may be abandoned here
     me.fiber->suspend();
   }
   void* barrier_place(unsigned number) { return &barrier_places_[number % 2]; }
@@ -118,8 +119,8 @@ class Scheduler {
 
   std::mt19937_64 random_{1};
   const std::function<void()>* thread_ = nullptr;
-  std::vector<Thread> threads_;  // as many as a launch ever had
-  unsigned count_ = 0;           // threads of a block now
+  std::vector<Thread> threads_;  // as many as the largest launch so far
+  unsigned count_ = 0;           // threads per block of this launch
   unsigned current_ = 0;
   unsigned at_barrier_ = 0, returned_ = 0;
   std::uint64_t idle_switches_ = 0;
@@ -166,9 +167,10 @@ void Scheduler::run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
       shared_bytes > kMostSharedBytes) {
     throw KernelFault(
         KernelFault::Kind::launch,
-        fmt::format("kernel launch: expected sizes that a GPU takes, got a grid of {} x {} x {}, "
-                    "blocks of {} x {} x {} and {} bytes of shared memory",
-                    grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes));
+        fmt::format(
+            "kernel launch: expected sizes that a GPU supports, got a grid of {} x {} x {}, "
+            "blocks of {} x {} x {} and {} bytes of shared memory",
+            grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes));
   }
   thread_ = &thread;
   gridDim = grid;
@@ -216,8 +218,8 @@ void Scheduler::run_thread(unsigned t) {
   threads_[t].fiber->resume();
   if (++idle_switches_ > kMostIdleSwitches * count_) {
     fail(KernelFault::Kind::spinning,
-         fmt::format("expected each thread to get on, got {} turns without one at a barrier or at "
-                     "its end",
+         fmt::format("expected threads to make progress, got {} switches without a thread at a "
+                     "barrier or at its end",
                      idle_switches_));
   }
 }
@@ -247,7 +249,7 @@ void Scheduler::answer(unsigned t) {
     default:
       if ((thread.mask >> (t % 32) & 1) == 0) {
         fail(KernelFault::Kind::warp_operation,
-             fmt::format("expected a mask that holds the calling lane, got {:#x} by {}",
+             fmt::format("expected a mask that contains the calling lane, got {:#x} by {}",
                          thread.mask, describe(t)));
       }
       return answer_warp(t / 32 * 32, thread.mask);
@@ -261,7 +263,7 @@ void Scheduler::release_block() {
     if (threads_[t].where.line() != threads_[0].where.line() ||
         threads_[t].where.column() != threads_[0].where.column()) {
       fail(KernelFault::Kind::divergent_barrier,
-           fmt::format("expected all threads at one barrier, got {} and {}", describe(0),
+           fmt::format("expected all threads at the same barrier, got {} and {}", describe(0),
                        describe(t)));
     }
   }
@@ -272,7 +274,7 @@ void Scheduler::release_block() {
   }
 }
 
-/// Completes the operation of the lanes in the mask if all that have not returned have arrived.
+/// Completes the operation of the lanes in the mask if all of them have arrived or returned.
 void Scheduler::answer_warp(unsigned first, unsigned mask) {
   const unsigned lanes = std::min(32u, count_ - first);
   std::vector<unsigned> caller;
@@ -290,8 +292,8 @@ void Scheduler::answer_warp(unsigned first, unsigned mask) {
   for (const unsigned t : caller) {
     if (threads_[t].wants != threads_[caller[0]].wants) {
       fail(KernelFault::Kind::warp_operation,
-           fmt::format("expected one operation in a warp, got {} and {}", describe(caller[0]),
-                       describe(t)));
+           fmt::format("expected the same operation in all lanes, got {} and {}",
+                       describe(caller[0]), describe(t)));
     }
     sent[t - first] = threads_[t].bits;
     ballot |= (threads_[t].bits & 1) << (t - first);
@@ -321,8 +323,8 @@ void Scheduler::fail_waiting() {
   unsigned waiting = 0;
   while (threads_[waiting].wants == Wants::nothing) ++waiting;
   fail(KernelFault::Kind::missing_threads,
-       fmt::format("expected all threads at a barrier, got {} of {} that wait and {} that have "
-                   "returned; {}",
+       fmt::format("expected all threads to reach a barrier, got {} of {} waiting and {} returned; "
+                   "for example {}",
                    count_ - returned_, count_, returned_, describe(waiting)));
 }
 
@@ -368,7 +370,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
 void poison_once_per_block(void* memory, std::size_t bytes, std::uint64_t& poisoned_for) {
   if (poisoned_for == scheduler().block_number()) return;
   poisoned_for = scheduler().block_number();
-  // Not std::fill, which may be compiled to a memset that ThreadSanitizer sees.
+  // Not std::fill, which may be compiled to a memset that ThreadSanitizer intercepts.
   for (volatile char* byte = static_cast<char*>(memory); bytes > 0; ++byte, --bytes) *byte = -1;
 }
 
@@ -381,8 +383,8 @@ int wait_for_block(bool predicate, std::source_location where) {
   me.wants = Wants::block_barrier;
   me.bits = predicate ? 1 : 0;
   me.where = where;
-  // Alternates between two places: a thread may reach the next barrier before another has left this
-  // one.
+  // Alternates between two places: a thread may reach the next barrier before another thread has
+  // left this one.
   void* const ordered = scheduler().barrier_place(me.barriers_passed++);
   order_before(ordered);
   scheduler().wait(me);

@@ -59,11 +59,11 @@ namespace precast::cuda_on_host {
 class KernelFault : public std::runtime_error {
  public:
   enum class Kind {
-    launch,             ///< sizes that no GPU takes
+    launch,             ///< sizes that no GPU supports
     missing_threads,    ///< some threads do not reach the barrier or warp operation of the others
     divergent_barrier,  ///< threads wait at different barriers
     warp_operation,     ///< a mask without its caller, or different operations in one warp
-    spinning,           ///< threads repeat atomics and none gets on
+    spinning,           ///< threads repeat atomics, and none makes progress
     exception,          ///< the kernel threw
   };
   KernelFault(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
@@ -76,7 +76,8 @@ class KernelFault : public std::runtime_error {
 /// Chooses the order of blocks and threads of the launches that follow.
 void set_thread_order(std::uint64_t seed);
 
-/// Called when a launch has ended; empty: nothing is. For tests that count what a launch does.
+/// Sets a function that is called after each launch; an empty function removes it. For tests that
+/// count what a launch does.
 void set_launch_observer(std::function<void()> observer);
 
 /// Runs `thread` once for each thread of each block. @throws KernelFault
@@ -91,7 +92,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, parameters); });
 }
 
-/// @param poisoned_for the number of the block for which the memory was last filled.
+/// Fills the memory with bytes 0xff unless this block has already done so. @param poisoned_for the
+/// number of the block for which the memory was last filled.
 void poison_once_per_block(void* memory, std::size_t bytes, std::uint64_t& poisoned_for);
 [[nodiscard]] void* dynamic_shared_memory();
 

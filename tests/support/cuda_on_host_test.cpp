@@ -95,7 +95,8 @@ extern "C" const char* __tsan_default_options() {
 TEST_F(ColumnSumsTest, RaceWithoutTheBarrier) {
   EXPECT_DEATH(sums(column_sums<false>, 1), "data race");
 }
-/// Correct in every order of threads, because each reads and writes without a switch in between.
+/// Correct in every order of threads, because there is no switch between the read and the write of
+/// a thread.
 __global__ void count_without_atomics(int* count) {
   *count += 1;
 }
@@ -196,7 +197,7 @@ TEST(CudaOnHostTest, ShufflesAsAGpuDoes) {
 
 __global__ void votes(unsigned* out) {
   const int lane = static_cast<int>(threadIdx.x);
-  if (lane >= 20) return;  // those that have returned take no part
+  if (lane >= 20) return;  // lanes that have returned take no part
   out[lane * 4] = __ballot_sync(kEveryLane, lane % 3 == 0);
   const unsigned half = lane < 8 ? 0xffu : 0xfff00u;
   out[lane * 4 + 1] = __ballot_sync(half, 1);
@@ -249,7 +250,7 @@ TEST(CudaOnHostTest, AtomicsAddAndKeepTheLargest) {
   EXPECT_EQ(least, 0);
 }
 
-// ---- what a GPU would not survive
+// ---- kernels and launches that fail on a GPU
 
 __global__ void return_before_the_barrier(unsigned threads) {
   if (threadIdx.x >= threads) return;
@@ -298,7 +299,7 @@ TEST(CudaOnHostTest, ReportsThreadsThatDoNotReachABarrier) {
 TEST(CudaOnHostTest, SaysWhereThreadsWaitForOthers) {
   try {
     launch(return_before_the_barrier, 1, 8, 0, nullptr, 5u);
-    FAIL() << "no fault";
+    FAIL() << "expected a KernelFault";
   } catch (const KernelFault& fault) {
     EXPECT_THAT(fault.what(), ::testing::HasSubstr("cuda_on_host_test.cpp:"));
     EXPECT_THAT(fault.what(), ::testing::HasSubstr("5 of 8"));

@@ -34,8 +34,8 @@ class LinearModel final : public ImageModel {
   bool training_ = false;
 };
 
-/// Images of one colour each: those of class c have the colour of channel c, so that a linear model
-/// can learn them. Labels may be given.
+/// Images of a single colour: all images of class c have the colour of channel c, so a linear model
+/// can learn the classes.
 class ColourSource final : public BatchSource {
  public:
   ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_size);

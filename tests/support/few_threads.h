@@ -13,7 +13,8 @@
 
 namespace precast::test {
 
-/// The sanitizers reserve more address space than such a limit leaves.
+/// Whether the address space can be limited. The sanitizers reserve more than the limit below
+/// allows.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kAddressesCanBeLimited = false;
 #else
@@ -24,8 +25,8 @@ inline constexpr bool kAddressesCanBeLimited = true;
 inline constexpr int kTooManyThreads = 2000;
 
 /// Runs `body` in a process with address space for only a few dozen more threads, and returns the
-/// message of the DeviceError that it throws: "finished" if it throws none, "killed" after 30 s or
-/// by terminate(). The caller has no other threads.
+/// message of the DeviceError that it throws; "finished" if it throws none; "killed" if 30 s pass
+/// or terminate() is called. The caller must have no other threads.
 inline std::string device_error_of_few_threads(const std::function<void()>& body) {
   int pipe_ends[2] = {};
   if (::pipe(pipe_ends) != 0) return "no pipe";

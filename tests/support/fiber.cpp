@@ -18,14 +18,16 @@
 namespace precast::test {
 namespace {
 
-/// Touched only as far as it is used; sanitizers make frames large.
+/// Large, because sanitizers enlarge stack frames. Memory is used only for the part that is
+/// touched.
 constexpr std::size_t kStackBytes = 256 << 10;
-/// Below the stack, never accessible: an overflow ends the program instead of corrupting another
+/// An inaccessible area below the stack: an overflow ends the program instead of corrupting another
 /// stack.
 constexpr std::size_t kGuardBytes = 4096;
 
-/// swapcontext() saves the signal mask with a system call, which takes most of the time of a test
-/// of kernels; setjmp() does not. Sanitizers expect that longjmp() stays on its stack.
+/// Whether switches use setjmp() and longjmp(). swapcontext() saves the signal mask with a system
+/// call, which takes most of the time of a test of kernels; setjmp() does not. Sanitizers expect
+/// longjmp() to stay on the same stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(PRECAST_THREAD_SANITIZER)
 constexpr bool kJumps = false;
 #else
@@ -43,12 +45,12 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
   ::getcontext(&own_);
   own_.uc_stack.ss_sp = pages_ + kGuardBytes;
   own_.uc_stack.ss_size = kStackBytes;
-  // makecontext passes integers only.
+  // makecontext() passes only integers of type int, so the pointer is passed in two halves.
   const auto self = reinterpret_cast<std::uintptr_t>(this);
   ::makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2,
                 static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
-  // makecontext has used it. If it stayed set, AddressSanitizer would forget, at each switch to
-  // this stack, what it knows about the stack's variables.
+  // makecontext() no longer needs uc_stack. If it stayed set, AddressSanitizer would forget the
+  // variables on this stack at each switch to it.
   own_.uc_stack = {};
 #if defined(PRECAST_THREAD_SANITIZER)
   own_thread_ = __tsan_create_fiber(0);

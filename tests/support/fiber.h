@@ -8,15 +8,16 @@
 
 namespace precast::test {
 
-/// A function with a separate stack that takes turns with its caller on one system thread.
-/// AddressSanitizer and ThreadSanitizer are told about the switches. ThreadSanitizer treats each
-/// fiber as a thread and does not regard a switch as synchronisation: whatever orders the accesses
-/// of two fibers must be announced with __tsan_release and __tsan_acquire.
+/// A function with a separate stack that takes turns with its caller on one system thread. Switches
+/// are announced to AddressSanitizer and ThreadSanitizer. ThreadSanitizer treats each fiber as a
+/// thread and does not regard a switch as synchronisation: whatever orders the accesses of two
+/// fibers must be announced with __tsan_release and __tsan_acquire.
 class Fiber {
  public:
-  /// @param body called by each resume() that follows its last return. Throws nothing.
+  /// @param body called by the first resume(), and again by the next resume() after it has
+  /// returned. Must not throw.
   explicit Fiber(std::function<void()> body);
-  /// A body that has not returned is abandoned: objects on its stack are not destroyed.
+  /// If the body has not returned, it is abandoned: objects on its stack are not destroyed.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;

@@ -14,7 +14,7 @@
 
 namespace precast::test {
 
-// The types of floats, for tests of kernels.
+// Floating-point types for tests of kernels.
 
 struct F32 {
   using Value = float;

@@ -4,7 +4,7 @@
 
 namespace precast::test {
 
-/// Makes the real calls; derived classes replace those that they change.
+/// Makes the real calls; derived classes override the calls that they change.
 class ForwardingFileOps : public FileOps {
  public:
   int create_exclusive(const char* path) override { return real_.create_exclusive(path); }

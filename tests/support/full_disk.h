@@ -8,7 +8,7 @@
 
 namespace precast::test {
 
-/// A disk that is full for a while, and writes at most `most` bytes at a time when it is not.
+/// A disk that is full while `full` is set. Otherwise, a call writes at most `most` bytes.
 class FullDisk final : public ForwardingFileOps {
  public:
   explicit FullDisk(std::size_t most) : most_(most) {}

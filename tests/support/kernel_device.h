@@ -9,11 +9,11 @@
 
 namespace precast::test {
 
-// Where the kernels of a test run. A test is written once and built twice: in kernels_test they
-// run on the host (kernel_device_host.cpp, see cuda_on_host.h), in kernels_gpu_test on the first
-// GPU (kernel_device_gpu.cpp).
+// The device on which the kernels of a test run. A test is written once and built twice: in
+// kernels_test, kernels run on the host (kernel_device_host.cpp, see cuda_on_host.h), in
+// kernels_gpu_test on the first GPU (kernel_device_gpu.cpp).
 
-/// Why no kernel can run here; empty if one can.
+/// The reason why kernels cannot run here; empty if they can.
 [[nodiscard]] std::string missing_device();
 
 /// Memory of the device, filled with bytes 0xff: NaN in each type of float. Aligned to at least 16

@@ -52,7 +52,7 @@ requires(!std::same_as<Number, char>) std::string fact_text(Number number) {
 }
 inline std::string fact_text(std::string text) {
   return text;
-}  // or a path, which converts
+}  // also for a path, which converts to a string
 
 /// Matches a message that contains every fact, in any order, each as a whole word. A fact is a
 /// name, a location, a value from the user or a number, never a part of a sentence:

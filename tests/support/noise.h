@@ -4,8 +4,9 @@
 
 namespace precast::test {
 
-/// A number in [-0.5, 0.5) with 24 random bits, a hash of (stream, index): the same as `noise` of
-/// tests/golden/make_torchvision_goldens.py, so that goldens need no stored weights.
+/// A number in [-0.5, 0.5) with 24 random bits, computed as a hash of (stream, index).
+/// tests/golden/make_torchvision_goldens.py has the same function `noise`, so goldens need no
+/// stored weights.
 inline double noise(std::uint32_t stream, std::uint32_t index) {
   std::uint32_t x = index * 2654435761U + stream * 40503U;
   x ^= x >> 15;

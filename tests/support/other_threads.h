@@ -11,8 +11,8 @@
 
 namespace precast::test {
 
-/// Whether the thread of that folder in /proc/self/task waits for something. A thread that has
-/// ended counts as waiting.
+/// Whether the thread with this folder in /proc/self/task is waiting for something. A thread that
+/// has ended counts as waiting.
 inline bool sleeps(const std::filesystem::path& thread) {
   std::string status;
   std::getline(std::ifstream(thread / "stat"), status);
@@ -21,8 +21,8 @@ inline bool sleeps(const std::filesystem::path& thread) {
          std::string_view("SZX").find(status.at(name_end + 2)) != std::string_view::npos;
 }
 
-/// Waits until all other threads of this process wait for something, such as room in a queue: until
-/// they can make no more progress without this one. They must not use timed sleeps.
+/// Waits until all other threads of this process wait for something, such as room in a queue, and
+/// cannot make progress without this thread. The other threads must not use timed sleeps.
 inline void wait_until_other_threads_sleep() {
   const auto others_sleep = [] {
     const std::filesystem::directory_iterator threads("/proc/self/task");

@@ -30,7 +30,8 @@ Program::Program(std::vector<std::string> arguments, std::vector<std::string> en
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (folder_ / "out").c_str(), flags, 0644);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "err").c_str(), flags, 0644);
-  // Signals that the tests' parent ignores (nohup, a background job) must still take effect.
+  // Resets signals that the parent of the tests ignores (nohup, a background job): they must take
+  // effect in the program.
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_t attributes;

@@ -14,7 +14,8 @@ namespace precast::test {
 class Program {
  public:
   /// @param arguments the first one is the program's path.
-  /// @param environment `NAME=value` each; they take precedence over this process's own.
+  /// @param environment entries `NAME=value`, which take precedence over the environment of this
+  /// process.
   explicit Program(std::vector<std::string> arguments, std::vector<std::string> environment = {});
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

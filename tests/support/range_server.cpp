@@ -14,7 +14,7 @@ namespace precast::test {
 RangeServer::RangeServer(const std::filesystem::path& file,
                          const std::filesystem::path& certificate)
     : file_(file), certificate_(certificate) {
-  // A proxy could not reach this host.
+  // A proxy could not reach a server on this host.
   ::setenv("no_proxy", "127.0.0.1", 1);
   start();
 }
@@ -40,7 +40,7 @@ std::string RangeServer::url(const std::string& name) const {
 }
 
 void RangeServer::set_faults(const std::string& json) {
-  // Renamed, so that the server never reads a part of it.
+  // Renames a complete file, so that the server never reads a part of it.
   std::ofstream(folder_ / "new") << json;
   std::filesystem::rename(folder_ / "new", folder_ / "control");
 }

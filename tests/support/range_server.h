@@ -14,8 +14,8 @@ namespace precast::test {
 /// range_server.py: a server of one file on this host that misbehaves on demand.
 class RangeServer {
  public:
-  /// @param certificate a PEM file with a certificate for 127.0.0.1 and its key: HTTPS; empty:
-  /// HTTP.
+  /// @param certificate a PEM file with a certificate for 127.0.0.1 and its key, for HTTPS; empty
+  /// for HTTP.
   explicit RangeServer(const std::filesystem::path& file,
                        const std::filesystem::path& certificate = {});
   RangeServer(const RangeServer&) = delete;

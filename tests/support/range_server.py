@@ -14,7 +14,7 @@ the body. CONTROL is a JSON file that is read at each request; without it, the s
   shift          send a range that begins this many bytes later
   no_etag        send Last-Modified instead of an ETag
   no_checks      send neither ETag nor Last-Modified
-  redirects      redirect to itself: endlessly
+  redirects      answer each request with another redirect to this server
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def control():
 
 
 def contents():
-    """The file, and its ETag."""
+    """Returns the content of the file and its ETag."""
     with LOCK:
         status = os.stat(FILE)
         key = (status.st_ino, status.st_mtime_ns)
@@ -64,7 +64,7 @@ def take(name, limit):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Headers and body are two writes.
+    # Headers and body are two writes, and Nagle's algorithm would delay the second one.
     disable_nagle_algorithm = True
 
     def do_GET(self):
@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         if truncate is not None and len(body) > truncate:
             body = body[:truncate]
             self.close_connection = True
-        with LOCK:  # print() writes the end of the line separately
+        with LOCK:  # print() writes the newline separately
             print(f"{asked} {status} {len(body)} end", flush=True)
         self.wfile.write(body)
 

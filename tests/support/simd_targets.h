@@ -1,6 +1,7 @@
 #pragma once
 
-// Kernels that ask for it are also compiled for AVX-512 with VBMI and VNNI.
+// Some kernels are also compiled for AVX-512 with VBMI and VNNI. Highway lists this target only
+// with this macro.
 #ifndef HWY_WANT_AVX3_DL
 #define HWY_WANT_AVX3_DL
 #endif
@@ -10,8 +11,8 @@
 
 namespace precast::test {
 
-/// Runs check(name) once with each instruction set that this program is compiled for and the CPU
-/// has, including the one without SIMD. Do not call it while other threads use Highway.
+/// Runs check(name) once with each instruction set for which this program is compiled and which the
+/// CPU has, including the target without SIMD. Do not call it while other threads use Highway.
 /// @return the number of instruction sets.
 template <typename Check>
 std::size_t for_each_simd_target(Check check) {

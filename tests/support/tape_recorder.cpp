@@ -26,7 +26,8 @@ namespace {
 
 using torch::jit::Stack;
 
-/// Below autograd and autocast, above the kernels. No other part of libtorch uses this key.
+/// A dispatch key below autograd and autocast, and above the kernels. No other part of libtorch
+/// uses this key.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 /// Operations whose result the host reads.
@@ -34,7 +35,7 @@ constexpr std::array<std::string_view, 8> kWaiting = {
     "aten::_local_scalar_dense", "aten::item",  "aten::is_nonzero", "aten::nonzero",
     "aten::masked_select",       "aten::equal", "aten::_unique2",   "aten::bincount"};
 
-/// Allocations: nothing is executed.
+/// Operations that only allocate memory. They are not recorded.
 constexpr std::array<std::string_view, 5> kAllocating = {"aten::empty", "aten::empty_strided",
                                                          "aten::empty_like", "aten::new_empty",
                                                          "aten::new_empty_strided"};
@@ -58,7 +59,7 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   }
 }
 
-/// The tensor's present memory, even if the tensor gets other memory later.
+/// A tensor with the current memory of `tensor`, even if `tensor` gets other memory later.
 at::Tensor pinned(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   return at::Tensor(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
@@ -81,7 +82,7 @@ c10::IValue pinned(const c10::IValue& value) {
   return value;
 }
 
-/// The default CPU generator, which stands for the device's.
+/// Restores the default CPU generator, which represents the device's generator.
 class KeptGenerator {
  public:
   KeptGenerator() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
@@ -118,9 +119,9 @@ struct Memory {
   c10::Storage storage;
   /// Whether the recorded work has allocated it.
   bool own = false;
-  /// The number of references that the tape has, this one included.
+  /// The number of references that the tape has, including this one.
   std::size_t references = 1;
-  /// Its bytes before the recording, if it is not the work's own.
+  /// The bytes before the recording, unless the recorded work has allocated the memory.
   std::vector<char> before{};
 
   [[nodiscard]] bool is_referred_to_by_others() const {
@@ -135,7 +136,7 @@ class Tape {
   void take_inputs(const Stack& inputs) {
     for (const c10::IValue& value : inputs) {
       for_each_tensor(value, [&](const at::Tensor& tensor) {
-        // The number in `x + 1`: a kernel's argument, not memory.
+        // A number, as in `x + 1`, is an argument of the kernel, not memory.
         if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) find(tensor, /*own=*/false);
       });
     }
@@ -174,7 +175,7 @@ class Tape {
     calls_.push_back(std::move(call));
   }
 
-  /// Nothing that was recorded has been executed.
+  /// Restores all memory as if nothing that was recorded had been executed.
   void undo() {
     for (auto& [impl, memory] : memory_) {
       if (memory.own) {
@@ -219,7 +220,8 @@ class Tape {
  private:
   struct Output {
     at::Tensor tensor;
-    /// Whether a replay has to copy its result here, rather than write to it.
+    /// Whether a replay must copy the result to `tensor`, because the operation does not write to
+    /// this memory itself.
     bool copied;
   };
   struct Call {
@@ -260,7 +262,7 @@ void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const std::size_t rest = stack->size() - count;
   recording_to->take_inputs(inputs);
   {
-    // Operations that a kernel calls are part of it.
+    // Operations that this operation calls are part of it, and are not recorded.
     const c10::impl::ExcludeDispatchKeyGuard no_parts(kKey);
     op.redispatchBoxed(below, stack);
   }
@@ -274,7 +276,7 @@ TORCH_LIBRARY_IMPL(_, Fake, library) {
 
 }  // namespace
 
-/// The recordings of a recorder.
+/// All recordings of one recorder.
 class TapeRecorder::Pool {
  public:
   void spoil() const {

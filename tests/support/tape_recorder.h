@@ -22,7 +22,7 @@ struct TapeLog {
 };
 
 /// A GraphRecorder for CPUs that stores the same as a CUDA graph: the operations below autograd and
-/// autocast, with the plain numbers and the memory that they were called with. So a replay repeats
+/// autocast, with the numbers and the memory that they were called with. A replay therefore repeats
 /// decisions and numbers of the host, reads and writes the memory of the recorded step even if a
 /// tensor has been replaced since, and repeats the initialisation of tensors that were created
 /// while it was recorded.
@@ -34,7 +34,8 @@ struct TapeLog {
 ///     except tensors that the host still refers to.
 ///   - A replay throws if memory that the work has not allocated itself is gone.
 ///
-/// Not seen: memory that is read or written through a pointer, unless by record_launch().
+/// The recorder does not notice memory that is read or written through a pointer, except by
+/// record_launch().
 class TapeRecorder final : public engine::GraphRecorder {
  public:
   explicit TapeRecorder(TapeLog& log);
@@ -46,9 +47,11 @@ class TapeRecorder final : public engine::GraphRecorder {
   [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override;
   void free_unused_memory() override {}
 
-  /// For work on a pointer's memory, which is no operation of libtorch, such as a kernel's launch.
-  /// @return whether this thread records: `launch` is then part of the recording, and its memory
-  /// has to be that of tensors which the recording has seen, or which exist as long as it does.
+  /// For work that accesses memory through pointers and is not an operation of libtorch, such as
+  /// the launch of a kernel.
+  /// @return whether this thread is recording. If so, `launch` is part of the recording, and may
+  /// only use the memory of tensors that the recording has seen, or that exist as long as the
+  /// recording.
   static bool record_launch(std::function<void()> launch);
 
   class Pool;

@@ -13,7 +13,7 @@ import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 GIT_VERSION = "70d99e998b"
-# A program that tells which arguments and libraries it got, and ends with 6 where GPUs are hidden.
+# START records the arguments and library path of a program; NEEDS_GPU ends it with 6 if GPUs are hidden.
 START = """#!/bin/sh
 echo "$0 $*" >> "$PRECAST_GOLDEN_DIR/../calls"
 echo "$LD_LIBRARY_PATH" > "$PRECAST_GOLDEN_DIR/../libraries"

@@ -48,7 +48,7 @@ class Properties(unittest.TestCase):
         class Broken:
             cuInit = staticmethod(lambda flags: 100)
         with self.assertRaisesRegex(
-                OSError, "cuInit gives CUDA error 100"):  # the wording is tested: a line of the report
+                OSError, "cuInit returned CUDA error 100"):  # the wording is tested: a line of the report
             device_properties.Driver(Broken()).count()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the code of tools/peers that needs no peer: rows, ratios, tables, paths of control groups. If the argument is a
-build folder, also compares the rows of the table with those of its precast."""
+build folder, also checks that the rows that its precast plans are understood."""
 import gzip
 import json
 import os
@@ -70,7 +70,7 @@ class Seeds(unittest.TestCase):
             with self.assertRaises(ValueError):
                 loader_rows.seeds({"format": "u8", "batch_size": 256, "rows": [planned(**other)]})
 
-    @unittest.skipUnless(BUILD, "no build folder was named")
+    @unittest.skipUnless(BUILD, "no build folder was given")
     def test_the_rows_of_precast_itself_are_understood(self):
         with tempfile.TemporaryDirectory() as folder:
             beton = str(pathlib.Path(folder) / "d.beton")
@@ -95,8 +95,8 @@ class Figures(unittest.TestCase):
         precast, ffcv, dali = bench_loader.summarise(self.row, runs, {"dali": "no GPU"})
         self.assertEqual(precast["per_second"], 200)
         self.assertEqual((ffcv["per_second"], ffcv["per_second_least"], ffcv["per_second_most"]), (100, 20, 200))
-        self.assertEqual(ffcv["precast_over_peer_per_second"], 3)  # of 3, 5, 1
-        self.assertEqual(ffcv["precast_over_peer_per_cpu_second"], 2)  # of 3, 2, 1
+        self.assertEqual(ffcv["precast_over_peer_per_second"], 3)  # the median of 3, 5 and 1
+        self.assertEqual(ffcv["precast_over_peer_per_cpu_second"], 2)  # the median of 3, 2 and 1
         self.assertEqual(dali["cannot"], "no GPU")
 
     def test_the_machine_is_what_precast_says_with_all_cores_of_this_process(self):

@@ -1,5 +1,6 @@
-// Damages every byte that stores a position. The reader must not crash, hang or return bytes from a
-// wrong position; with checksums, it must detect all damage.
+// Damages each byte of the header, the field descriptors, the first and last records, and the
+// tables. The reader must not crash, hang or return bytes from a wrong position; with checksums, it
+// must detect all damage.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,8 +29,8 @@ struct Stretch {
   std::uint64_t end = 0;
 };
 
-/// Header, descriptors, the first and last 64 records, and everything from the last page to the
-/// end.
+/// The header, the field descriptors, the first and last 64 records, and everything from the last
+/// page to the end.
 std::vector<Stretch> structure_of(const BetonReader& reader) {
   constexpr std::uint64_t kRecords = 64;
   std::vector<FieldType> types;
@@ -47,7 +48,7 @@ std::vector<Stretch> structure_of(const BetonReader& reader) {
   return {{0, head}, {std::max(head, tail), end}, {sums_at, reader.bytes().size()}};
 }
 
-/// Whether both have the same samples, with large values at the same positions.
+/// Whether both files have the same samples, with large values at the same positions.
 bool same_data(const BetonReader& a, const BetonReader& b) {
   if (a.size() != b.size() || a.fields().size() != b.fields().size()) return false;
   for (std::size_t i = 0; i < a.fields().size(); ++i) {
@@ -153,7 +154,7 @@ Outcomes cut_at_every_byte(const std::vector<std::byte>& file) {
   Outcomes outcomes;
   for (const Stretch& stretch : structure_of(original)) {
     for (std::uint64_t size = stretch.begin; size < stretch.end; ++size) {
-      // In its own allocation, so that a sanitizer sees every read past its end.
+      // A separate allocation, so that a sanitizer detects every read past the end of the cut file.
       const std::vector<std::byte> cut(file.begin(),
                                        file.begin() + static_cast<std::ptrdiff_t>(size));
       outcomes.add(read(cut, original), fmt::format("cut at {}", size));
@@ -199,8 +200,8 @@ TEST_P(CorruptionTest, WithoutChecksumsDamageLeadsNowhereElse) {
              outcomes.refused, outcomes.same, outcomes.changed);
 }
 
-/// The file as FFCV wrote it: with FFCV's pages, an unsorted table, and meaningless pointers of
-/// empty values.
+/// The file as FFCV wrote it: with FFCV's pages, an unsorted allocation table, and meaningless
+/// pointers for empty values.
 TEST_P(CorruptionTest, FfcvsOwnLayoutLeadsNowhereElse) {
   const auto file = golden_beton(GetParam());
   EXPECT_GT(damage_every_byte(file).refused, 400U);
@@ -208,7 +209,7 @@ TEST_P(CorruptionTest, FfcvsOwnLayoutLeadsNowhereElse) {
 
 // --- JPEG data ---
 
-/// The JPEGs of a golden file, each with the size given in its record.
+/// Draws random positions in the JPEGs of a golden file with checksums.
 class JpegDamageTest : public testing::Test {
  protected:
   static constexpr int kFlips = 16'000;
@@ -258,7 +259,8 @@ TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   for (int i = 0; i < kCuts; ++i) {
     const Place place = draw();
     const auto jpeg = reader_.blob(place.sample, 0);
-    // Lost pages are zeros; the last byte of a JPEG never is.
+    // Pages that the disk has lost read as zeros. The last byte of a JPEG is never zero, so this
+    // always changes the value.
     damaged.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(place.at));
     damaged.resize(place.size, std::byte{0});
     ASSERT_TRUE(noticed(place)) << place.at;
@@ -267,7 +269,7 @@ TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   }
 }
 
-/// Counts of the damage that the decoder alone detects, for the table in FORMAT.md.
+/// How much damage the decoder detects without checksums, for the table in FORMAT.md.
 struct DecoderOutcomes {
   int refused = 0, same = 0, changed = 0;
 };
@@ -320,7 +322,7 @@ TEST_F(JpegDecoderDamageTest, WithoutChecksumsTheDecoderNoticesNearlyEveryCutAnd
   }
   print("flipped bits", flips, kFlips);
   print("cuts", cuts, kCuts);
-  print("zeros from a place on", zeros, kCuts);
+  print("zeros from a byte to the end", zeros, kCuts);
   EXPECT_GT(flips.refused, kFlips / 50);
   EXPECT_GT(cuts.refused, kCuts * 9 / 10);
 }

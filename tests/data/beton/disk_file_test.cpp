@@ -18,7 +18,7 @@ namespace {
 
 using test::Names;
 
-/// 10,000 bytes, byte i = i % 251.
+/// A file of 10,000 bytes; byte i is i % 251.
 class DiskFileTest : public ::testing::Test {
  protected:
   DiskFileTest() {
@@ -87,7 +87,7 @@ TEST_F(DiskFileTest, DirectReadsGiveTheSameBytesUpToTheEnd) {
   try {
     file.read_directly();
   } catch (const IoError&) {
-    GTEST_SKIP() << "no O_DIRECT here";
+    GTEST_SKIP() << "this file system does not support O_DIRECT";
   }
   constexpr std::uint64_t kUnit = DiskFile::kDirectAlignment;
   const std::unique_ptr<std::byte, decltype(&std::free)> memory(

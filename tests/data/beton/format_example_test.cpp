@@ -1,4 +1,4 @@
-// The writer's output is the worked example in data/FORMAT.md.
+// Checks that the worked example in data/FORMAT.md has the bytes that the writer writes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 namespace precast::test {
 
-/// The bytes of tests/golden/beton/NAME.beton.gz, a file that FFCV wrote.
+/// The uncompressed bytes of tests/golden/beton/NAME.beton.gz, a file that FFCV wrote.
 std::vector<std::byte> golden_beton(const std::string& name);
 /// Unpacks that file into `folder`. @return its path.
 std::string put_golden_beton(const std::filesystem::path& folder, const std::string& name);

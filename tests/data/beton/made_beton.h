@@ -5,9 +5,9 @@
 
 namespace precast::test {
 
-/// A file of raw images of one size, made by the project's writer. Sample i has fields `image`
-/// (noise keyed by i), `label` = i % classes, or i * classes / samples if `sorted`, and `weight` =
-/// i.
+/// A `.beton` file of raw images of one size, written by precast's writer. Sample i has fields
+/// `image` (noise keyed by i), `label` = i % classes, or i * classes / samples if `sorted`, and
+/// `weight` = i.
 struct MadeBeton {
   std::uint64_t samples = 100;
   int width = 16;
@@ -15,7 +15,7 @@ struct MadeBeton {
   std::int64_t classes = 10;
   bool sorted = false;
   std::uint64_t page_bytes = std::uint64_t{1} << 21;
-  /// Without checksums, a test can change bytes of the file.
+  /// Tests that change bytes of the file need a file without checksums.
   bool checksums = true;
 };
 

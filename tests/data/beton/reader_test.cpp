@@ -147,7 +147,7 @@ class DamagedFile {
   std::fstream file_;
 };
 
-// Positions in img_raw_w1: 2 fields, 24 records of 24 bytes, the image first.
+// Positions in img_raw_w1: 2 fields (the first is the image), 24 records of 24 bytes.
 constexpr std::uint64_t kRecords = kHeaderBytes + 2 * kFieldBytes;
 constexpr std::uint64_t kTable = 4194304;
 
@@ -241,7 +241,7 @@ TEST(BetonReader, RefusesTwoFieldsOfOneName) {
 }
 
 TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
-  // Field 3 of allfields_w1 is an ndarray of <f4 [3, 5].
+  // Field 3 of allfields_w1 is an ndarray with dtype <f4 and shape [3, 5].
   const std::uint64_t arguments = kHeaderBytes + 3 * kFieldBytes + 1 + kFieldNameBytes;
   DamagedFile file("allfields_w1");
   const auto expect = [&](std::uint64_t at, std::span<const std::byte> bytes,
@@ -267,7 +267,7 @@ TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
   EXPECT_EQ(refusal(file.path()), "");
 }
 
-/// Reads everything in an open file; a wrong pointer would end the test program.
+/// Reads all values of an open file; a wrong pointer would crash the test program.
 void read_everything(const BetonReader& reader) {
   const std::span<const std::byte> file = reader.bytes();
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
@@ -324,8 +324,8 @@ TEST_P(DamageTest, AnyCutIsRefused) {
   const std::uint64_t table = facts["table_offset"];
   const std::uint64_t end = kHeaderBytes + facts["fields"].size() * kFieldBytes +
                             facts["rows"].size() * facts["record_bytes"].get<std::uint64_t>();
-  // From the end: through the table byte by byte, through the pages in large steps, then byte by
-  // byte again.
+  // Shortens the file: byte by byte in the allocation table, in steps of 4,099 bytes in the pages,
+  // and byte by byte again in records, field descriptors and header.
   std::uint64_t size = file.original().size() - 1;
   while (size > 0) {
     file.cut(size);
@@ -335,7 +335,8 @@ TEST_P(DamageTest, AnyCutIsRefused) {
 }
 
 TEST(BetonReader, OpensALargeFileInSecondsWhateverTheOrderOfItsTable) {
-  // 1 million samples, one number and one 30-byte image each, table in reverse order.
+  // 1 million samples, each with a number and a 30-byte image. The allocation table is in reverse
+  // order.
   constexpr std::uint64_t kSamples = 1'000'000;
   constexpr std::uint64_t kBlob = 30;
   constexpr std::uint64_t kPerPage = kMinPageBytes / kBlob;
@@ -371,7 +372,8 @@ TEST(BetonReader, OpensALargeFileInSecondsWhateverTheOrderOfItsTable) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(reader.integer(kSamples - 1, 1), static_cast<std::int64_t>(kSamples - 1));
   EXPECT_EQ(reader.image(123'456, 0).bytes.size(), kBlob);
-  // About 0.1 s; a reader with quadratic cost or one object per sample would take much longer.
+  // This takes about 0.1 s; a reader with quadratic cost, or with one object per sample, would take
+  // much longer.
   EXPECT_LT(taken.count(), 30.0);
 }
 

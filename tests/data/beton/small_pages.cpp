@@ -28,7 +28,7 @@ std::uint64_t smallest_page(const BetonReader& reader) {
   return std::bit_ceil(largest);
 }
 
-/// Lays out the values and records their positions.
+/// Places the values in small pages and stores their positions.
 class SmallFile {
  public:
   SmallFile(const BetonReader& reader, std::size_t record_bytes)

@@ -8,11 +8,12 @@
 
 namespace precast::test {
 
-/// The limits with which files of with_small_pages() are read.
+/// The reader limits for files that with_small_pages() makes.
 inline constexpr data::BetonLimits kSmallPages{.min_page_bytes = 64};
 
-/// A copy of a file with the smallest pages into which a sample fits, at least 64 bytes: a few KB
-/// instead of 4 MiB, for tests that change every byte and for fuzzing.
+/// Copies a `.beton` file, with the smallest pages into which each sample fits, at least 64 bytes.
+/// The copy takes a few KB instead of 4 MiB. It is for fuzzing and for tests that change every
+/// byte.
 /// @param checksums whether to write checksums, as precast does, or none, as FFCV does.
 std::vector<std::byte> with_small_pages(std::span<const std::byte> file, bool checksums);
 

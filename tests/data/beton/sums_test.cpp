@@ -21,14 +21,14 @@ using test::Names;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 
-/// The bytes of a file with checksums: 20 small raw images, labels, weights.
+/// The bytes of a file with checksums: 20 small raw images with labels and weights.
 class FileWithSums : public testing::Test {
  protected:
   FileWithSums() {
     test::write_made_beton(path_, {.samples = 20});
     bytes_ = test::read_bytes(path_);
   }
-  /// Whether a reader of `bytes_` finds no damage, not even in a value.
+  /// Whether a reader opens `bytes_`, and the images of all samples match their checksums.
   [[nodiscard]] bool passes() const {
     try {
       const BetonReader reader(bytes_, "made.beton");
@@ -99,7 +99,7 @@ TEST_F(FileWithSums, AChangedValueIsNamed) {
                                              hex(hash_of(reader.blob(5, 0))))));
 }
 
-/// A golden file, which FFCV wrote, with checksums next to it.
+/// A golden file that FFCV wrote, with its checksums in a sidecar.
 class FileWithSidecar : public testing::Test {
  protected:
   FileWithSidecar() {

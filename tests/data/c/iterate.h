@@ -1,4 +1,4 @@
-/* What a C program does with the library; compiled as C. */
+/* Uses the data library as a C program does. iterate.c is compiled as C. */
 #ifndef PRECAST_TESTS_DATA_C_ITERATE_H
 #define PRECAST_TESTS_DATA_C_ITERATE_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* What was seen in one epoch. */
+/* Totals of one epoch. */
 /* NOLINTNEXTLINE(modernize-use-using,readability-identifier-naming): C */
 typedef struct epoch_facts {
   int64_t batches;
@@ -18,8 +18,8 @@ typedef struct epoch_facts {
   int64_t height;
 } epoch_facts;
 
-/* Reads one epoch of the fields `image` and `label`. @return the status that ended it: that of an
- * error, or PRECAST_DATA_END. */
+/* Reads one epoch of the fields `image` and `label`. @return PRECAST_DATA_END, or the
+ * status of the first error. */
 int iterate_in_c(const char* path, const char* options, epoch_facts* facts);
 
 #ifdef __cplusplus

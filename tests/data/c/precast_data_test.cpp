@@ -183,7 +183,7 @@ TEST_F(PrecastDataTest, ReleasedMemoryIsUsedAgain) {
   }
   std::ranges::sort(places);
   const auto distinct = std::ranges::unique(places).begin() - places.begin();
-  // The ring's slot, and the batch that the consumer reads.
+  // One batch that the loader prepares, and one that the consumer reads.
   EXPECT_EQ(distinct, 2);
 }
 
@@ -290,7 +290,7 @@ TEST_F(PrecastDataTest, HandlesOfAnotherProcessAreRefused) {
         precast_data_loader_next(loader.get(), -1, &next) == PRECAST_DATA_ENVIRONMENT_ERROR &&
         precast_data_loader_begin_epoch(loader.get(), 1, 0, 0) == PRECAST_DATA_ENVIRONMENT_ERROR &&
         precast_data_dataset_read(dataset.get(), 0, 0, &value) == PRECAST_DATA_ENVIRONMENT_ERROR;
-    // Releasing the batch does not wait for threads that do not exist in this process.
+    // The loader's threads do not exist in this process, so releasing must not wait for them.
     batch.reset();
     loader.reset();
     dataset.reset();
@@ -313,7 +313,8 @@ TEST_F(PrecastDataTest, ATimeoutEndsAWait) {
   EXPECT_EQ(precast_data_batch_samples(batch), 100);
   precast_data_batch_release(batch);
   ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 1024), PRECAST_DATA_OK);
-  // 300 MiB of pixels usually take longer than no time, but this thread may be interrupted.
+  // Preparing 300 MiB of pixels usually takes longer than the timeout of 0. But if this thread is
+  // interrupted before the call, the batch may be ready, so it is tried 100 times.
   for (int i = 0; i < 100 && status == PRECAST_DATA_OK; ++i) {
     ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 1024), PRECAST_DATA_OK);
     status = precast_data_loader_next(loader.get(), 0, &batch);

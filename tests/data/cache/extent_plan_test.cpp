@@ -13,7 +13,8 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 2 * kMebibyte;
 constexpr std::uint64_t kFile = 100 * kPage;
 
-/// A sample of 1 MiB in one half of each page named.
+/// A sample of 1 MiB for each page of the list, alternately in the first and in the second half of
+/// the page.
 std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
   std::vector<FileRange> ranges;
   for (std::size_t i = 0; i < pages.size(); ++i) {
@@ -23,7 +24,7 @@ std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
   return ranges;
 }
 
-/// Follows the plan like the cache, and checks its properties.
+/// Executes the plan as the cache does, and checks the properties of the plan.
 void expect_sound(const ExtentPlan& plan, const std::vector<FileRange>& ranges) {
   ASSERT_EQ(plan.extent_of.size(), ranges.size());
   std::vector<std::uint32_t> left;
@@ -40,7 +41,7 @@ void expect_sound(const ExtentPlan& plan, const std::vector<FileRange>& ranges) 
     ASSERT_LE(extent.range.begin, ranges[i].begin);
     ASSERT_GE(extent.range.end, ranges[i].end);
     if (e >= left.size()) {
-      ASSERT_EQ(e, left.size()) << "extents are in the order of their first use";
+      ASSERT_EQ(e, left.size()) << "extents must be in the order of their first use";
       left.push_back(extent.uses);
       live += buffer_bytes(extent.range);
       most = std::max(most, live);
@@ -49,7 +50,7 @@ void expect_sound(const ExtentPlan& plan, const std::vector<FileRange>& ranges) 
     ASSERT_GT(left[e], 0U);
     if (--left[e] == 0) live -= buffer_bytes(extent.range);
   }
-  EXPECT_EQ(live, 0U) << "every use is counted";
+  EXPECT_EQ(live, 0U) << "each extent must count all of its uses";
   EXPECT_EQ(left.size(), plan.extents.size());
   EXPECT_EQ(most, plan.most_live_bytes);
   EXPECT_EQ(read, plan.read_bytes);
@@ -66,7 +67,7 @@ TEST(ExtentPlanTest, AWindowOfPagesIsReadOnceEach) {
 }
 
 TEST(ExtentPlanTest, WithoutRoomThePageWhoseNextUseIsFurthestIsReadTwice) {
-  // When page 2 is used, the next use of page 0 is later than that of page 1.
+  // When page 2 is used, the next use of page 0 is later than the next use of page 1.
   const auto ranges = in_pages({0, 0, 1, 1, 2, 2, 1, 1, 0, 0});
   const ExtentPlan plan = plan_extents(ranges, kPage, kFile, 2 * kPage);
   expect_sound(plan, ranges);
@@ -87,7 +88,7 @@ TEST(ExtentPlanTest, ScatteredSamplesAreReadByThemselves) {
   EXPECT_EQ(scattered.read_bytes, 500 * 100'000U);
   const ExtentPlan fits = plan_extents(in_pages(pages), kPage, kFile, 100 * kPage);
   expect_sound(fits, in_pages(pages));
-  EXPECT_LE(fits.extents.size(), 100U) << "a file that fits is read by pages, once";
+  EXPECT_LE(fits.extents.size(), 100U) << "if the file fits in memory, each page must be read once";
 }
 
 TEST(ExtentPlanTest, SamplesAcrossPagesAndWithoutBytes) {

@@ -32,7 +32,8 @@ std::uint64_t limit_bytes() {
   return static_cast<std::uint64_t>(text == nullptr ? 48 : std::atoi(text)) * kMebibyte;
 }
 
-/// A memory control group below this process's own, version 1 or 2; removed with the object.
+/// A memory control group (version 1 or 2) inside the control group of this process. The destructor
+/// removes it.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::uint64_t limit) {
@@ -71,7 +72,7 @@ class MemoryGroup {
   fs::path folder_;
 };
 
-/// A number of a file like /proc/self/status, after `key`.
+/// The number after `key` in a file such as /proc/self/status; 0 if the file has no such key.
 std::uint64_t number_of(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;) {
@@ -91,7 +92,7 @@ void drop_from_page_cache(const fs::path& path) {
 struct Epoch {
   double images_per_second = 0;
   double read_bytes = 0;
-  /// Memory in addition to what the process used before, and the plan's value for it.
+  /// The anonymous memory that the epoch needed in addition, as measured and as planned.
   double anonymous_bytes = 0;
   double planned_bytes = 0;
 };
@@ -125,7 +126,7 @@ Epoch load_epoch(const fs::path& path, BlobAccess access, const std::string& ord
   return epoch;
 }
 
-/// Runs `body` in a process of the group. @return nothing if the process failed.
+/// Runs `body` in a child process that belongs to the group. @return nothing if the process failed.
 std::optional<Epoch> in_group(const MemoryGroup& group, const std::function<Epoch()>& body) {
   int ends[2] = {};
   if (::pipe(ends) != 0) return std::nullopt;
@@ -161,7 +162,7 @@ void show(const char* what, const Epoch& epoch) {
 
 TEST(LargerThanMemoryTest, TheProcessCacheKeepsItsBudgetAndNoWayReadsTheFileMuchMoreThanOnce) {
   const MemoryGroup group(limit_bytes());
-  if (!group.usable()) GTEST_SKIP() << "no right to make a memory control group";
+  if (!group.usable()) GTEST_SKIP() << "no permission to create a memory control group";
   const test::TemporaryFolder folder;
   const fs::path path = folder / "large.beton";
   test::write_made_beton(path, {.samples = limit_bytes() * 10 / (kSidePx * kSidePx * 3),
@@ -178,11 +179,11 @@ TEST(LargerThanMemoryTest, TheProcessCacheKeepsItsBudgetAndNoWayReadsTheFileMuch
   show("quasi_random, process cache", *cached);
   if (direct) show("the same, O_DIRECT", *direct);
   show("random, mapped", *mapped);
-  // Threads' stacks, the heap's slack.
+  // 8 MiB for thread stacks and unused heap memory.
   EXPECT_LE(cached->anonymous_bytes, cached->planned_bytes + 8.0 * kMebibyte);
   EXPECT_LE(cached->read_bytes, 1.05 * static_cast<double>(fs::file_size(path)));
-  // If page faults also read their surroundings, as the disk's setting asks, the file is read 38
-  // times.
+  // If each page fault also read the memory pages around it, as the disk's read-ahead setting
+  // requests, the file would be read 38 times.
   EXPECT_LE(mapped->read_bytes, 1.5 * static_cast<double>(fs::file_size(path)));
 }
 

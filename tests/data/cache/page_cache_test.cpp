@@ -30,7 +30,7 @@ std::uint64_t content(std::uint64_t offset) {
   return offset * 0x9E3779B97F4A7C15U;
 }
 
-/// 12 pages of 2 MiB with a number at each multiple of 8.
+/// A file of 12 pages of 2 MiB. Each 8 bytes contain a number that depends on their offset.
 class PageCacheTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -44,14 +44,14 @@ class PageCacheTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { delete folder_; }
 
-  /// Halves of pages, in the order given.
+  /// The ranges of half pages, in the given order.
   static std::vector<FileRange> halves(const std::vector<std::uint64_t>& order) {
     std::vector<FileRange> ranges;
     for (const std::uint64_t half : order)
       ranges.push_back({half * kSampleBytes, (half + 1) * kSampleBytes});
     return ranges;
   }
-  /// Uses all samples in several threads. @return samples with wrong bytes.
+  /// Uses all samples in several threads. @return the number of wrong values.
   static int use_all(PageCache& cache, const std::vector<FileRange>& ranges, int threads) {
     std::atomic<std::size_t> next{0};
     std::atomic<int> wrong{0};
@@ -114,7 +114,7 @@ TEST_F(PageCacheTest, WhatWasUsedStaysAsLongAsThereIsRoom) {
   const DiskFile file(*folder_ / "x");
   PageCache cache(file, {.budget_bytes = 8 * kPage, .readers = 1});
   for (int epoch = 0; epoch < 2; ++epoch) {
-    // One page after the other: all samples of a page are used before the next page is read.
+    // One page after another: the sample of a page is used before the next page is read.
     for (const std::uint64_t half : {0, 2, 4, 6, 8}) {
       const auto ranges = halves({half});
       cache.begin(plan(cache, ranges));
@@ -132,7 +132,7 @@ TEST_F(PageCacheTest, ReadsAheadWithoutBeingAsked) {
   cache.begin(plan(cache, ranges));
   while (cache.bytes_read() < 4 * kPage) std::this_thread::yield();
   EXPECT_EQ(cache.waits(), 0U);
-  EXPECT_EQ(cache.peak_bytes(), 4 * kPage) << "and stops at its budget";
+  EXPECT_EQ(cache.peak_bytes(), 4 * kPage) << "read-ahead must stop at the budget";
 }
 
 TEST_F(PageCacheTest, EndsInTheMiddleOfAPassAndBeginsAnother) {
@@ -184,7 +184,7 @@ TEST_F(PageCacheTest, FailedReadsGiveTheirMemoryBack) {
     errno = EIO;
     return -1;
   });
-  // Requests three times as much as fits in the budget.
+  // Requests 6 MiB with a budget of 4 MiB.
   PageCache cache(file, {.budget_bytes = 2 * kPage});
   const auto ranges = halves({0, 1, 2, 3, 4, 5});
   cache.begin(plan(cache, ranges));
@@ -208,7 +208,7 @@ TEST_F(PageCacheTest, DirectReadsGiveTheSameBytes) {
   try {
     file.read_directly();
   } catch (const IoError&) {
-    GTEST_SKIP() << "no O_DIRECT here";
+    GTEST_SKIP() << "this file system does not support O_DIRECT";
   }
   PageCache cache(file, {.budget_bytes = 6 * kPage});
   auto ranges = halves(random_permutation(2 * kPages, 3, 0));

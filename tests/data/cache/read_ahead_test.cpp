@@ -18,20 +18,20 @@ namespace precast::data {
 namespace {
 
 constexpr std::int64_t kSamples = 400;
-/// The distance of samples: larger than a sample, and than the range that the kernel reads for one
-/// byte.
+/// The distance between the beginnings of two samples. It is larger than a sample, and larger than
+/// the range that the kernel reads for one byte.
 constexpr std::uint64_t kStride = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSampleBytes = 12'000;
 
-/// A file of samples with gaps that is not in the page cache.
+/// A file of samples with gaps between them; the file is not in the page cache.
 class ReadAheadTest : public ::testing::Test {
  protected:
   ReadAheadTest() {
     write_file(path_, std::string(kSamples * kStride, 'x'));
     forget();
   }
-  /// Drops the file from the page cache. Repeats this, because the kernel keeps pages that are in
-  /// the list of a core a little longer.
+  /// Drops the file from the page cache. Retries, because the kernel keeps memory pages a little
+  /// longer while they are in a per-CPU list.
   void forget() {
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     ASSERT_GE(fd, 0);
@@ -69,7 +69,7 @@ class ReadAheadTest : public ::testing::Test {
 
 TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
   const MappedFile file(path_);
-  if (!forgotten_) GTEST_SKIP() << "a file system that keeps everything in memory";
+  if (!forgotten_) GTEST_SKIP() << "this file system keeps all files in memory";
   ReadAhead ahead(file, ranges_of, 10, kSamples);
   ahead.reach(10);
   EXPECT_EQ(ahead.asked(), ReadAhead::kSamplesAhead);
@@ -84,7 +84,7 @@ TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
 
 TEST_F(ReadAheadTest, AsksForEachSampleOnceWhateverTheThreads) {
   const MappedFile file(path_);
-  if (!forgotten_) GTEST_SKIP() << "a file system that keeps everything in memory";
+  if (!forgotten_) GTEST_SKIP() << "this file system keeps all files in memory";
   ReadAhead ahead(file, ranges_of, 0, kSamples);
   std::atomic<std::int64_t> next{0};
   {
@@ -100,7 +100,7 @@ TEST_F(ReadAheadTest, AsksForEachSampleOnceWhateverTheThreads) {
 TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
   const MappedFile file(path_);
   for (const std::byte byte : file.bytes()) ASSERT_EQ(byte, std::byte{'x'});
-  if (!file.cached(0)) GTEST_SKIP() << "a file system that does not tell what is cached";
+  if (!file.cached(0)) GTEST_SKIP() << "this file system does not report which pages are cached";
   ReadAhead ahead(file, ranges_of, 0, kSamples);
   for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
   EXPECT_EQ(ahead.asked(), 0);
@@ -108,9 +108,10 @@ TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
 
 TEST_F(ReadAheadTest, FromTheFirstMissingSampleOnAsksForAllOfThem) {
   const MappedFile file(path_);
-  if (!forgotten_) GTEST_SKIP() << "a file system that keeps everything in memory";
+  if (!forgotten_) GTEST_SKIP() << "this file system keeps all files in memory";
   for (std::int64_t i = 0; i < 100; ++i)
-    ASSERT_EQ(file.bytes()[range_of(i).begin], std::byte{'x'});  // The kernel reads on behind it.
+    ASSERT_EQ(file.bytes()[range_of(i).begin],
+              std::byte{'x'});  // The kernel also reads what follows.
   ReadAhead ahead(file, ranges_of, 0, kSamples);
   for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
   EXPECT_GT(ahead.asked(), 0);

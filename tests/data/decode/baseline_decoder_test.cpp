@@ -1,5 +1,5 @@
-// Compares precast's own decoder with libjpeg-turbo, the reference: JpegDecoder with and without
-// precast's decoder.
+// Compares precast's baseline decoder with libjpeg-turbo, the reference: JpegDecoder with precast's
+// decoder, and with libjpeg-turbo only.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -93,8 +93,8 @@ std::optional<std::vector<std::uint8_t>> try_decode(JpegDecoder& decoder,
   }
 }
 
-/// libjpeg reads beyond a region, so it may reject a file because of data that this decoder does
-/// not read. This decoder never rejects a file that libjpeg accepts.
+/// libjpeg reads beyond a region, so it may reject a file because of data that precast's decoder
+/// does not read. precast's decoder never rejects a file that libjpeg accepts.
 TEST(BaselineDecoderOnDamage, CutFilesAreTakenOrRefusedAsByLibjpeg) {
   const Kind kind{.height = 80, .width = 72};
   const std::vector<std::byte> jpeg = encode(kind);
@@ -114,7 +114,7 @@ TEST(BaselineDecoderOnDamage, CutFilesAreTakenOrRefusedAsByLibjpeg) {
   EXPECT_GT(taken, 10);
 }
 
-/// 0xFF bytes, however many, are no marker until a code follows.
+/// 0xFF bytes, however many, do not form a marker until a marker code follows.
 TEST(BaselineDecoderOnDamage, FilesWithoutTheirEndMarkerAreTakenOrRefusedAsByLibjpeg) {
   const Kind kind{.height = 80, .width = 72};
   const std::vector<std::byte> jpeg = encode(kind);

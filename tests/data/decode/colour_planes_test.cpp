@@ -1,4 +1,5 @@
-// The colour conversion for every input, and regions decoded as planes, on every instruction set.
+// Tests the colour conversion for every input and the decoding of regions as planes, on every
+// instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using test::MadeJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// The conversion of libjpeg's jdcolor.c: factors with 16 fractional bits.
+/// Converts YCbCr to RGB as libjpeg's jdcolor.c does, with factors of 16 fractional bits.
 Pixels convert_by_libjpeg(const Pixels& y, const Pixels& cb, const Pixels& cr) {
   Pixels rgb;
   const auto put = [&](int value) {
@@ -62,7 +63,7 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
   }
 }
 
-/// With and without checkpoints; images that libjpeg decodes stay interleaved.
+/// With and without checkpoints. Images that libjpeg decodes are interleaved, not planar.
 TEST(DecodedPlanes, HaveThePixelsOfDecode) {
   for (const MadeJpeg& kind :
        {MadeJpeg{.height = 129, .width = 195}, MadeJpeg{.height = 97, .width = 130, .rows = 1},

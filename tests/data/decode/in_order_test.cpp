@@ -34,7 +34,7 @@ class JpegInOrderTest : public testing::Test {
   JpegDecoder decoder_;
 };
 
-/// Whether libjpeg decodes the whole image without a warning.
+/// Whether libjpeg decodes the complete image without a warning.
 bool decodes_without_complaint(const Bytes& bytes) {
   Image image;
   try {
@@ -78,8 +78,8 @@ TEST_F(JpegInOrderTest, WhatLibjpegComplainsOfNeverIs) {
   EXPECT_GT(kept, 100);
 }
 
-/// A JPEG of noise in colour, with luma sampled `sampling` times as finely in each direction. Its
-/// scan is long enough to be read at two positions.
+/// A colour JPEG of noise. In each direction, luma has `sampling` times as many samples as chroma.
+/// The scan is long enough to be read from two positions at the same time.
 Bytes noisy_jpeg(int height, int width, int sampling) {
   std::mt19937 random(5);
   std::vector<unsigned char> samples(static_cast<std::size_t>(height * width) * 3);

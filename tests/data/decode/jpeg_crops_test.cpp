@@ -1,5 +1,5 @@
-// 100,000 crops of photographs by precast's own decoder, with and without checkpoints, compared
-// with the same part of libjpeg-turbo's full image. PRECAST_JPEGS=FILE.beton replaces
+// Decodes 100,000 crops of photographs with precast's decoder, with and without checkpoints, and
+// compares each with the same part of libjpeg-turbo's full image. PRECAST_JPEGS=FILE.beton replaces
 // FFCV's golden photographs; PRECAST_CROPS sets the number of crops.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ bool equal(const ImageView& a, const ImageView& b) {
   return a.height == b.height && a.width == b.width;
 }
 
-/// Training's crops, arbitrary rectangles, and rectangles that touch an edge, in turn.
+/// Alternates between crops as in training, arbitrary rectangles, and rectangles that touch an
+/// edge.
 Rect choose(int height, int width, std::uint64_t trial) {
   RandomStream random(5, 0, trial, RandomUse::test);
   if (trial % 3 == 0) return RandomResizedCrop().choose(height, width, random);
@@ -62,7 +63,7 @@ TEST(JpegCropsTest, AreTheSamePartOfTheWholeImage) {
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     const ImageRecord image = reader.image(sample, field);
     if (image.mode != ImageMode::jpg) continue;
-    // The memory is kept, because libjpeg decodes nothing else of this image.
+    // This view stays valid, because `libjpeg` decodes nothing else until the next sample.
     const ImageView whole =
         libjpeg.decode(image.bytes, image.height, image.width, {0, 0, image.height, image.width});
     own.decode(image.bytes, image.height, image.width, {0, 0, 1, 1}, 8, points);

@@ -130,7 +130,7 @@ TEST(JpegDecoderOnMadeFiles, GreyAndProgressiveFilesComeOutAsRgb) {
   EXPECT_EQ(copy_of(decoder.decode(progressive, 33, 47, region)), cut(whole, region));
 }
 
-/// Removes the segments of one marker (FF `marker`, length, content).
+/// Removes all segments with this marker (FF `marker`, length, content).
 std::vector<std::byte> without(const std::vector<std::byte>& jpeg, int marker) {
   std::vector<std::byte> rest;
   for (std::size_t i = 0; i < jpeg.size();) {
@@ -161,7 +161,8 @@ TEST(JpegDecoderOnMadeFiles, TablesOfOneFileNeverDecodeTheNext) {
   EXPECT_EQ(decode_whole(decoder, without(good, 0xC4), 40, 56).pixels, whole.pixels);
 }
 
-/// Changes the size in the frame header (FF C0 or FF C2) and, if `kind` is given, the kind.
+/// Changes the size in the frame header (FF C0 or FF C2) and, if `kind` is not 0, replaces C0 or C2
+/// with `kind`.
 std::vector<std::byte> claiming(std::vector<std::byte> jpeg, int height, int width, int kind = 0) {
   for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {
     if (jpeg[i] != std::byte{0xFF}) continue;
@@ -186,7 +187,7 @@ std::string problem(const std::vector<std::byte>& jpeg, int height, int width, c
   return "decoded";
 }
 
-/// A file of a kilobyte that claims to be a gigapixel must not cost a gigabyte or a minute.
+/// A file of one kilobyte that claims to contain a gigapixel must not take a gigabyte or a minute.
 TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
   const std::vector<std::byte> plain = jpeg_file(gradient(32, 32));
   const std::vector<std::byte> progressive =
@@ -196,8 +197,8 @@ TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
   EXPECT_THAT(problem(claiming(progressive, 12000, 12000), 12000, 12000, {0, 0, 1, 1}),
               Names("JPEG", 268435456, 432000000));
   EXPECT_THAT(problem(claiming(plain, 32, 32, 0xC9), 32, 32, {0, 0, 1, 1}), Names("Huffman"));
-  // The last row of an image whose data ends in the first: not decoded, as the first warning
-  // counts.
+  // The last row of an image with data for a part of the first row only. The image is not decoded,
+  // because the first warning is an error.
   EXPECT_THAT(problem(claiming(plain, 12000, 12000), 12000, 12000, {11999, 0, 1, 1}),
               Names("JPEG"));
 }
@@ -214,7 +215,7 @@ TEST(JpegDecoderOnMadeFiles, AreRefusedAboveTwoHundredScans) {
     return jpeg;
   };
   EXPECT_EQ(problem(with_scans(100), 32, 32, {0, 0, 32, 32}), "decoded");
-  EXPECT_EQ(problem(with_scans(250), 32, 32, {0, 0, 32, 32}), "damaged JPEG: more than 200 scans");
+  EXPECT_THAT(problem(with_scans(250), 32, 32, {0, 0, 32, 32}), Names("200 scans"));
 }
 
 TEST(JpegDecoderOnMadeFiles, DamageNeverCrashesAndNeverSticks) {

@@ -44,7 +44,7 @@ TEST(JpegIndexTest, KeepsTheFirstThatIsAdded) {
   EXPECT_THAT(index.find(1).points, ElementsAre(7, 9));
   EXPECT_EQ(index.find(1).interval, 8U);
   EXPECT_FALSE(index.wants(1));
-  EXPECT_FALSE(index.wants(2)) << "known to have none";
+  EXPECT_FALSE(index.wants(2)) << "sample 2 is known to have no checkpoints";
   EXPECT_TRUE(index.find(2).empty());
   EXPECT_TRUE(index.wants(0));
 }
@@ -57,7 +57,7 @@ TEST(JpegIndexTest, StopsGrowingAtItsLimit) {
   EXPECT_TRUE(index.wants(1));
   index.add(1, points);
   EXPECT_TRUE(index.find(1).empty());
-  EXPECT_FALSE(index.wants(2)) << "full";
+  EXPECT_FALSE(index.wants(2)) << "the index has reached its limit";
 }
 
 TEST(JpegIndexTest, ThreadsMayAddAndFindAtOnce) {
@@ -91,7 +91,7 @@ TEST(JpegIndexTest, AFileTakesThePlaceOfWhatGrows) {
   EXPECT_THAT(file->find(0).points, ElementsAre(1, 2, 3));
   EXPECT_TRUE(file->find(1).empty());
   EXPECT_THAT(file->find(2).points, ElementsAre(99));
-  EXPECT_FALSE(file->wants(1)) << "a file does not grow";
+  EXPECT_FALSE(file->wants(1)) << "nothing is added to an index that is read from a file";
   EXPECT_EQ(file->bytes(), file->bytes_at_most());
   EXPECT_GE(file->bytes(), std::filesystem::file_size(path));
 }

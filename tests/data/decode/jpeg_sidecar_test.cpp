@@ -23,13 +23,13 @@ constexpr char kFingerprint[] = "0123456789abcdef";
 constexpr std::uint64_t kSamples = 150;
 constexpr std::uint64_t kBlocks = 3;
 constexpr std::size_t kInterval = 4;
-/// The layout of FORMAT.md. @{
+/// Positions and sizes as FORMAT.md gives them. @{
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHashAt = 8, kIntervalAt = 24, kTableAt = 40;
 constexpr std::uint64_t kEntryBytes = 16;
 /// @}
 
-/// The checkpoints of a sample: between 0 and 6.
+/// The checkpoints of a sample, between 0 and 6 of them.
 std::vector<std::uint64_t> points_of(std::uint64_t sample) {
   std::vector<std::uint64_t> points(sample * 5 % 7);
   for (std::size_t i = 0; i < points.size(); ++i) points[i] = sample * 1000 + i;
@@ -75,7 +75,7 @@ class JpegSidecarTest : public ::testing::Test {
     std::unique_ptr<JpegSidecar> sidecar;
     JpegSidecar* operator->() const { return sidecar.get(); }
   };
-  /// @param change gets the valid bytes.
+  /// @param change changes a copy of the valid bytes.
   [[nodiscard]] Changed changed(const std::function<void(Bytes&)>& change) const {
     Bytes bytes = good_;
     change(bytes);
@@ -87,7 +87,7 @@ class JpegSidecarTest : public ::testing::Test {
     return opened;
   }
 
-  /// Corrects the hashes, as for a crafted file.
+  /// Recomputes all hashes, so that the changes pass as valid data, as in a crafted file.
   void correct_hashes(Bytes& bytes) const {
     for (std::uint64_t block = 0; block < kBlocks; ++block) {
       const std::span all(bytes);
@@ -273,7 +273,7 @@ TEST_F(JpegSidecarTest, OnlyAnIndexIsRemovedWithItsDataset) {
   test::write_bytes(path_, Bytes(100, std::byte{'P'}));
   remove_jpeg_sidecar(folder_ / "x.beton");
   EXPECT_TRUE(std::filesystem::exists(path_));
-  // An older version is also one of precast's files.
+  // An index of an older format version is removed, too.
   good_[7] = std::byte{'1'};
   test::write_bytes(path_, good_);
   remove_jpeg_sidecar(folder_ / "x.beton");

@@ -1,5 +1,5 @@
-// Decoding from checkpoints in lanes, compared with libjpeg-turbo and with one part of the scan
-// after the other: every number of lanes and every lookup, on every instruction set.
+// Compares decoding in lanes with libjpeg-turbo and with serial decoding, for every number of lanes
+// and every lookup size, on every instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using test::MadeJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Every number of lanes and every lookup.
+/// Every number of lanes and every lookup size (in bits).
 const std::vector<LaneShape> kShapes = {{1, 12}, {2, 10}, {3, 11}, {3, 12}, {4, 11}};
 
 /// A decoder that has already seen the tables of an image, so that it decodes the next image in
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                       MadeJpeg{.height = 75, .width = 83, .quality = 30, .optimized = true},
                       MadeJpeg{.height = 75, .width = 83, .quality = 99, .optimized = true}));
 
-/// A batch of rows, and a single row, that are larger than those of the other tests.
+/// An image with more rows of MCUs, and an image with longer rows, than in the other tests.
 TEST(Lanes, LargeAndWideImagesAreThoseOfLibjpeg) {
   for (const MadeJpeg& kind : {MadeJpeg{.height = 700, .width = 600, .noise = 20},
                                MadeJpeg{.height = 40, .width = 22'000, .quality = 60}}) {
@@ -138,7 +138,7 @@ TEST(LanesOnDamage, ChangedBitsGiveWhatLibjpegGivesOrNothing) {
         ASSERT_EQ(lanes.decode(good, kWhole), expected) << "after " << bit;
       }
     }
-    // Bits of AC coefficients.
+    // Changes of some bits, such as those of AC coefficients, leave a valid scan.
     EXPECT_GT(taken, 100U);
   }
 }
@@ -213,12 +213,12 @@ TEST(LaneTableCacheTest, TablesAreMadeForThoseThatComeAgain) {
     const LaneTables* found = cache.find(of, 11);
     ASSERT_NE(found, nullptr);
     EXPECT_TRUE(found->decodes_like(of));
-    EXPECT_EQ(found->dc(1), found->dc(2)) << "the tables of both chroma components";
+    EXPECT_EQ(found->dc(1), found->dc(2)) << "both chroma components share their tables";
     EXPECT_NE(found->dc(0), found->dc(1));
   }
 }
 
-/// Uses JpegDecoder, which then uses libjpeg.
+/// JpegDecoder uses libjpeg for images that decoding in lanes rejects.
 TEST(LanesOnDamage, WhatLanesLeaveLibjpegDecodes) {
   if (lane_shape_of_cpu().lanes == 0) GTEST_SKIP() << "this CPU does not use lanes";
   const std::vector<std::byte> good = encode(kDamaged);

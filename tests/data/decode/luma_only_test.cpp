@@ -1,4 +1,4 @@
-// The Y plane of JPEGs against libjpeg's JCS_GRAYSCALE.
+// Compares the Y plane of JPEGs with the output of libjpeg for JCS_GRAYSCALE.
 #include <gtest/gtest.h>
 
 #include "data/decode/jpeg_decoder.h"
@@ -11,7 +11,7 @@ namespace {
 using test::JpegKind;
 using test::MadeJpeg;
 
-/// The whole image as libjpeg decodes it to grey, each value three times.
+/// The complete image as libjpeg decodes it to grey, with each value repeated three times.
 std::vector<std::uint8_t> grey_by_libjpeg(const std::vector<std::byte>& file, bool accurate) {
   jpeg_decompress_struct state{};
   jpeg_error_mgr errors{};

@@ -16,12 +16,12 @@
 
 namespace precast::test {
 
-/// A JPEG that libjpeg makes, and the regions of it that are compared.
+/// The parameters of a JPEG that encode() makes with libjpeg.
 struct MadeJpeg {
   int height = 64;
   int width = 64;
   int quality = 90;
-  /// Sampling factors of luma; 0: a grey image.
+  /// Sampling factors of luma. With 0 columns, the image is grey.
   int columns = 2;
   int rows = 2;
   bool optimized = false;
@@ -39,7 +39,7 @@ inline void PrintTo(const MadeJpeg& kind, std::ostream* out) {
        << " noise " << kind.noise;
 }
 
-/// Noise over a coarse pattern: every coefficient is used.
+/// Noise added to a coarse pattern, so that every coefficient is used.
 inline std::vector<unsigned char> noisy_samples(const MadeJpeg& kind, int channels) {
   RandomStream random(7, 0, static_cast<std::uint64_t>(kind.width), RandomUse::test);
   std::vector<unsigned char> samples;
@@ -102,7 +102,7 @@ inline std::vector<std::uint8_t> cut(const std::vector<std::uint8_t>& pixels, in
                       region.height, region.width, stride});
 }
 
-/// The first trial is the whole image.
+/// The region of a trial: the complete image for trial 0, otherwise a random rectangle.
 inline data::Rect region_of(const MadeJpeg& kind, int trial) {
   if (trial == 0) return {0, 0, kind.height, kind.width};
   RandomStream random(3, 0, static_cast<std::uint64_t>(trial), RandomUse::test);

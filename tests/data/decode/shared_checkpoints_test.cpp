@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 
 constexpr std::array<std::uint64_t, 2> kPoints = {7, 9};
 
-/// Private memory of this process, in bytes.
+/// Private dirty memory of this process, in bytes.
 std::uint64_t private_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   std::string word;
@@ -58,7 +58,7 @@ TEST(SharedCheckpointsTest, ProcessesFindWhatTheOthersAdd) {
   EXPECT_THAT(here.find(2).points, ElementsAre(5));
   EXPECT_EQ(here.find(2).interval, 8U);
   EXPECT_TRUE(here.find(3).empty());
-  EXPECT_FALSE(here.wants(3)) << "known to have none";
+  EXPECT_FALSE(here.wants(3)) << "sample 3 is known to have no checkpoints";
   EXPECT_TRUE(here.wants(0));
 }
 
@@ -67,7 +67,8 @@ TEST(SharedCheckpointsTest, OnlyTheSameIndexIsJoined) {
   const std::string address = here.share();
   EXPECT_FALSE(JpegIndex(999, 8, 1 << 20).join(address));
   EXPECT_FALSE(JpegIndex(1000, 4, 1 << 20).join(address));
-  EXPECT_FALSE(JpegIndex(1000, 8, 0).join(address)) << "it does not grow";
+  EXPECT_FALSE(JpegIndex(1000, 8, 0).join(address))
+      << "an index with max_bytes = 0 cannot be shared";
   EXPECT_FALSE(JpegIndex(1000, 8, 1 << 20).join(""));
   EXPECT_FALSE(JpegIndex(1000, 8, 1 << 20).join("/dev/null:0000000000000000"));
   std::string of_another_host = address;
@@ -88,8 +89,8 @@ TEST(SharedCheckpointsTest, StopsGrowingAtItsLimitForAllProcesses) {
   here.add(1, points);
   EXPECT_EQ(here.find(0).points.size(), points.size());
   EXPECT_TRUE(here.find(1).empty());
-  EXPECT_FALSE(here.wants(2)) << "full";
-  EXPECT_FALSE(there.wants(2)) << "full";
+  EXPECT_FALSE(here.wants(2)) << "the shared index has reached its limit";
+  EXPECT_FALSE(there.wants(2)) << "the shared index has reached its limit";
   EXPECT_LE(there.bytes(), there.bytes_at_most());
 }
 
@@ -115,7 +116,8 @@ TEST(SharedCheckpointsTest, AnIndexOfImageNetTakesNoMemoryBeforeItIsFilled) {
   const std::uint64_t before = private_bytes();
   const auto index = SharedCheckpoints::make(kImages, 8, /*max_bytes=*/std::uint64_t{2} << 30);
   ASSERT_NE(index, nullptr);
-  EXPECT_LT(private_bytes(), before + (2 << 20)) << "not a number for each image";
+  EXPECT_LT(private_bytes(), before + (2 << 20))
+      << "memory must not be used for each image in advance";
 }
 
 TEST(SharedCheckpointsTest, SeveralFilesAreSharedOneByOne) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kScanBytes = 4096;
 
-/// A Huffman table that a file could have, with random lengths and symbols.
+/// A random Huffman table: the code lengths and symbols are random, but valid in a file.
 struct MadeUpTable {
   std::vector<std::uint8_t> counts = std::vector<std::uint8_t>(16);
   std::vector<std::uint8_t> symbols;
@@ -33,13 +33,15 @@ std::vector<std::uint8_t> allowed_symbols(HuffmanTable::Kind kind) {
   return symbols;
 }
 
-/// @param shortest the length of the shortest code; long codes are not in the table's lookups.
+/// @param shortest the length of the shortest code; codes that are too long are not found with a
+/// lookup.
 MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t shortest) {
   MadeUpTable made;
   std::vector<std::uint8_t> symbols = allowed_symbols(kind);
   for (std::size_t i = symbols.size(); i > 1; --i)
     std::swap(symbols[i - 1], symbols[random.below(i)]);
-  // With a short code for the end of a block, more blocks are valid.
+  // Half of the tables have a short code for the end of a block (symbol 0), which makes more blocks
+  // valid.
   if (random.below(2) == 0) std::swap(*std::ranges::find(symbols, 0), symbols.back());
   // The number of unused codes of this length; the code of all ones is not allowed.
   std::uint64_t left = 1;
@@ -108,7 +110,7 @@ TEST(SkipKernels, ReadingOverABlockEndsWhereDecodingItDoes) {
   EXPECT_GT(blocks.damaged, 10'000);
 }
 
-/// Bits as they are written in a scan.
+/// Writes bits as a scan contains them: from the most significant bit on.
 class BitWriter {
  public:
   void put(std::uint32_t bits, unsigned count) {
@@ -153,7 +155,7 @@ MadeUpTable made_up_with_end(RandomStream& random) {
 void put_block(RandomStream& random, const MadeUpTable& dc, const MadeUpTable& ac, BitWriter& out) {
   put(random, dc, random.below(dc.symbols.size()), out);
   for (unsigned k = 0; k < 63;) {
-    // The shorter of two random codes.
+    // Uses the shorter of two random codes.
     std::size_t place = std::min(random.below(ac.symbols.size()), random.below(ac.symbols.size()));
     k += (ac.symbols[place] >> 4) + 1U;
     if (k > 63) place = end_of_block(ac);
@@ -162,7 +164,8 @@ void put_block(RandomStream& random, const MadeUpTable& dc, const MadeUpTable& a
   }
 }
 
-/// A scan whose MCUs have 1, 3, 4 or 6 blocks: all except the last two use the luma tables.
+/// A scan with 1, 3, 4 or 6 blocks per MCU. The last two of 3 or more blocks may use the chroma
+/// tables; all others use the luma tables.
 class MadeUpScan {
  public:
   explicit MadeUpScan(RandomStream& random)
@@ -188,8 +191,8 @@ class MadeUpScan {
     return state;
   }
 
-  /// The end of the last MCU, found by decoding all MCUs; none if one is damaged or exceeds the
-  /// scan.
+  /// The end of the last MCU, found by decoding all MCUs; none if an MCU is damaged or extends past
+  /// the end of the scan.
   [[nodiscard]] std::optional<std::size_t> end_by_decoding() const {
     ScanState decoding = state();
     std::array<std::uint8_t, 64> samples;
@@ -234,7 +237,7 @@ TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
     ASSERT_TRUE(scan.end_by_decoding());
     ASSERT_EQ(scan.end_by_skipping(), scan.end_by_decoding());
     for (int i = 0; i < 60; ++i) {
-      // Damage anywhere, where the second reading begins, and at the end.
+      // Flips a bit anywhere, near the middle, where the second reader begins, or near the end.
       const std::size_t places[] = {random.below(scan.size),
                                     scan.size / 2 - 100 + random.below(400),
                                     scan.size - 1 - random.below(400)};
@@ -247,7 +250,7 @@ TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
       byte ^= bit;
     }
   }
-  // Some of the bits only change a coefficient.
+  // Some flipped bits only change a coefficient.
   EXPECT_GT(in_order, 1000);
 }
 

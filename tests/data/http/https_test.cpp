@@ -1,4 +1,5 @@
-// Datasets on a server with TLS (tests/support/range_server.py), whose certificate is made here.
+// Reads datasets from a TLS server (tests/support/range_server.py). The test makes the certificate
+// of the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ class HttpsTest : public ::testing::Test {
   std::optional<test::RangeServer> server_;
 
  private:
-  /// Makes a certificate that no authority of the system has signed.
+  /// Makes a self-signed certificate, which the system does not trust.
   void make_certificate() const {
     const std::filesystem::path key = folder_ / "key.pem";
     Program openssl({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -77,7 +78,7 @@ TEST_F(HttpsTest, AnUntrustedServerIsAnErrorAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT([&] { (void)open(); },
               ::testing::ThrowsMessage<IoError>(Names("127.0.0.1", "SSL_CERT_FILE")));
-  // It is not repeated for `open_retry_s`.
+  // The request is not repeated for `open_retry_s`.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(120));
   EXPECT_EQ(server_->bytes_sent(), 0U);
 }

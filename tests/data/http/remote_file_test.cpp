@@ -1,4 +1,4 @@
-// Datasets on a server that works, fails and misbehaves (tests/support/range_server.py).
+// Reads datasets from a server that works, fails or misbehaves (tests/support/range_server.py).
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -44,8 +44,8 @@ using test::RangeServer;
 constexpr std::uint64_t kSamples = 1000;
 constexpr std::uint64_t kImageBytes = 40 * 40 * 3;
 
-/// Much less than the time limits in the tests that use it (300 s and more), and much more than a
-/// busy machine needs.
+/// Much shorter than the time limits of the tests that use it (300 s and more), and much longer
+/// than a busy machine needs.
 constexpr std::chrono::seconds kInTime{60};
 
 class RemoteFileTest : public ::testing::Test {
@@ -78,7 +78,7 @@ class RemoteFileTest : public ::testing::Test {
     return hashes_of_pass(
         loader, {.epoch = 1, .image_size_px = 16, .rank = world > 1 ? 3 : 0, .world = world});
   }
-  /// Bytes of everything but the images, which a reader needs in any case.
+  /// The size of everything except the images. A reader always fetches these bytes.
   [[nodiscard]] std::uint64_t index_bytes() const {
     const BetonReader local(file_);
     return local.file_bytes() - local.pages_end() + local.blob_offset(0, 0);
@@ -87,7 +87,7 @@ class RemoteFileTest : public ::testing::Test {
   [[nodiscard]] std::vector<std::string> environment() const {
     return {"XDG_CACHE_HOME=" + (folder_ / "cache").string(), "no_proxy=127.0.0.1"};
   }
-  /// `precast verify --deep`, which reads every value in a separate process.
+  /// Runs `precast verify --deep`, which reads every value, in a separate process.
   [[nodiscard]] std::unique_ptr<Program> verify(const std::string& failpoints = "") const {
     std::vector<std::string> all = environment();
     all.push_back("PRECAST_FAILPOINTS=" + failpoints);
@@ -113,7 +113,8 @@ TEST_F(RemoteFileTest, BatchesAreThoseOfTheLocalFileAndEveryByteIsFetchedOnce) {
     EXPECT_GE(sent, kSamples * kImageBytes);
     EXPECT_EQ(pass(remote, order), pass(local, order));
     EXPECT_EQ(pass(open(20, order + ".beton"), order), pass(local, order));
-    // The copy is used again: opening requests only the version, with one byte.
+    // The second reader uses the same local copy: opening transfers only one byte, to check the
+    // version.
     EXPECT_EQ(server_->bytes_sent() - before, sent + 1);
   }
 }
@@ -148,7 +149,7 @@ TEST_F(RemoteFileTest, AServerThatIsKilledAndRestartedDelaysThePass) {
   std::vector<unsigned long> all;
   while (const auto batch = loader.next()) all.push_back(test::hash(*batch));
   restart.join();
-  EXPECT_GT(server_->bytes_sent(), 0U) << "killed before it had sent all";
+  EXPECT_GT(server_->bytes_sent(), 0U) << "the server must be killed before it has sent everything";
   EXPECT_EQ(all, pass(BetonReader(file_)));
 }
 
@@ -194,7 +195,8 @@ TEST_F(RemoteFileTest, ALoaderThatWaitsForAServerCanBeDestroyed) {
 
 TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   const BetonReader remote = open();
-  // Takes the lock like another process that fetches: two open files exclude each other.
+  // Takes the lock as another process that fetches would: locks of two open files exclude each
+  // other.
   const int fd = ::open((remote.remotes().at(0)->folder() / "data").c_str(), O_RDWR | O_CLOEXEC);
   struct flock whole {};
   whole.l_type = F_WRLCK;
@@ -232,7 +234,7 @@ TEST_F(RemoteFileTest, WrongBytesAreFetchedAgainAndThenAnError) {
   ASSERT_EQ(loader.statistics().replaced.size(), 1U);
   EXPECT_EQ(loader.statistics().replaced[0].sample, 7U);
 
-  // preload() leaves the damaged sample to the pass.
+  // preload() does not fail for the damaged sample; the pass replaces it.
   const BetonReader preloaded = open(20, "preloaded.beton");
   preload(preloaded);
   Loader later(preloaded, standard_train_pipeline(), replacing);
@@ -269,7 +271,7 @@ TEST_F(RemoteFileTest, ThreadsKeepAllRangesTheyFetch) {
     }
     RemoteFile again(url, options().remote);
     for (std::uint64_t t = 0; t < kThreads; ++t) need(again, t);
-    EXPECT_EQ(again.bytes_received(), 1U) << "opening alone";
+    EXPECT_EQ(again.bytes_received(), 1U) << "only the check of the version transfers a byte";
   }
 }
 
@@ -280,7 +282,8 @@ TEST_F(RemoteFileTest, WrongMetadataIsFetchedAgainAndThenAnError) {
   EXPECT_THAT([&] { (void)open(20, "always.beton"); },
               ::testing::ThrowsMessage<DataError>(Names("/data/always.beton")));
   server_->set_faults("{}");
-  EXPECT_EQ(open(20, "always.beton").size(), kSamples) << "damage is not kept";
+  EXPECT_EQ(open(20, "always.beton").size(), kSamples)
+      << "damaged bytes must not stay in the local copy";
 }
 
 TEST_F(RemoteFileTest, ServerErrorsAreRepeatedForALimitedTime) {
@@ -343,13 +346,13 @@ TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
       EXPECT_FALSE(remote.blob(0, 0).empty());
       write({.samples = kSamples + more, .width = 40, .height = 40, .sorted = true});
       LoaderOptions options = loader_options(remote);
-      options.on_corrupt = OnCorrupt::replace;  // which is for damaged samples alone
+      options.on_corrupt = OnCorrupt::replace;  // covers only damaged samples
       Loader loader(remote, standard_train_pipeline(), options);
       EXPECT_THAT(
           [&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
           ::testing::ThrowsMessage<IoError>(Names(
               "/data/a.beton", "bytes ", more == 0 ? check : std::to_string(remote.file_bytes()))));
-      // The new version has a separate copy.
+      // The new version has a separate local copy.
       EXPECT_EQ(pass(open()), pass(BetonReader(file_)));
     }
   }
@@ -393,7 +396,7 @@ TEST_F(RemoteFileTest, TwoProcessesFetchEachByteOnce) {
 }
 
 TEST_F(RemoteFileTest, AKilledReaderLeavesAUsableCopy) {
-  // Killed after the bytes of a value are written, and before their hash is.
+  // Kills the reader after it has written the bytes of a value, and before it writes their hash.
   for (const char* failpoints : {"remote.before_state=kill@100", "remote.before_state=kill@50"})
     EXPECT_EQ(verify(failpoints)->wait(), 128 + SIGKILL);
   EXPECT_LT(server_->requests().size(), kSamples / 2);

@@ -45,7 +45,7 @@ std::string refusal(std::span<const std::byte> file) {
   return "";
 }
 
-/// Mean difference of two images in levels.
+/// The mean absolute difference between two images, in levels.
 double distance(const Image& a, const Image& b) {
   EXPECT_EQ(a.pixels.size(), b.pixels.size());
   double sum = 0;
@@ -104,7 +104,7 @@ TEST(ImageFile, EveryKindOfFileGivesWhatPillowMakesOfIt) {
 TEST(ImageFile, GreyOf16BitsKeepsItsUpperByte) {
   Image out;
   (void)decode_image_file(golden_image("grey_16.png"), out);
-  // The same image in 8 bits; the values in grey_16.png are 257 times as large.
+  // grey_8.png is the same image in 8 bits; the values in grey_16.png are 257 times as large.
   Image small;
   (void)decode_image_file(golden_image("grey_8.png"), small);
   for (std::size_t i = 0; i < out.pixels.size(); ++i)
@@ -171,7 +171,8 @@ TEST(ImageFile, JpegsOfAllKindsComeOutAsRgb) {
       decode_image_file(jpeg_file(image, JpegKind::progressive), out);
   EXPECT_TRUE(progressive.several_scans);
   EXPECT_LT(distance(out, image), 3.0);
-  // Channels stored as inverted inks without black are the RGB values themselves.
+  // If inks are stored inverted, and there is no black, the first three channels are the RGB
+  // values.
   const ImageFileFacts cmyk = decode_image_file(jpeg_file(image, JpegKind::cmyk), out);
   EXPECT_TRUE(cmyk.cmyk);
   EXPECT_LT(distance(out, image), 3.0);
@@ -207,7 +208,8 @@ TEST(ImageFile, DamageIsRefusedOrDecodedButNeverFatal) {
     for (std::size_t at = 0; at < file.size(); ++at) {
       const std::byte original = file[at];
       file[at] ^= std::byte{0xFF};
-      // The largest size that a header can claim is rejected before memory is allocated.
+      // If the change makes a header claim a huge size, the file is rejected before memory is
+      // allocated.
       (void)refusal(file);
       file[at] = original;
     }
@@ -236,10 +238,10 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
   EXPECT_THAT(refusal(large), Names(1 << 28));
 }
 
-/// The end of the signature and the first chunk of a PNG.
+/// The position after a PNG's signature and its first chunk, IHDR.
 constexpr std::ptrdiff_t kBehindIhdr = 33;
 
-/// A PNG of 8 x 8 black pixels with a text of `size` zeros, compressed.
+/// A PNG of 8 x 8 black pixels with a compressed text of `size` zeros.
 std::vector<std::byte> png_with_text(std::size_t size) {
   std::vector<std::byte> file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -283,7 +285,7 @@ TEST(ImageFile, TextsInAPngAreNotUnfolded) {
   std::vector<std::byte> file = one;
   for (int i = 0; i < 60; ++i) file.insert(file.begin() + kBehindIhdr, text.begin(), text.end());
   ASSERT_LT(file.size(), 1'000'000U);
-  // In a separate process, because the peak never falls.
+  // Runs in a separate process, because the peak memory of a process never falls.
   EXPECT_EXIT(
       {
         const long before = peak_kb();
@@ -293,7 +295,7 @@ TEST(ImageFile, TextsInAPngAreNotUnfolded) {
       testing::ExitedWithCode(0), "");
 }
 
-/// A PNG chunk, placed after IHDR.
+/// Inserts a chunk after IHDR.
 std::vector<std::byte> with_chunk(std::vector<std::byte> png, const std::string& name,
                                   const std::string& content, std::uint32_t length) {
   const std::string checked = name + content;

@@ -26,7 +26,7 @@ std::vector<std::uint8_t> some_pixels(std::size_t pixels) {
   return rgb;
 }
 
-/// Pillow's L24 (src/libImaging/Convert.c), and libjpeg's rgb_gray_convert.
+/// The formula of Pillow's L24 (src/libImaging/Convert.c) and of libjpeg's rgb_gray_convert.
 std::uint8_t expected_luma(const std::uint8_t* p) {
   return static_cast<std::uint8_t>((p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16);
 }

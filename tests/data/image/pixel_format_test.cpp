@@ -15,7 +15,8 @@
 namespace precast::data {
 namespace {
 
-/// All 256 values in each channel; 257 pixels, so that rows end within a vector.
+/// All 256 values in each channel; 257 pixels, so that a row does not end at the end of a SIMD
+/// vector.
 Image all_values() {
   Image image(1, 257);
   for (std::size_t p = 0; p < 257; ++p) {
@@ -33,7 +34,7 @@ std::vector<T> written(const Image& image, const PixelFormat& format) {
   return out;
 }
 
-/// The exact value of a half.
+/// The exact value of a float16.
 double half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
@@ -47,7 +48,7 @@ double bfloat16_value(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Whether the value is `exact` rounded to nearest even: no neighbour is nearer, and no even
+/// Expects that the value is `exact` rounded to nearest even: no neighbour is nearer, and no even
 /// neighbour is equally near.
 template <typename Value>
 void expect_nearest_even(std::uint16_t bits, double exact, Value value) {
@@ -85,7 +86,7 @@ std::vector<NormalizeOptions> all_options() {
   return options;
 }
 
-/// float32 as a torch tensor computes it.
+/// The float32 result that a torch tensor would have.
 float expected_value(const NormalizeOptions& options, std::uint8_t pixel, std::size_t c) {
   const volatile float difference = static_cast<float>(pixel) - static_cast<float>(options.mean[c]);
   return difference / static_cast<float>(options.std[c]);
@@ -116,7 +117,7 @@ TEST(WritePixelsTest, HalvesAreTheNearestToFloat32) {
       for (std::size_t i = 0; i < half.size(); ++i) {
         const float exact = expected_value(options, image.pixels[i], i % 3);
         expect_nearest_even(bfloat[i], exact, bfloat16_value);
-        if (std::abs(exact) >= 65520) {  // halfway between the largest half and what would follow
+        if (std::abs(exact) >= 65520) {  // halfway between 65504, the largest float16, and 65536
           EXPECT_EQ(half[i] & 0x7FFF, 0x7C00);
         } else if (std::abs(exact) > 65504) {
           EXPECT_EQ(half[i] & 0x7FFF, 0x7BFF);

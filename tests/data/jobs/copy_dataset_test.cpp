@@ -21,7 +21,7 @@ class CopyDataset : public testing::Test {
     test::write_bytes(path, test::golden_beton(name));
     return BetonReader(path, BlobAccess::mapped, options);
   }
-  /// All samples of the files, one file after the other.
+  /// A copy of all samples of the files, one file after another.
   static DatasetCopy all_of(const std::vector<const BetonReader*>& files) {
     DatasetCopy copy;
     copy.files = files;

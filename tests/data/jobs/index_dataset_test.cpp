@@ -22,7 +22,7 @@ using test::Names;
 
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
-/// 26 JPEG photographs that FFCV wrote.
+/// A dataset of 26 JPEG photographs that FFCV wrote.
 class IndexDatasetTest : public ::testing::Test {
  protected:
   IndexDatasetTest() { open("img_jpg_w3"); }
@@ -78,7 +78,7 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithoutAnIndexWithOneAndWhileItGrows) 
     const auto growing = open_jpeg_index(*reader_, kNoLimit);
     EXPECT_EQ(pixels(growing, workers), expected);
     for (std::uint64_t sample = 0; sample < reader_->size(); ++sample)
-      EXPECT_FALSE(growing->wants(sample)) << "one pass has visited all";
+      EXPECT_FALSE(growing->wants(sample)) << "one pass visits every sample";
     EXPECT_EQ(pixels(growing, workers), expected);
   }
   indexed(2)->write(jpeg_sidecar(path_), reader_->fingerprint());
@@ -112,7 +112,7 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithADamagedSidecar) {
     test::write_bytes(path, bad);
     return open_jpeg_index(*reader_, /*max_bytes=*/0);
   };
-  // The end of the file is its table.
+  // The last bytes of the sidecar belong to its table.
   EXPECT_EQ(damaged_at(good.size() - 1), nullptr);
   const auto sidecar = damaged_at(good.size() / 2);
   ASSERT_NE(sidecar, nullptr);

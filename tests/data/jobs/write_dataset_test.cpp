@@ -26,7 +26,7 @@ WriteOptions options(int workers) {
   return chosen;
 }
 
-/// A number and bytes.
+/// An int field and a bytes field.
 std::vector<FieldPlan> small_fields() {
   return {{"number", [] { return std::make_unique<IntField>(); }},
           {"bytes", [] { return std::make_unique<BytesField>(); }}};
@@ -93,7 +93,8 @@ TEST(WriteDatasetRuns, SamplesThatGrowAreNotHeldByTheRun) {
   const auto provider = [&](std::uint64_t i) {
     if (i >= kSmall) {
       given += kLarge;
-      // All workers begin a long run before one knows that it is large.
+      // Lets all workers begin a long run of samples before one of them notices that its samples
+      // are large.
       for (int turn = 0; turn < 100; ++turn) std::this_thread::yield();
     }
     return Sample{"", {static_cast<std::int64_t>(i), std::string(i < kSmall ? 1 : kLarge, 'x')}};
@@ -101,7 +102,7 @@ TEST(WriteDatasetRuns, SamplesThatGrowAreNotHeldByTheRun) {
   WriteOptions chosen = options(kWorkers);
   chosen.on_progress = [&](std::uint64_t samples, std::uint64_t) {
     if (samples != kSmall + 1) return;
-    test::wait_until_other_threads_sleep();  // workers have gone as far as they may
+    test::wait_until_other_threads_sleep();  // the workers have reached their limit
     EXPECT_LE(given - kLarge, 4 * kWorkers * ((std::uint64_t{1} << 20) + kLarge));
   };
   (void)write_dataset(folder / "out.beton", small_fields(), kAll, provider, chosen);

@@ -1,4 +1,4 @@
-// The JPEG index that write_dataset() makes.
+// Tests the JPEG index that write_dataset() makes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using test::JpegKind;
 using test::Names;
 using Bytes = std::vector<std::byte>;
 
-/// More samples than a block of the sidecar has.
+/// More samples than a block of the sidecar contains (64).
 constexpr std::uint64_t kSamples = 150;
 constexpr std::size_t kInterval = 2;
 
@@ -51,7 +51,7 @@ class WriteIndexTest : public ::testing::Test {
     return chosen;
   }
 
-  /// Fields before and after the indexed one.
+  /// Writes a dataset with fields before and after the indexed field.
   WriteSummary write(const WriteOptions& options, const ImageFieldOptions& image) {
     const auto images = [image] { return std::make_unique<ImageField>(image); };
     const auto numbers = [] { return std::make_unique<IntField>(); };
@@ -68,7 +68,7 @@ class WriteIndexTest : public ::testing::Test {
         options);
   }
 
-  /// The index that `precast index` makes.
+  /// The bytes of the index that `precast index` makes.
   [[nodiscard]] Bytes indexed_again(IndexSummary& summary) const {
     const BetonReader reader(path_);
     const auto index = index_dataset(reader, reader.first_field(FieldType::image), kInterval,
@@ -84,7 +84,7 @@ class WriteIndexTest : public ::testing::Test {
     return found;
   }
 
-  /// An older dataset of this name with its index.
+  /// Writes an older dataset with the same name, and its index.
   void put_old() {
     test::write_bytes(path_, old_);
     JpegSidecarWriter writer(sidecar_, kInterval);
@@ -150,7 +150,7 @@ TEST_F(WriteIndexTest, ChangesNothingInTheDataset) {
   EXPECT_TRUE(test::read_bytes(path_) == with);
   EXPECT_EQ(summary.index_bytes, 0U);
   EXPECT_FALSE(summary.tally.contains("indexed"));
-  EXPECT_FALSE(std::filesystem::exists(sidecar_)) << "that of the older file";
+  EXPECT_FALSE(std::filesystem::exists(sidecar_)) << "the index of the older file must be removed";
 }
 
 TEST_F(WriteIndexTest, AnyFailingCallLeavesNoIndexOfAnotherDataset) {
@@ -191,7 +191,8 @@ TEST_F(WriteIndexTest, AnyFailingCallLeavesNoIndexOfAnotherDataset) {
       ASSERT_LT(nth, 1000);
     }
   }
-  // Sync of the dataset's folder; sync, close and rename of the index.
+  // Four calls come after the dataset is in place: sync of its folder; sync, close and rename of
+  // the index.
   EXPECT_EQ(new_without_index, 2 * 4);
 }
 

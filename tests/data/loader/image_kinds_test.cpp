@@ -1,5 +1,5 @@
-// Image pipelines with images of every kind: pixels fields and arrays instead of image fields, and
-// one channel instead of three.
+// Tests image pipelines with all kinds of images: pixels fields and arrays instead of image fields,
+// and one channel instead of three.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,14 +86,14 @@ PassBytes pass(const BetonReader& reader, const Pipeline& pipeline, int workers 
   return all;
 }
 
-/// A field, and the values from which it is written.
+/// A field and its values.
 struct Column {
   std::string name;
   std::string type;
   std::vector<Value> values;
 };
 
-/// Writes a dataset with these columns; images are stored as pixels unless `mode` is different.
+/// Writes a dataset with these columns. `mode` says how image fields are stored.
 std::filesystem::path write(const std::filesystem::path& path, const std::vector<Column>& columns,
                             ImageWriteMode mode = ImageWriteMode::raw) {
   const FieldRegistry registry = make_fields();
@@ -130,7 +130,7 @@ std::vector<Value> labels(std::size_t count) {
   return values;
 }
 
-/// Images of different sizes, in files that `encode` makes.
+/// Five images of different sizes, in files that `encode` makes.
 template <typename Encode>
 std::vector<Value> files(Encode encode) {
   std::vector<Value> values;
@@ -192,7 +192,8 @@ TEST_F(ImageKindsTest, AListTakesPixelsOfEightBitsForImagesWhereTheFileHasNone) 
       write(folder_ / "pixels.beton", {{"image", "pixels", values}, {"label", "int", number}}));
   for (const Pipeline& pipeline : {Pipeline(standard_train_pipeline()), parse(kSteps)})
     EXPECT_EQ(pass(pixels, pipeline).bytes, pass(raw, pipeline).bytes);
-  // An output without transforms has the stored values, which have several sizes here.
+  // Without transforms, an output contains the stored images. Here they differ in size, which is an
+  // error.
   EXPECT_THROW((void)pass(pixels, parse("{image: }")), ConfigError);
 }
 
@@ -356,7 +357,7 @@ TEST(SetChannels, ReportsWhatDoesNotFitAtItsPlace) {
   EXPECT_THAT(errors("[channels: {count: 1}]", 3),
               ElementsAre(Names("r.yaml:1:9", "pipeline.train[0]", 3, "model.in_channels: 1")));
   EXPECT_THAT(errors("[channels: {count: 1}, normalize]", 1), ElementsAre());
-  // Only inputs of the model need its channels.
+  // Only outputs that are inputs of the model need the number of channels of the model.
   const std::string two = "{a: [center_crop], b: [center_crop, channels: {count: 1}]}";
   EXPECT_THAT(errors(two, 3), ElementsAre());
   EXPECT_THAT(errors(two, 3, {"a", "b"}), ElementsAre(Names("pipeline.train.b[1]")));

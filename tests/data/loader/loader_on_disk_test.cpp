@@ -129,7 +129,7 @@ TEST_F(LoaderOnDiskTest, AFileCutOffWhileItIsReadIsAnErrorWithItsPlace) {
   try {
     while (cached.next()) {
     }
-    FAIL() << "page 10 cannot be read";
+    FAIL() << "expected an error, because page 10 cannot be read";
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), Names(*folder_ / "cut.beton"));
   }
@@ -145,7 +145,8 @@ TEST_F(LoaderOnDiskTest, BudgetsBelowOneReadAreRefusedAtTheStartOfAPass) {
   EXPECT_FALSE(loader.next());
 }
 
-/// Moves the pages and the table of a small file to a large offset, with a hole before them.
+/// Copies a small file, and moves its pages and its allocation table to a large offset, with a hole
+/// before them.
 void spread(const std::filesystem::path& from, const std::filesystem::path& to,
             std::uint64_t distance) {
   std::vector<std::byte> bytes = test::read_bytes(from);
@@ -176,7 +177,7 @@ TEST_F(LoaderOnDiskTest, ASparseFileOfATebibyteOpensAndReadsAtOnce) {
                          {.samples = 30, .width = 50, .height = 50, .checksums = false});
   spread(*folder_ / "few.beton", *folder_ / "sparse.beton", std::uint64_t{1} << 40);
   if (!std::filesystem::exists(*folder_ / "sparse.beton"))
-    GTEST_SKIP() << "this file system refuses such files";
+    GTEST_SKIP() << "this file system does not allow files of this size";
   const BetonReader few(*folder_ / "few.beton");
   Loader reference(few, standard_train_pipeline(), options(few, "quasi_random"));
   const auto expected = hashes_of_pass(reference, {.image_size_px = 16});
@@ -221,7 +222,7 @@ TEST_F(LoaderOnDiskTest, StatisticsCountSamplesBytesAndTime) {
   const BetonReader on_disk(*folder_ / "x.beton", BlobAccess::on_disk);
   Loader cached(on_disk, standard_train_pipeline(), options(on_disk, "quasi_random", 2));
   static_cast<void>(hashes_of_pass(cached, {.image_size_px = 16}));
-  cached.begin_epoch({.epoch = 1, .image_size_px = 16});  // joins the first pass's workers
+  cached.begin_epoch({.epoch = 1, .image_size_px = 16});  // waits for the workers of the first pass
   const LoaderStatistics all = cached.statistics();
   EXPECT_GE(all.samples, 500);
   EXPECT_GE(all.stored_bytes, 500 * 120 * 120 * 3U);

@@ -23,7 +23,7 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 namespace precast::data {
 namespace {
 
-/// Samples and cycles of a short run; PRECAST_LOADER_STRESS=N makes both N times as many. The long
+/// The factor for the numbers of samples and cycles: 1, or N with PRECAST_LOADER_STRESS=N. The long
 /// run (a million samples, 10,000 cycles) uses N = 50.
 std::int64_t stress() {
   const char* text = std::getenv("PRECAST_LOADER_STRESS");
@@ -37,8 +37,8 @@ std::size_t threads_of_process() {
   return count;
 }
 
-/// Bytes that the allocator has handed out. Resident memory would also count the memory that it
-/// keeps, and that of sanitizers.
+/// Bytes that are allocated now. Resident memory would also include free memory that the allocator
+/// keeps, and the memory of sanitizers.
 std::size_t allocated_bytes() {
 #if defined(PRECAST_COUNTS_ALLOCATIONS)
   return __sanitizer_get_current_allocated_bytes();
@@ -103,7 +103,7 @@ TEST_F(LoaderStressTest, SurvivesStopsRestartsSlowConsumersAndDamagedSamples) {
       }
     }
   }
-  EXPECT_TRUE(errors > 0 || stress() == 1) << "some passes met the damaged sample";
+  EXPECT_TRUE(errors > 0 || stress() == 1) << "some passes must meet the damaged sample";
 }
 
 TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
@@ -121,7 +121,8 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
     }
   };
   const std::int64_t count = 200 * stress();
-  // After these cycles, allocators and the thread sanitizer's own thread exist.
+  // After these cycles, all allocators have been set up, and the thread sanitizer has started its
+  // own thread.
   cycles(0, count / 4);
   const std::size_t threads = threads_of_process();
   const std::size_t allocated = allocated_bytes();
@@ -131,7 +132,8 @@ TEST_F(LoaderStressTest, CyclesLeaveNoThreadsAndNoMemoryBehind) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(threads_of_process(), threads);
-  EXPECT_LE(allocated_bytes(), allocated + (std::size_t{1} << 20)) << "after the first quarter";
+  EXPECT_LE(allocated_bytes(), allocated + (std::size_t{1} << 20))
+      << "memory must not grow after the first quarter of the cycles";
 }
 
 }  // namespace

@@ -109,8 +109,7 @@ TEST_F(LoaderTest, BatchesDoNotDependOnWorkersNorOnTheRing) {
   }
 }
 
-/// With this many batches, the ring exceeds the cache, so images are written with non-temporal
-/// stores.
+/// If the prepared batches exceed the CPU's cache, images are written with non-temporal stores.
 TEST_F(LoaderTest, FloatsAreTheSameWhenTheRingExceedsTheCache) {
   constexpr std::int64_t kSide = 96;
   LoaderOptions small = options(1);
@@ -203,7 +202,8 @@ TEST_F(LoaderTest, RanksShareTheGlobalOrderExactly) {
       }
       total += mine.size();
     }
-    EXPECT_EQ(total, global.size()) << world << " ranks: no padding, nothing left out";
+    EXPECT_EQ(total, global.size())
+        << world << " ranks: expected no padding, and no sample left out";
   }
 }
 
@@ -266,13 +266,13 @@ TEST_F(LoaderTest, ADamagedSampleReachesTheConsumerWithFileAndSample) {
     for (int batch = 0; batch < 4; ++batch) EXPECT_TRUE(loader.next());
     try {
       static_cast<void>(loader.next());
-      FAIL() << "batch 4 holds sample 17";
+      FAIL() << "expected an error, because batch 4 contains the damaged sample 17";
     } catch (const DataError& error) {
       EXPECT_THAT(error.what(), Names(folder_ / "bad.beton", "sample 17", "'image'", "JPEG"));
     }
-    EXPECT_FALSE(loader.next()) << "the pass is over";
+    EXPECT_FALSE(loader.next()) << "an error ends the pass";
     loader.begin_epoch({.image_size_px = kSizePx});
-    EXPECT_TRUE(loader.next()) << "the loader is not";
+    EXPECT_TRUE(loader.next()) << "the loader can begin another pass after an error";
   }
 }
 
@@ -291,7 +291,7 @@ TEST_F(LoaderTest, ASlowConsumerGetsTheSameBatches) {
   loader.begin_epoch({.image_size_px = kSizePx});
   std::vector<unsigned long> found;
   while (auto batch = loader.next()) {
-    test::wait_until_other_threads_sleep();  // the ring is full
+    test::wait_until_other_threads_sleep();  // until the workers wait for free batches
     found.push_back(hash(*batch));
   }
   EXPECT_EQ(found, expected);
@@ -314,7 +314,8 @@ TEST_F(LoaderTest, FieldsThatAreNotNumbersOrImagesAreLeftOut) {
 }
 
 TEST_F(LoaderTest, AThreadThatCannotBeStartedIsAnErrorAndNoHang) {
-  if (!test::kAddressesCanBeLimited) GTEST_SKIP() << "sanitizer";
+  if (!test::kAddressesCanBeLimited)
+    GTEST_SKIP() << "the address space cannot be limited under sanitizers";
   const std::string told = test::device_error_of_few_threads([this] {
     Loader loader(*reader_, standard_train_pipeline(), options(test::kTooManyThreads));
     loader.begin_epoch({.image_size_px = kSizePx});

@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// An order with one position, whose sample is the number of the epoch. Counts its calls.
+/// An order of one sample, with the id seed + epoch. Counts the calls of ids().
 class EpochOrder final : public SampleOrder {
  public:
   [[nodiscard]] std::uint64_t size() const override { return 1; }
@@ -36,7 +36,8 @@ TEST(OrderAheadTest, AnotherEpochIsMadeWhenItIsAskedFor) {
   OrderAhead ahead(order, 100, 1);
   ahead.prepare(3);
   EXPECT_EQ(ahead.take(7), std::vector<std::uint64_t>{107});
-  EXPECT_EQ(ahead.take(3), std::vector<std::uint64_t>{103}) << "nothing is left over";
+  EXPECT_EQ(ahead.take(3), std::vector<std::uint64_t>{103})
+      << "the order that was prepared must not be mixed up with another epoch";
 }
 
 TEST(OrderAheadTest, SmallOrdersAreMadeWhenTheyAreAskedFor) {

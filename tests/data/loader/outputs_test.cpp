@@ -1,4 +1,5 @@
-// Batches of several outputs, from a file that FFCV wrote (tests/golden/beton/make_masks.py).
+// Tests batches with several outputs, from a file that FFCV wrote
+// (tests/golden/beton/make_masks.py).
 #include "data/loader/outputs.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +53,7 @@ class OutputsTest : public ::testing::Test {
     std::uint64_t seed = 3;
   };
 
-  /// The bytes of every output over a whole pass, sample by sample, and the shape of its tensors in
+  /// The bytes of every output in a complete pass, sample by sample, and the shape of the output in
   /// the first batch.
   struct PassBytes {
     std::map<std::string, Bytes> bytes;
@@ -96,7 +97,7 @@ class OutputsTest : public ::testing::Test {
     } catch (const ConfigError& error) {
       return error.what();
     }
-    ADD_FAILURE() << pipeline;
+    ADD_FAILURE() << "expected a ConfigError for " << pipeline;
     return "";
   }
 
@@ -140,14 +141,15 @@ TEST_F(OutputsTest, ViewsOfAFieldDrawTheirOwnNumbersAndTheFirstThoseOfAList) {
   EXPECT_EQ(views.bytes.at("image"), list.bytes.at("image"));
   EXPECT_NE(views.bytes.at("a"), list.bytes.at("image"));
   EXPECT_NE(views.bytes.at("a"), views.bytes.at("b"));
-  // If the output before `b` is a different view, `b` does not change.
+  // Other outputs before `b` do not change `b`.
   const PassBytes fewer =
       pass("{image: [center_crop], b: {field: image, transforms: " + steps + "}}");
   EXPECT_EQ(fewer.bytes.at("b"), views.bytes.at("b"));
 }
 
 TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
-  // A `solarize` that changes nothing does not affect the other draws, wherever it is.
+  // A `solarize` that changes nothing does not affect the random draws of other transforms,
+  // wherever it is in the list.
   const PassBytes plain = pass("[random_resized_crop, horizontal_flip, cutout: {crop_size: 8}]");
   const PassBytes more = pass(
       "[random_resized_crop, horizontal_flip, solarize: {threshold: 256}, cutout: {crop_size: 8}, "
@@ -158,8 +160,8 @@ TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
   EXPECT_NE(plain.bytes.at("image"), twice.bytes.at("image"));
 }
 
-/// The largest difference in columns between image and mask, over all pixels that are not fill. In
-/// both, red is 4 x column.
+/// The largest distance in columns between image and mask, over all pixels that are not fill. In
+/// both, the first channel is 4 x column.
 int columns_apart(const Bytes& image, const Bytes& mask, std::size_t mask_channels) {
   int worst = 0;
   for (std::size_t p = 0; p * mask_channels < mask.size(); ++p) {
@@ -181,7 +183,7 @@ TEST_F(OutputsTest, AMaskFollowsItsImage) {
   EXPECT_LE(columns_apart(all.bytes.at("image"), mask, 1), 2);
   EXPECT_GT(std::ranges::count(mask, 255), 0);
   EXPECT_GT(std::ranges::count_if(mask, [](int v) { return v > 100 && v < 255; }), 100);
-  // Only values of the stored mask, and the fill value.
+  // The mask contains only values of the stored mask, and the fill value.
   EXPECT_TRUE(std::ranges::all_of(mask, [](int v) { return v % 4 == 0 || v == 255; }));
 }
 

@@ -1,4 +1,4 @@
-// Damaged samples in a dataset that is loaded.
+// Tests how damaged samples are replaced while a dataset is loaded.
 #include "data/loader/replacements.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using testing::ThrowsMessage;
 
 class ReplacementsTest : public ::testing::Test {
  protected:
-  /// Overwrites the headers of these samples of FFCV's 26 JPEGs.
+  /// Writes FFCV's 26 JPEGs, and overwrites the JPEG headers of these samples.
   void damage(const std::set<std::uint64_t>& samples) {
     std::vector<std::byte> bytes = test::golden_beton("img_jpg_w3");
     const BetonReader reader({bytes.data(), bytes.size()}, "golden");
@@ -135,7 +135,7 @@ TEST_F(ReplacementsTest, SoundFilesListNothing) {
 }
 
 TEST_F(ReplacementsTest, ChecksumsFindWhatDecodersDoNot) {
-  // No decoder detects a changed pixel of a raw image as damage.
+  // Only a checksum detects a changed pixel of a raw image.
   const std::vector<std::byte> golden = test::golden_beton("img_raw_w1");
   test::write_bytes(path_, golden);
   write_sums_sidecar(BetonReader(path_));

@@ -33,7 +33,7 @@ class FfcvPixelsTest : public ::testing::TestWithParam<const char*> {
     field_ = reader_->first_field(FieldType::image);
   }
 
-  /// The largest difference from `expected`, one image, in levels.
+  /// The largest difference from `expected`, the pixels of one image, in levels.
   int difference(const ImagePipeline& pipeline, std::uint64_t sample, int size_px,
                  const std::byte* expected) {
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size_px * size_px) * 3);
@@ -114,7 +114,7 @@ class LoadedJpeg {
   int from_planes = 0, from_pixels = 0;
 
  private:
-  /// The image as libjpeg decodes it, resized from interleaved pixels.
+  /// The image that libjpeg decodes, resized from interleaved pixels.
   std::vector<std::byte> decoded_and_resized(const Rect& region, int side, bool flip,
                                              PixelFormat format) {
     JpegDecoder decoder({.libjpeg_only = true, .luma_only = pipeline_.channels == 1});

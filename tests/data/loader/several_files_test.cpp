@@ -1,5 +1,5 @@
-// Several files read as one give the same results as the file that `precast merge` writes from
-// them.
+// Checks that several files, opened as one dataset, give the same results as the file that
+// `precast merge` writes from them.
 #include "data/beton/several_files.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,8 @@ void merge(const Paths& paths, const std::filesystem::path& out) {
   (void)copy_dataset(out, copy, options);
 }
 
-/// The passes of every rank with 1, 2 and 3 ranks, complete and from a later batch on.
+/// Requests for every rank of 1, 2 and 3 ranks: a complete pass, and a pass that starts at a later
+/// batch.
 std::vector<EpochRequest> passes(std::int64_t image_size_px, std::int64_t skipped) {
   std::vector<EpochRequest> all;
   for (const int world : {1, 2, 3}) {
@@ -70,7 +71,8 @@ std::vector<EpochRequest> passes(std::int64_t image_size_px, std::int64_t skippe
   return all;
 }
 
-/// Raw images of three sizes, in files with pages of 2, 4 and 2 MiB, one without checksums.
+/// Three files of raw images of different sizes, with pages of 2, 4 and 2 MiB; one file has no
+/// checksums.
 class SeveralFilesTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -154,7 +156,7 @@ TEST_F(SeveralFilesTest, ReadsPastThePageCacheToo) {
   try {
     direct.emplace(paths(), BlobAccess::on_disk_direct);
   } catch (const IoError&) {
-    GTEST_SKIP() << "the file system has no O_DIRECT";
+    GTEST_SKIP() << "this file system does not support O_DIRECT";
   }
   const BetonReader merged(*folder_ / "all.beton");
   EXPECT_EQ(hashes(*direct, {.name = "random"}, 3, {.image_size_px = 16}),
@@ -172,7 +174,8 @@ TEST_F(SeveralFilesTest, PagesAreThoseOfTheMerge) {
 }
 
 TEST_F(SeveralFilesTest, PagesOfSmallAndMissingValuesToo) {
-  // Samples with all kinds of fields, including empty strings; enough of them for several pages.
+  // Samples with all kinds of fields, including empty strings. There are enough samples for several
+  // pages.
   const std::string golden = test::put_golden_beton(folder_->path(), "allfields_w1");
   const BetonReader one(golden);
   std::uint64_t bytes = 0;

@@ -23,10 +23,10 @@ using ::testing::ElementsAre;
 using Number = std::shared_ptr<const int>;
 using Stream = SharedStream<Number>;
 
-/// Gives epoch * 100 + 0, 1, ... up to `length` numbers.
+/// A source of `length` numbers per epoch: epoch * 100 + 0, 1, ...
 struct Counter {
   int length = 10;
-  /// The batch at which the source throws, in every epoch.
+  /// The batch at which the source throws in every epoch; -1: never.
   int fails_at = -1;
   int given = 0;
   int epoch = 0;
@@ -34,13 +34,13 @@ struct Counter {
 
   Stream::Source source() {
     return {[this](const EpochRequest& request) {
-              EXPECT_EQ(inside++, 0) << "one consumer at the source";
+              EXPECT_EQ(inside++, 0) << "only one consumer may use the source at a time";
               epoch = static_cast<int>(request.epoch);
               given = static_cast<int>(request.first_batch);
               --inside;
             },
             [this]() -> std::optional<Number> {
-              EXPECT_EQ(inside++, 0) << "one consumer at the source";
+              EXPECT_EQ(inside++, 0) << "only one consumer may use the source at a time";
               const int number = given++;
               --inside;
               if (number == fails_at) throw DataError("sample 7 is damaged");
@@ -92,7 +92,7 @@ TEST(SharedStreamTest, TheFastestIsAtMostTheCapacityAheadOfTheSlowest) {
   });
   slow.begin_epoch({});
   for (int batch = 0; batch < 100; ++batch) {
-    test::wait_until_other_threads_sleep();  // the fast one has gone as far as it may
+    test::wait_until_other_threads_sleep();  // the fast consumer has reached its limit
     EXPECT_EQ(taken, std::min(batch + 3, 100));
     EXPECT_EQ(**slow.next(), batch);
   }
@@ -118,7 +118,7 @@ TEST(SharedStreamTest, AConsumerThatLeavesHoldsUpNobody) {
       threads.emplace_back([&, c] {
         Stream::Consumer consumer = stream.consumer(c);
         for (int epoch = 0; epoch < 3; ++epoch) {
-          // One leaves before it has read anything, one in the middle of epoch 1.
+          // Consumer 1 leaves before it has read anything, consumer 2 in the middle of epoch 1.
           if (c == 1) return;
           consumer.begin_epoch({.epoch = epoch});
           if (c == 2 && epoch == 1) {
@@ -170,7 +170,7 @@ TEST(SharedStreamTest, ErrorsReachAllAtTheSameBatchAndTheNextEpochStarts) {
             },
             DataError);
         EXPECT_EQ(batches, 7);
-        EXPECT_FALSE(consumer.next()) << "told once";
+        EXPECT_FALSE(consumer.next()) << "the error is reported only once";
       }
     });
   }

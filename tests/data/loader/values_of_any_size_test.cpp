@@ -1,4 +1,4 @@
-// Text, JSON, arrays and images of any size in batches.
+// Tests batches of texts, JSON, arrays and images of any size.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,24 +38,24 @@ ArrayInput array(const char* dtype, std::vector<std::uint64_t> shape,
   return {{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}};
 }
 
-/// `i` letters, the first sample has none.
+/// 3 i letters; the text of sample 0 is empty.
 std::string text_of(std::uint64_t i) {
   return std::string(i * 3, static_cast<char>('a' + i));
 }
-/// [i, 2]: 10 i, 10 i + 1 ...
+/// An array [i, 2] with the values 10 i, 10 i + 1, ...
 std::vector<float> points_of(std::uint64_t i) {
   std::vector<float> values;
   for (std::uint64_t k = 0; k < 2 * i; ++k) values.push_back(static_cast<float>(10 * i + k));
   return values;
 }
-/// [1 + i % 2, 3, 2]: 100 i + k.
+/// An image [1 + i % 2, 3, 2]; value k is 100 i + k.
 std::vector<std::uint16_t> picture_of(std::uint64_t i) {
   std::vector<std::uint16_t> values;
   for (std::uint64_t k = 0; k < 6 * (1 + i % 2); ++k)
     values.push_back(static_cast<std::uint16_t>(100 * i + k));
   return values;
 }
-/// 1 and 2 to the power of i, as float16.
+/// The float16 values 1 and 2 to the power of i.
 std::vector<std::uint16_t> halves_of(std::uint64_t i) {
   return {0x3c00, static_cast<std::uint16_t>(0x3c00 + (i << 10))};
 }
@@ -218,7 +218,7 @@ TEST_F(AnySize, ADamagedFirstPictureIsNamed) {
 }
 
 TEST_F(AnySize, AFileWithoutImagesComesOutWhole) {
-  // Except for the images in `depth`, which differ in size and therefore need a limit.
+  // Only `depth` cannot be loaded: its images differ in size, and there is no `pad_to`.
   EXPECT_THAT([&] { (void)pass({}, 7); }, ThrowsMessage<ConfigError>(Names("'depth'")));
   std::vector<std::string> names;
   for (const Output& output : resolve_outputs(*reader_, {}, false)) names.push_back(output.name);

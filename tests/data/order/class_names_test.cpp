@@ -24,7 +24,7 @@ TEST(ClassNames, ASplitMayLackTheLastClassesButNotRenumberThem) {
   EXPECT_THAT(class_conflict(train, {"ant", "bee"}), IsEmpty());
   EXPECT_THAT(class_conflict(train, {}), IsEmpty());
   EXPECT_THAT(class_conflict({}, train), IsEmpty());
-  // The numbering of a folder that has only two of the four classes.
+  // A folder with only two of the four classes would number them 0 and 1.
   EXPECT_THAT(class_conflict(train, {"bee", "dog"}), Names("label 0", "'ant'", "'bee'", 2, 4));
   EXPECT_THAT(class_conflict(train, {"ant", "cat", "bee", "dog"}),
               Names("label 1", "'bee'", "'cat'", "order"));
@@ -39,7 +39,7 @@ TEST(ClassNames, LabelsOfAName) {
               ThrowsMessage<ConfigError>(Names("--classes", "f.beton", "'dgo'", "'dog'")));
   EXPECT_THAT([&] { (void)labels_of_class("--classes", "dog", {}, "f.beton"); },
               ThrowsMessage<ConfigError>(Names("--classes", "f.beton", "'dog'")));
-  // A thousand names are not listed.
+  // The error does not list a thousand names.
   const std::vector<std::string> many(1000, "n01440764");
   EXPECT_THAT([&] { (void)labels_of_class("x", "tench", many, "f"); },
               ThrowsMessage<ConfigError>(testing::Not(testing::HasSubstr("n01440764"))));

@@ -109,7 +109,7 @@ TEST_F(FilterTest, ChoosesWithinItsRange) {
   EXPECT_THAT(SampleFilter("label == 0").select(*reader_, 1, 7), ElementsAre(3, 6));
 }
 
-/// Labels 0 to 3, of which 1 and 3 have the same name.
+/// Labels 0 to 3; classes 1 and 3 have the same name.
 class ClassFilterTest : public ::testing::Test {
  protected:
   ClassFilterTest() {

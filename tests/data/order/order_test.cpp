@@ -26,7 +26,7 @@ using test::part_spec;
 using ::testing::ElementsAre;
 using Ids = std::vector<std::uint64_t>;
 
-/// 1201 samples of 64 x 64 px in pages of 2 MiB: 170 a page, sorted by class.
+/// 1201 samples of 64 x 64 px in pages of 2 MiB (170 samples per page), sorted by class.
 class OrderTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -148,7 +148,7 @@ TEST_F(OrderTest, QuasiRandomOfOnePageShufflesWithinPagesAndTheirOrder) {
     if (pages.empty() || pages.back() != page_of(*sorted_, id))
       pages.push_back(page_of(*sorted_, id));
   }
-  EXPECT_EQ(pages.size(), 8U) << "each page is used up before the next";
+  EXPECT_EQ(pages.size(), 8U) << "all samples of a page must come before those of the next page";
   EXPECT_FALSE(std::ranges::is_sorted(pages));
   EXPECT_FALSE(std::ranges::is_sorted(order.begin(), order.begin() + 50));
 }
@@ -239,7 +239,7 @@ TEST_F(OrderTest, WeightsOfClassesAreProbabilities) {
 }
 
 TEST_F(OrderTest, WeightsOfSamplesComeFromAField) {
-  // weight = i among samples 0 to 4, so sample i is drawn i times in 10.
+  // Sample i of samples 0 to 4 has weight i, so its probability is i / 10.
   const OrderOptions options{
       .name = "weighted", .subset = "5", .part = part_spec("", "{weight_field: weight}").options};
   std::map<std::uint64_t, double> counts;
@@ -264,7 +264,7 @@ TEST_F(OrderTest, WrongWeightsAreRefused) {
 }
 
 TEST_F(OrderTest, BalancedClassesDifferByAtMostOneAndRepeatOnlyWhenAllWereSeen) {
-  // Classes 0 to 9 with 121, 120, ... samples, of which only 10 remain of class 9.
+  // Classes 0 to 9 have 121, 120, ... samples; the subset contains only 10 samples of class 9.
   const Ids order = ids({.name = "class_balanced", .subset = "1091"});
   std::map<std::int64_t, std::map<std::uint64_t, int>> seen;
   for (const std::uint64_t id : order) ++seen[sorted_->integer(id, 1)][id];

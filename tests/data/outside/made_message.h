@@ -12,7 +12,7 @@
 
 namespace precast::test {
 
-/// A message with any header and data.
+/// A message with this header and data, valid or not.
 inline std::vector<std::byte> raw_message(std::string_view header, std::string_view data = {},
                                           std::uint32_t version = 1) {
   std::string text = "PCSTBTCH";
@@ -24,7 +24,8 @@ inline std::vector<std::byte> raw_message(std::string_view header, std::string_v
   return bytes;
 }
 
-/// A batch of `samples` images of side x side px and their labels, all values equal.
+/// A batch of `samples` images of side x side px and their labels. All pixels are equal, and so are
+/// all labels.
 struct MadeBatch {
   explicit MadeBatch(std::int64_t samples, std::int64_t side = 2, std::int64_t label = 1,
                      std::uint8_t pixel = 7)

@@ -47,7 +47,7 @@ TEST(OutsideMessageTest, TheReasonOfAnEndIsPrintable) {
 TEST(OutsideMessageTest, EachShorterOrLongerMessageIsAnError) {
   auto bytes = MadeBatch(2).message(RingPosition{});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    // Exactly `size` bytes, so that a sanitizer detects reads past the end.
+    // A buffer of exactly `size` bytes, so that a sanitizer detects reads past the end.
     const std::vector<std::byte> torn(bytes.begin(),
                                       bytes.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THROW(static_cast<void>(parse_outside_message(torn)), ProducerError) << size;

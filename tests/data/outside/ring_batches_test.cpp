@@ -124,7 +124,7 @@ TEST_F(RingBatchesTest, TheProducersOwnErrorKeepsItsExitCode) {
 }
 
 TEST_F(RingBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
-  // On a busy machine, a short limit may be over before the second batch.
+  // On a busy machine, a short time limit may pass before the second batch arrives.
   std::int64_t epoch = 2;
   for (std::chrono::milliseconds limit = 300ms;; limit *= 4, ++epoch) {
     ASSERT_LT(limit, 5min);

@@ -31,7 +31,7 @@ using test::Names;
 using test::raw_message;
 using ::testing::ThrowsMessage;
 
-/// A producer that binds or connects.
+/// The socket of a producer, which binds or connects.
 class Pushes {
  public:
   explicit Pushes(const std::string& endpoint, bool bind = true) {
@@ -51,7 +51,7 @@ class Pushes {
     EXPECT_EQ(zmq_send(socket_, message.data(), message.size(), flags),
               static_cast<int>(message.size()));
   }
-  /// The port that was chosen for an endpoint with the port *.
+  /// The port that the system has chosen for an endpoint with port *.
   [[nodiscard]] std::string port() const {
     char last[256] = {};
     std::size_t size = sizeof last;
@@ -65,7 +65,8 @@ class Pushes {
   void* socket_ = zmq_socket(context_, ZMQ_PUSH);
 };
 
-/// @return false after the timeout of a busy machine, and if the run is asked to stop.
+/// Waits for a batch. @return false if the wait timed out, as it may on a busy machine, or if the
+/// run was asked to stop.
 bool receives(OutsideBatches& batches) {
   try {
     return batches.next().has_value();
@@ -84,11 +85,12 @@ ExitCode code_of_next(OutsideBatches& batches) {
   return ExitCode::done;
 }
 
-/// Tries longer limits until `test` returns true: what it sends first has then arrived in time.
+/// Calls `test` with longer and longer time limits until it returns true. On a busy machine, the
+/// first message may not arrive within a short limit.
 void with_growing_limits(const std::function<bool(std::chrono::milliseconds)>& test) {
   for (std::chrono::milliseconds limit = 300ms; limit < 5min; limit *= 4)
     if (test(limit)) return;
-  ADD_FAILURE() << "nothing arrived";
+  ADD_FAILURE() << "no message arrived within any of the limits";
 }
 
 class ZmqBatchesTest : public ::testing::Test {
@@ -274,7 +276,7 @@ TEST_F(ZmqBatchesTest, AnAddressMayBeIpv6) {
 }
 
 TEST_F(ZmqBatchesTest, AnAddressThatCannotBeBoundIsAnErrorThatNamesIt) {
-  // Port 1 of an address that is not one of this host.
+  // 192.0.2.1 is not an address of this host.
   for (const char* address : {"zmq://192.0.2.1:1?bind"}) {
     EXPECT_THAT([&] { static_cast<void>(open_outside_batches(address, {})); },
                 ThrowsMessage<IoError>(Names(address)));

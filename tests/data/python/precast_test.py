@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The Python package on a library of the build.
+"""Tests the Python package with a library of the build.
 
     precast_test.py LIBRARY [TEST...]
 
-Needs NumPy; ends with 77 (skipped) without it. What needs torch is skipped without torch.
+Needs NumPy; without it, the exit code is 77 (skipped). Tests that need torch are skipped without torch.
 """
 import gc
 import gzip
@@ -279,7 +279,7 @@ class ErrorTest(FileTest):
             self.loader(batch_size=0, pipeline=["no_such"], no_such_option=1)
         for name in ("batch_size", "'no_such'", "no_such_option"):
             self.assertIn(name, str(raised.exception))
-        # The caller wrote no text with lines and columns.
+        # The options are not parsed from a text, so the message must not contain a line and a column.
         self.assertNotRegex(str(raised.exception), r":\d+:")
         self.assertIsInstance(raised.exception, ValueError)
         with self.assertRaises(precast.ConfigError):
@@ -331,7 +331,7 @@ class ProcessTest(FileTest):
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
         """)
-        # The first sample takes a minute.
+        # The failpoint delays the first sample by a minute.
         environment = {**os.environ, "PRECAST_FAILPOINTS": "loader.before_sample=sleep:60000@1"}
         with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True,
                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:
@@ -354,7 +354,7 @@ class ProcessTest(FileTest):
                 next(batches)
             except precast.ResourceError:
                 code = 0
-            # Does not wait for threads that do not exist.
+            # The loader's threads do not exist in this process, so nothing may wait for them.
             del loader, batches, batch
             gc.collect()
             os._exit(code)
@@ -411,7 +411,7 @@ class FieldTest(FileTest):
         path = self.path.with_name("all.beton")
         with precast.Writer(path, self.FIELDS, 10) as writer:
             for number in range(10):
-                # An array that is not in C order is copied.
+                # The writer copies an array that is not in C order.
                 sample = self.sample(number)
                 sample["box"] = np.asfortranarray(sample["box"])
                 writer.add(sample)

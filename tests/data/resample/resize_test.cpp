@@ -48,8 +48,8 @@ constexpr int kSizes[][4] = {
     {33, 65, 32, 64}, {512, 340, 99, 80}, {2, 2, 1, 1},     {5, 4, 176, 3},    {300, 200, 2, 1},
     {9, 200, 30, 11}, {40, 41, 40, 17},   {50, 60, 61, 59}, {3, 1000, 5, 333}, {90, 6, 90, 5}};
 
-/// One of the input pixels of an output pixel along one axis, and its weight, directly from the
-/// definition of OpenCV's INTER_AREA.
+/// An input pixel that contributes to an output pixel along one axis, and its weight. area_taps()
+/// and area_mapped_taps() follow the definition of OpenCV's INTER_AREA.
 struct Tap {
   int source;
   double weight;
@@ -75,7 +75,7 @@ std::vector<Tap> area_mapped_taps(int d, int source, int outputs) {
   return {{s, 1 - fraction}, {s + 1, fraction}};
 }
 
-/// A triangle around the output's centre.
+/// The taps of a triangle around the centre of the output pixel.
 std::vector<Tap> triangle_taps(int d, int source, int outputs, double reach) {
   const double centre = (d + 0.5) * source / outputs;
   std::vector<Tap> taps;
@@ -95,8 +95,8 @@ std::vector<Tap> reference_taps(ResizeFilter filter, bool shrinks, int d, int so
     case ResizeFilter::area:
       return shrinks ? area_taps(d, source, outputs) : area_mapped_taps(d, source, outputs);
     case ResizeFilter::bilinear: {
-      // At an edge, the part of the triangle outside the image counts for the edge's pixel, which
-      // is the same as normalising.
+      // At an edge, the weight of the part of the triangle outside the image goes to the edge
+      // pixel. The result is the same as normalising the weights.
       return triangle_taps(d, source, outputs, 1.0);
     }
     case ResizeFilter::antialias:
@@ -105,7 +105,7 @@ std::vector<Tap> reference_taps(ResizeFilter filter, bool shrinks, int d, int so
   return {};
 }
 
-/// The largest difference from the formulas, in levels.
+/// The largest difference from the results of the formulas, in levels.
 double largest_difference(const Image& in, const Image& out, ResizeFilter filter) {
   const bool shrinks = out.height <= in.height && out.width <= in.width;
   double worst = 0;
@@ -143,7 +143,7 @@ TEST(ResizerTest, FollowsTheFormulasForAllKindsOfScale) {
   }
 }
 
-/// Images of noise as peers resized them (tests/golden/resize).
+/// Noise images that peers resized (tests/golden/resize).
 class PeerPixels {
  public:
   explicit PeerPixels(const std::string& peer)
@@ -185,7 +185,7 @@ TEST(ResizerTest, AreaIsThatOfOpenCV) {
   PeerPixels("opencv_area")
       .compare(ResizeFilter::area, [](const std::string& what, bool grows, auto difference) {
         EXPECT_LE(difference.largest, grows ? 0 : 1) << what;
-        EXPECT_LE(difference.share, 0.1) << what;  // most of all where sixths tie
+        EXPECT_LE(difference.share, 0.1) << what;  // mostly rounding ties
       });
 }
 
@@ -240,7 +240,7 @@ TEST(ResizerTest, ConstantImagesStayConstant) {
         EXPECT_TRUE(std::ranges::all_of(out.pixels,
                                         [&](int value) {
                                           return std::abs(value - level) <=
-                                                 (side > 47 ? 1 : 0);  // OpenCV's two taps lose one
+                                                 (side > 47 ? 1 : 0);  // OpenCV loses one level
                                         }))
             << side << " " << level;
       }
@@ -261,7 +261,7 @@ TEST(ResizerTest, ReadsAWindowOfALargerImage) {
   }
 }
 
-/// In a row of a batch, an image has no more memory than it needs.
+/// In a batch, the next image follows directly, so nothing may be written beyond an image.
 TEST(ResizerTest, WritesEachFormatAsWritePixelsDoesAndNothingBeyond) {
   const Normalize normalize({});
   Resizer resizer;
@@ -298,7 +298,7 @@ TEST(ResizerTest, StreamedImagesAreTheSameAndNothingBeyond) {
                      expected.data());
       format.streamed = true;
       test::for_each_simd_target([&](const char* target) {
-        // At the start of a line, and where lines are shared with another image.
+        // At the start of a cache line, and inside a cache line that is shared with another image.
         for (const std::size_t at : {std::size_t{0}, std::size_t{4}}) {
           std::vector<std::byte> room(expected.size() + 3 * kLine, std::byte{0xAB});
           void* start = room.data();
@@ -318,7 +318,7 @@ TEST(ResizerTest, StreamedImagesAreTheSameAndNothingBeyond) {
   }
 }
 
-/// The planes of an image, each row followed by bytes that must not matter.
+/// The planes of an image, each row followed by bytes that must not affect results.
 class Planes {
  public:
   explicit Planes(const Image& image) : image_(image), stride_(image.width + 5) {
@@ -374,7 +374,7 @@ TEST(ResizerTest, PlanesGiveTheBytesOfPixels) {
   }
 }
 
-/// The sizes of crops and images in training, and around them.
+/// Uses sizes of crops and images as in training, and somewhat beyond.
 TEST(ResizerTest, PlanesGiveTheBytesOfPixelsForRandomCropsOnEveryInstructionSet) {
   constexpr std::size_t kCrops = 3000;
   Resizer resizer;

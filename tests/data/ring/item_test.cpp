@@ -212,8 +212,10 @@ TEST(RingReaderTest, APublishedNumberThatCannotBeIsAnError) {
   MadeRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
   std::byte* const control = ring.bytes().data() + MadeRing::kControlAt;
-  EXPECT_THROW(RingReader(ring.bytes(), header, control, 2, 0), RingError) << "cell";
-  EXPECT_THROW(RingReader(ring.bytes(), header, control, 0, 3), RingError) << "sequence";
+  EXPECT_THROW(RingReader(ring.bytes(), header, control, 2, 0), RingError)
+      << "the cell does not exist";
+  EXPECT_THROW(RingReader(ring.bytes(), header, control, 0, 3), RingError)
+      << "the sequence number has not been published";
   RingReader reader(ring.bytes(), header, control, 0, 0);
   EXPECT_TRUE(reader.take());
   for (const std::uint64_t published : {std::uint64_t{0}, std::uint64_t{4}, kHuge}) {
@@ -236,7 +238,7 @@ TEST(RingWriterTest, CellsThatAConsumerDamagedDoNotFreeMoreThanItsOwn) {
   EXPECT_TRUE(publish(1));
   store(ring, MadeRing::kControlAt + kCellsAt + liar.cell * kCellBytes, 0);
   store(ring, MadeRing::kControlAt + kCellsAt + honest.cell * kCellBytes, 1);
-  EXPECT_TRUE(publish(2)) << "what it had released stays released";
+  EXPECT_TRUE(publish(2)) << "slots that a consumer has released stay released";
   bool published = true;
   std::jthread waiting([&] { published = publish(3); });
   test::wait_until_other_threads_sleep();
@@ -264,7 +266,8 @@ TEST(RingWriterTest, AnItemThatNoConsumerCouldReadIsAnError) {
               ThrowsMessage<RingError>(Names("dimensions", 9)));
   EXPECT_THROW(writer.publish({.sample_ids = {1, 2, 3, 4}}, nullptr), RingError);
   EXPECT_TRUE(writer.publish({.position = {.epoch = 2}}, nullptr));
-  EXPECT_THROW(writer.publish({.position = {.epoch = 2}}, nullptr), RingError) << "not later";
+  EXPECT_THROW(writer.publish({.position = {.epoch = 2}}, nullptr), RingError)
+      << "the position is not later than the last one";
 }
 
 std::span<const std::byte> bytes_of(const RingReplyMessage& message) {

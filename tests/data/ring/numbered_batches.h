@@ -9,7 +9,7 @@
 
 namespace precast::test {
 
-/// Batches whose every byte depends on their position, in the memory of a ring.
+/// Makes batches in the memory of a ring. Every byte depends on the position of the batch.
 class NumberedBatches {
  public:
   static constexpr std::int64_t kSamples = 8;

@@ -1,4 +1,5 @@
-// A ring between processes has the batches of a private loader, and survives if one side is killed.
+// Tests rings between processes: consumers get the batches of a private loader, and the death of a
+// producer or a consumer does not make the others hang.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMostRecovery{60};
 
-/// The number of moments at which a process is killed; PRECAST_RING_KILLS=200 is the long run.
+/// How often a test kills a process; PRECAST_RING_KILLS=200 is the long run.
 int kills() {
   const char* const text = std::getenv("PRECAST_RING_KILLS");
   return text == nullptr ? 20 : std::max(1, std::atoi(text));
@@ -97,7 +98,7 @@ class Child {
   pid_t id_;
 };
 
-/// Zeros that this process shares with its children.
+/// A value that this process shares with its children.
 template <typename Value>
 std::shared_ptr<Value> shared_with_children() {
   void* const at =
@@ -131,7 +132,7 @@ class Gate {
   std::array<int, 2> ends_{};
 };
 
-/// Whether any process maps the ring's segment, or has its socket.
+/// Whether any process maps the ring's segment or still has the ring's socket.
 bool is_left_behind(const std::string& name) {
   const auto mentions = [&](const fs::path& path) {
     std::ifstream file(path);
@@ -226,7 +227,7 @@ TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
   EXPECT_FALSE(is_left_behind(name));
 }
 
-/// Publishes passes of 50 batches until `stop` is set, or forever.
+/// Publishes passes of 50 batches until `stop` is set.
 int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& stop) {
   RingProducer ring(NumberedBatches::options(name));
   const NumberedBatches batches(ring);
@@ -251,7 +252,8 @@ int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size
       if (held.size() >= hold) held.clear();
       held.push_back(std::move(*batch));
     }
-    // Kept batches, the end of the pass and the next batch would need more slots than there are.
+    // Otherwise, the kept batches, the end of the pass and the next batch would need more slots
+    // than the ring has.
     held.clear();
   }
   return 0;
@@ -289,7 +291,8 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
     killed.kill();
     const auto since = Clock::now();
     for (const auto& count : shared->counts) {
-      // More batches than the slots that the killed consumer could keep.
+      // More batches than the ring has slots, so the slots of the killed consumer must have been
+      // freed.
       const std::int64_t enough = count + 2 * kSlots;
       while (count < enough && Clock::now() - since < kMostRecovery)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -328,7 +331,8 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
     }
     Child producer([&] { return produce(name, gate, shared->stop); });
     gate.only_wait();
-    // Every second time, at any moment after the first batches; otherwise, while the ring starts.
+    // For odd k, kills the producer at any moment after the first batches; for even k, while the
+    // ring starts.
     const std::int64_t enough = shared->count + 2;
     const auto begin = Clock::now();
     while (k % 2 != 0 && shared->count < enough && Clock::now() - begin < kMostRecovery)
@@ -338,7 +342,8 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
     const auto since = Clock::now();
     for (Child& consumer : consumers) {
       const int code = consumer.wait();
-      // 98: killed before there was a ring; 5: before it was joined.
+      // The producer was killed after the consumer had joined (peer_failed), before it joined (io),
+      // or before the ring existed (98).
       EXPECT_THAT(code, ::testing::AnyOf(static_cast<int>(ExitCode::peer_failed),
                                          static_cast<int>(ExitCode::io), 98))
           << "kill " << k;
@@ -423,7 +428,7 @@ TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
     EXPECT_EQ(ring.samples_delivered(), 8U);
     EXPECT_EQ(late.begin_pass(), (RingPosition{3, 5}));
     EXPECT_TRUE(late.next());
-    EXPECT_EQ(ring.samples_delivered(), 16U) << "what it skipped does not count";
+    EXPECT_EQ(ring.samples_delivered(), 16U) << "batches that a consumer skips must not count";
     EXPECT_FALSE(ring.all_released());
     EXPECT_TRUE(late.next());
   }
@@ -433,7 +438,8 @@ TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(ring.all_released());
   EXPECT_EQ(ring.samples_delivered(), 24U);
-  EXPECT_EQ(ring.start(), (RingPosition{3, 7})) << "after the first item, the next one";
+  EXPECT_EQ(ring.start(), (RingPosition{3, 7}))
+      << "once items are published, the start is the next position";
 }
 
 TEST(RingProcessTest, AConsumerThatIsAskedToStopWaitsNoLonger) {
@@ -485,10 +491,10 @@ TEST(RingProcessTest, ABatchCannotBeWrittenTo) {
   EXPECT_EQ(writes.wait(), 128 + SIGSEGV);
 }
 
-/// A producer that is not a RingProducer: answers the join with a message and a descriptor.
+/// A producer that is not a RingProducer. It answers a join with a message and a descriptor.
 class FakeProducer {
  public:
-  /// @param memfd passed unless it is -1; owned.
+  /// @param memfd the descriptor that is passed, unless it is -1; the object owns it.
   FakeProducer(RingReplyMessage reply, int memfd) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
@@ -545,15 +551,16 @@ TEST(RingAttachTest, ASegmentOfAnotherMakerIsReadOrAnError) {
   };
   MadeRing made;
   EXPECT_TRUE(attach(kWelcome, memfd_of(made.bytes())));
-  EXPECT_THROW(attach(kWelcome, -1), RingError) << "no descriptor";
-  EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes(), 0)), RingError) << "may shrink";
+  EXPECT_THROW(attach(kWelcome, -1), RingError) << "the reply has no descriptor";
+  EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes(), 0)), RingError) << "the segment may shrink";
   EXPECT_THROW(attach(kWelcome, ::open("/dev/zero", O_RDWR | O_CLOEXEC)), RingError);
   EXPECT_THROW(attach(kWelcome, memfd_of({})), RingError);
   for (std::size_t size = 1; size < MadeRing::kBytes; size += 97)
     EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes().first(size))), RingError) << size;
   EXPECT_THROW(attach({.kind = 1, .cell = 2}, memfd_of(made.bytes())), RingError);
   EXPECT_THROW(attach({.kind = 1, .cell = 0, .sequence = 3}, memfd_of(made.bytes())), RingError);
-  EXPECT_THROW(attach({.kind = 2}, memfd_of(made.bytes())), RingError) << "an end";
+  EXPECT_THROW(attach({.kind = 2}, memfd_of(made.bytes())), RingError)
+      << "the reply announces the end";
   EXPECT_THROW(attach({.version = 2, .kind = 1}, memfd_of(made.bytes())), RingError);
   MadeRing damaged;
   damaged.bytes()[0] = std::byte{0};

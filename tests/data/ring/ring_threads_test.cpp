@@ -1,5 +1,5 @@
-// The protocol, with all sides in one process and, where the thread sanitizer must see both sides'
-// accesses, in one mapping.
+// Tests the ring protocol with all sides in one process. Where the thread sanitizer must see the
+// accesses of both sides, they use the same mapping.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -98,8 +98,8 @@ class OneMapping {
   RingWriter writer_;
 };
 
-/// Takes `most` items (or all), holds up to two, and releases them in random order. Expects that
-/// all are correct and in order. @return the number of items taken.
+/// Takes up to `most` items, keeps up to two of them, and releases them in random order. Expects
+/// that all are correct and in order. @return the number of items taken.
 std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t most) {
   RandomStream random(seed, 0, 0, RandomUse::test);
   std::deque<std::uint64_t> held;
@@ -113,7 +113,7 @@ std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t most) 
     before = taken->item.position;
     held.push_back(taken->sequence);
     ++count;
-    // The ring has 3 slots: the next item waits for the release of the third last item.
+    // The ring has 3 slots, so the next item needs the slot of the third last item.
     if (held.front() + 2 == taken->sequence) {
       reader.release(held.front());
       held.pop_front();
@@ -151,7 +151,8 @@ TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyWholeBatches) {
   });
   for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
     for (std::int64_t batch = 0; batch < kBatches; ++batch) {
-      // The last items are published when no visitor waits for other visitors anymore.
+      // The visitors end before the last items are published; otherwise the last visitor might wait
+      // for an item that never comes.
       if (epoch == kEpochs - 1 && batch == kBatches - 10) over = true;
       EXPECT_TRUE(ring.publish(epoch, batch));
     }
@@ -160,7 +161,7 @@ TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyWholeBatches) {
   for (const std::int64_t count : counts) EXPECT_EQ(count, kEpochs * kBatches);
 }
 
-/// Waits until threads no longer wake each other.
+/// Waits until the other threads sleep and no longer wake each other.
 void settle() {
   for (int i = 0; i < 5; ++i) test::wait_until_other_threads_sleep();
 }
@@ -186,7 +187,7 @@ TEST(RingProtocolTest, TheFastestIsAtMostAsManyBatchesAheadAsThereAreSlots) {
   const auto first = slow->take();
   ASSERT_TRUE(first);
   settle();
-  EXPECT_EQ(taken.load(), 3) << "taken, but not released";
+  EXPECT_EQ(taken.load(), 3) << "the slow consumer has taken an item, but not released it";
   slow->release(first->sequence);
   settle();
   EXPECT_EQ(taken.load(), 4);
@@ -196,10 +197,11 @@ TEST(RingProtocolTest, TheFastestIsAtMostAsManyBatchesAheadAsThereAreSlots) {
   producer.join();
   fast->end();
   consumer.join();
-  EXPECT_EQ(taken.load(), published.load()) << "items published before the end are read";
+  EXPECT_EQ(taken.load(), published.load()) << "all items published before the end must be read";
 }
 
-/// The positions of the batches of each pass that a consumer reads. Expects that all are correct.
+/// Reads all passes and expects that all batches are correct. @return for each pass, the epoch and
+/// then the numbers of its batches.
 std::vector<std::vector<std::int64_t>> read_passes(RingConsumer& ring) {
   std::vector<std::vector<std::int64_t>> passes;
   while (auto at = ring.begin_pass()) {
@@ -254,7 +256,7 @@ TEST(RingTest, APositionThatHasPassedIsAnErrorAndOneThatIsKeptIsNot) {
     EXPECT_TRUE(reader.next());
     EXPECT_TRUE(reader.next());
   }
-  // If there are no consumers, the ring waits where the last consumer left.
+  // Without consumers, the ring waits at the position where the last consumer left.
   while (ring.consumers() > 0) std::this_thread::yield();
   EXPECT_THAT([&] { RingConsumer(ring.connect(), first); },
               ThrowsMessage<RingError>(Names("epoch", "batch", 2)));
@@ -278,7 +280,7 @@ TEST(RingTest, APassCanBeLeftEarlyAndBatchesBeKept) {
   reader.reset();
   producer.join();
   EXPECT_TRUE(NumberedBatches::is_right(*kept, 1, 0));
-  EXPECT_EQ(ring.consumers(), 1) << "a batch is in use";
+  EXPECT_EQ(ring.consumers(), 1) << "the consumer counts as long as one of its batches is in use";
 }
 
 TEST(RingTest, AnErrorOfTheProducerReachesConsumersAfterTheBatchesBeforeIt) {

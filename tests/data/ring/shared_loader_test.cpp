@@ -51,7 +51,7 @@ class SharedLoaderTest : public ::testing::Test {
     options_.order = make_order(*reader_, {.name = "random"});
   }
 
-  /// A name for a ring that is unique in this process.
+  /// A name that no other ring on this host has.
   static std::string fresh_name() {
     static int count = 0;
     return "shared-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
@@ -82,7 +82,7 @@ class SharedLoaderTest : public ::testing::Test {
   LoaderOptions options_;
 };
 
-/// A producer in a thread: publishes up to a position that the test moves.
+/// A producer in a thread. It publishes batches up to a limit that the test can raise.
 class Served {
  public:
   Served(const BetonReader& reader, LoaderOptions options, const std::string& name, int consumers,
@@ -207,7 +207,8 @@ TEST_F(SharedLoaderTest, ARunThatReachesTheRingInThePassJoinsIt) {
   Hashes got;
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(late.on_ring() && i < 6) << i;
-    // The duration of a step; longer than the pause between two attempts.
+    // The duration of a training step. It is longer than the pause between two attempts to join the
+    // ring.
     std::this_thread::sleep_for(std::chrono::milliseconds(110));
     got.push_back(test::hash(*late.next()));
   }
@@ -315,7 +316,7 @@ TEST_F(SharedLoaderTest, ARingThatTakesTooLongIsNotUsedInTheRestOfThePass) {
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_FALSE(loader.on_ring());
   EXPECT_EQ(loader.samples_shared(), 2 * options_.batch_size);
-  // In the next pass, the ring is tried again.
+  // In the next pass, the loader tries to use the ring again.
   served.allow(2 * kBatches);
   EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
   EXPECT_EQ(loader.samples_shared(), (2 + kBatches) * options_.batch_size);

@@ -61,7 +61,8 @@ TEST(IdxSource, ReadsPairsPlainAndGzipped) {
   write_gzip(folder / "t10k-images-idx3-ubyte.gz", images);
   write_gzip(folder / "t10k-labels-idx1-ubyte.gz", labels);
   check(*open_source(folder / "t10k-images-idx3-ubyte.gz"));
-  // One file is plain and one is compressed; the names have the other spelling.
+  // One file is plain and one is compressed. Their names have the other spelling, with `.idx3`
+  // instead of `-idx3`.
   test::write_bytes(folder / "x-images.idx3-ubyte", images);
   write_gzip(folder / "x-labels.idx1-ubyte.gz", labels);
   check(*open_source(folder / "x-images.idx3-ubyte"));

@@ -1,4 +1,4 @@
-// PNG and WebP images from every source of images, in every mode.
+// Writes PNG and WebP images from every source of images, in every mode.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
@@ -100,7 +100,7 @@ class ImageFormatsTest : public ::testing::Test {
     const std::string golden = test::golden_dir() + "/images/files/";
     add("5.png", test::read_bytes(golden + "palette_4.png"), false);
     add("6.webp", webp_file(test::gradient(17, 40, 9)), true);
-    // The same images in the forms that the other sources read.
+    // The same images in the formats of the other sources.
     test::make_tar(folder_ / "tree.tar", tree_, "");
     std::vector<Member> members;
     std::string csv = "image,label\n", json;
@@ -116,7 +116,7 @@ class ImageFormatsTest : public ::testing::Test {
     write_shard(folder_ / "shard.tar", members);
   }
 
-  /// The records of a file written from a source. @param read receives each one.
+  /// Writes a file from a source, and calls `read` with each of its records.
   template <typename Read>
   void write_and_read(const Source& source, const std::string& mode, Read read) {
     const FieldRegistry registry = make_fields();

@@ -30,7 +30,7 @@ void put_text(const std::filesystem::path& path, const std::string& text) {
 
 class LabelListTest : public testing::Test {
  protected:
-  /// `path label` for each file to which `text` assigns a class.
+  /// A line `path label` for each file to which the list `text` assigns a class.
   std::vector<std::string> arranged(const std::string& text,
                                     const std::vector<std::string>& classes = {}) {
     put_text(folder_ / "labels", text);

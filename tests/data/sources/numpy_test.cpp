@@ -80,7 +80,7 @@ TEST(NumpySource, EveryArrayOfAnArchiveIsAFieldOfItsKind) {
     EXPECT_EQ(types["texts"], "bytes");
     EXPECT_EQ(types["f16_rows"], "ndarray");
     EXPECT_EQ(types["complex"], "ndarray");
-    // The name is not one of those of images.
+    // `masks` is not a name that stands for images.
     EXPECT_EQ(types["masks"], "ndarray");
   }
 }
@@ -141,7 +141,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
     EXPECT_EQ(source->fields()[1].name, "label");
     const Sample sample = source->sample(2);
     EXPECT_EQ(std::get<std::int64_t>(sample.values[1]), 2);
-    // Grey, repeated.
+    // Grey values are repeated for all three channels.
     EXPECT_EQ(std::get<ImageInput>(sample.values[0]).pixels.pixels,
               (std::vector<std::uint8_t>{8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11}));
   }
@@ -152,7 +152,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   EXPECT_EQ(source->fields()[0].name, "label");
   EXPECT_EQ(source->fields()[1].name, "array");
   EXPECT_EQ(source->fields()[1].type, "ndarray");
-  // Labels in the shape of images are not images.
+  // An array of labels is not an image field, even if it has the shape of images.
   put_npy(folder / "pictures_labels.npy", {3, 4, 4});
   const auto planes = open_source(folder / "pictures.npy");
   EXPECT_EQ(planes->fields()[0].type, "image");

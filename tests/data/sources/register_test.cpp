@@ -23,7 +23,7 @@ TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
               ThrowsMessage<DataError>(Names(folder / "a.odd", "cifar", "folder", "idx", "tar")));
   EXPECT_THAT(refusing(folder / "a.odd", "tra"),
               ThrowsMessage<ConfigError>(Names("kind", "'tra'", "'tar'")));
-  // If a kind is requested, it is used without recognition.
+  // If a kind is given, it is used even if the file does not look like it.
   EXPECT_EQ(open_source(folder / "a.odd", "cifar")->size(), 1U);
 }
 

@@ -18,7 +18,8 @@
 namespace precast::test {
 namespace {
 
-/// The image's samples in the form that `kind` stores: [height, width, channels].
+/// The image's values as [height, width, channels]; an alpha channel, or the fourth channel, is
+/// 255.
 std::vector<unsigned char> samples_of(const data::Image& image, int channels) {
   std::vector<unsigned char> samples;
   for (std::size_t p = 0; p < image.pixels.size() / 3; ++p) {
@@ -125,7 +126,7 @@ void make_class_tree(const std::filesystem::path& root) {
   put_file(root / "dog" / "1.jpg", jpeg_file(gradient(90, 70, 6)));
   put_file(root / "dog" / "10.jpg", jpeg_file(gradient(50, 51, 7), JpegKind::progressive));
   put_file(root / "dog" / "2.jpg", jpeg_file(gradient(20, 21, 8), JpegKind::cmyk));
-  // Its name is wrong: the content decides.
+  // A PNG file named .jpg: the content decides.
   put_file(root / "dog" / "3.jpg", png_file(gradient(22, 23, 9), 4));
 }
 

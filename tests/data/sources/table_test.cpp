@@ -165,7 +165,7 @@ TEST(TableSource, AFieldWantedAsTextIsWhatStandsInTheList) {
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[2]), "b.jpg");
 }
 
-/// Bytes that are allocated from the heap.
+/// Bytes that are allocated from the heap; 0 under sanitizers, which use a separate heap.
 std::size_t heap_bytes() {
   return ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
 }
@@ -185,7 +185,7 @@ TEST(TableSource, HoldsEightBytesARow) {
   for (const char* name : {"a.csv", "a.jsonl"}) {
     const std::size_t before = heap_bytes();
     const auto source = open_source(folder / name);
-    // A sanitizer uses its own heap.
+    // Not under a sanitizer.
     if (before > 0) {
       EXPECT_LT(heap_bytes(), before + 12 * kRows) << name;
     }
@@ -202,7 +202,7 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
   EXPECT_EQ(source->fields()[0].type, "json");
   EXPECT_EQ(source->fields()[1].type, "float");
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[0]), "null");
-  // The strings in such a column are also documents.
+  // In a JSON column, strings are stored as JSON, too.
   write_file(folder / "m.jsonl", "{\"x\": \"a \\\"b\"}\n{\"x\": {\"y\": 1}}\n{\"x\": 3}\n");
   const auto mixed = open_source(folder / "m.jsonl");
   EXPECT_EQ(mixed->fields()[0].type, "json");

@@ -25,7 +25,7 @@ using test::refusing;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// A tar of one entry.
+/// Writes a tar with one entry.
 void write_odd_tar(const std::filesystem::path& path, const std::string& name, unsigned type,
                    const std::string& link = "") {
   archive* writer = archive_write_new();
@@ -126,7 +126,7 @@ TEST(TarSource, RefusesPathsAndKindsThatLeadElsewhere) {
   EXPECT_THAT(refusing(path), ThrowsMessage<DataError>(Names(path, "'cat/a.jpg'")));
 }
 
-/// A member of a ustar file. @param kind `0` for a file, `x` for attributes of the next one.
+/// A member of a ustar file. @param kind `0` for a file, `x` for attributes of the next member.
 std::string tar_member(const std::string& name, char kind, const std::string& content) {
   std::string block(512, '\0');
   const auto put = [&block](std::size_t at, const std::string& text) {
@@ -167,7 +167,7 @@ TEST(TarSource, RefusesCutOffAndCompressedArchives) {
   test::make_class_tree(folder / "tree");
   test::make_tar(folder / "a.tar", folder / "tree", "");
   const std::vector<std::byte> whole = test::read_bytes(folder / "a.tar");
-  // Within the headers and data of the members; what follows the last one is padding.
+  // Cuts inside the headers and data of the members. Only padding follows the last member.
   for (std::size_t size = 100; size + 12 * 1024 < whole.size(); size += 333) {
     test::write_bytes(folder / "cut.tar", std::span(whole).first(size));
     EXPECT_THROW(refusing(folder / "cut.tar")(), DataError) << size << " of " << whole.size();

@@ -26,7 +26,7 @@ using test::refusing;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 
-/// A tar of files with these names and contents, in this order.
+/// Writes a tar of files with these names and contents, in this order.
 void write_tar(const std::filesystem::path& path,
                const std::vector<std::pair<std::string, std::string>>& members) {
   archive* writer = archive_write_new();

@@ -33,7 +33,7 @@ class BatchSourceGpuTest : public ::testing::TestWithParam<at::ScalarType> {
 TEST_P(BatchSourceGpuTest, AreThoseOfTheCpuRounded) {
   test::write_bytes(folder_ / "x.beton", test::golden_beton("img_jpg_w3"));
   const BetonReader reader(folder_ / "x.beton");
-  // 25 px and one image in the last batch: a number of values that is not a multiple of 4.
+  // With 25 px and one image in the last batch, the number of values is not a multiple of 4.
   for (const std::int64_t size_px : {24, 25}) {
     auto expected = batches(reader, at::kCPU, at::kFloat, size_px);
     auto found = batches(reader, at::Device(at::kCUDA, 0), GetParam(), size_px);

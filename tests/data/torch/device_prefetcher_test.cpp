@@ -30,7 +30,8 @@ using test::value_of;
 
 constexpr std::size_t kDepth = 2;
 
-/// The interface that DevicePrefetcher needs, on a QueuedDevice. The kernel copies the first field.
+/// The interface that DevicePrefetcher needs, implemented with a QueuedDevice. A kernel inverts the
+/// bits of the first field.
 class QueuedCopies {
  public:
   using Event = QueuedDevice::Event;
@@ -74,7 +75,7 @@ class Consumer {
                      [&read, from = batch.fields[f].get()] { read.bytes = from->bytes; });
     }
   }
-  /// Number of values read that are not those of their samples.
+  /// The number of values that were read and are not those of their samples.
   [[nodiscard]] std::size_t wrong_values() const {
     std::size_t wrong = 0;
     for (const Read& read : reads_) {
@@ -105,7 +106,7 @@ class Consumer {
   std::deque<Read> reads_;
 };
 
-/// A prefetcher with everything that it needs, and its consumer.
+/// A prefetcher with its device, its source and its consumer.
 struct Rig {
   using Prefetcher = DevicePrefetcher<QueuedCopies, NumberedSource>;
 
@@ -130,7 +131,7 @@ struct Rig {
     }
     while (!kept.empty()) read_first();
   }
-  /// Runs the remaining work, and checks all values that were read.
+  /// Runs the remaining work. @return the number of wrong values among all that were read.
   std::size_t wrong_values() {
     device.finish();
     return consumer.wrong_values();
@@ -155,7 +156,7 @@ std::vector<std::uint64_t> operator+(std::vector<std::uint64_t> a,
   return a;
 }
 
-/// Runs the body with all paces of the two streams; if a pace is random, several times.
+/// Runs the body with given paces of the two streams: 40 times if a pace is random, otherwise once.
 class DevicePrefetcherTest : public ::testing::TestWithParam<std::tuple<Pace, Pace>> {
  protected:
   template <typename Body>
@@ -190,7 +191,7 @@ TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass
   });
 }
 
-/// Batches of a ring with 2 slots. A real ring would wait forever while both are kept.
+/// Batches of a ring with 2 slots. A real ring would wait forever while both slots are in use.
 class RingSource {
  public:
   RingSource(HostMemory& memory, int& kept) : batches_(memory, /*bad=*/-1, 1), kept_(&kept) {}
@@ -285,7 +286,7 @@ TEST_P(DevicePrefetcherTest, AFailureOfTheSourceComesBehindTheBatchesBeforeIt) {
 
 TEST_P(DevicePrefetcherTest, AFailedCopyComesBehindTheBatchesBeforeItAndKeepsItsHostMemory) {
   for_each_device([](const QueuedDevice::Options& options) {
-    // A batch takes three allocations: the first field's two, then the second's.
+    // A batch needs three allocations: two for the first field, then one for the second.
     for (std::size_t allocations = 0; allocations < 9; ++allocations) {
       Rig rig(options);
       rig.batches->begin_epoch({.epoch = 0, .image_size_px = 4});
@@ -356,10 +357,10 @@ TEST(DevicePrefetcherMemoryTest, HostMemoryComesBackAsCopiesEnd) {
   }
 }
 
-/// Negative controls: the tests above notice each call that has no effect.
+/// Negative controls: if a call to the device has no effect, the tests above detect it.
 class DevicePrefetcherFaultTest : public ::testing::Test {
  protected:
-  /// A pass, a restart in the middle of a second one, and a third.
+  /// Runs a pass, restarts in the middle of a second pass, and runs a third pass.
   static std::size_t wrong_values(Pace copies, Pace consumer, Fault fault) {
     Rig rig({.copies = copies, .consumer = consumer, .fault = fault});
     rig.batches->begin_epoch({.epoch = 0, .image_size_px = 4});

@@ -49,7 +49,7 @@ TEST_F(LookAheadTest, AnItemInHandDoesNotWaitForOneThatIsNotReady) {
   EXPECT_EQ(next(), 1);
   EXPECT_EQ(next(), 2);
   EXPECT_EQ(made_, 3);
-  EXPECT_EQ(next(), 3) << "with nothing in hand it is waited for";
+  EXPECT_EQ(next(), 3) << "if no item is in hand, next() waits for one";
   EXPECT_EQ(made_, 4);
 }
 

@@ -29,7 +29,7 @@ using ::testing::ThrowsMessage;
 
 constexpr std::int64_t kSamples = 3, kSidePx = 4, kClasses = 5;
 
-/// Delivers the batches that were put into it, then stops.
+/// Delivers the batches that a test has put into it, then stops.
 class PreparedBatches final : public OutsideBatches {
  public:
   void put(std::shared_ptr<MadeBatch> made, std::optional<RingPosition> position) {
@@ -107,7 +107,7 @@ TEST_F(OutsideSourceTest, FloatsAreTakenAsTheyAreAtAnyAlignment) {
   begin(0);
   const auto batch = source().next();
   ASSERT_TRUE(batch);
-  // [0, 1, 2, 3] of [N, H, W, C].
+  // Element [0, 1, 2, 3] of [N, C, H, W]; the message contains [N, H, W, C].
   EXPECT_EQ(batch->images()[0][1][2][3].item<float>(), (2 * kSidePx + 3) * 3 + 1);
 }
 

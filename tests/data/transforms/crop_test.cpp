@@ -41,15 +41,15 @@ TEST(RandomResizedCropTest, AreaAndRatioFollowTheirRanges) {
     ASSERT_LE(ratio, 1.35);
     area_sum += area;
   }
-  // Uniform in [0.08, 1], less the large elongated crops that do not fit: about 0.49 on a square
-  // image.
+  // The area is uniform in [0.08, 1], except that large elongated crops do not fit. On a square
+  // image, the mean is about 0.49.
   EXPECT_NEAR(area_sum / kDraws, 0.49, 0.03);
 }
 
 TEST(RandomResizedCropTest, FallsBackToACentredCropWithinTheRatios) {
   const RandomResizedCrop crop;
   RandomStream random(1, 0, 0, RandomUse::crop);
-  // No crop of at least 8 % of the area of so flat an image has a ratio of at most 4/3.
+  // In an image this flat, no crop with a ratio of at most 4/3 has at least 8 % of the area.
   EXPECT_EQ(crop.choose(10, 4000, random), (Rect{0, 1993, 10, 13}));
   EXPECT_EQ(crop.choose(4000, 10, random), (Rect{1993, 0, 13, 10}));
 }

@@ -1,5 +1,5 @@
-// Compares the arithmetic of the transforms, with given parameters, with torchvision 0.26 and FFCV
-// 1.0.2.
+// Compares the results of the transforms for given parameters with those of torchvision 0.26 and
+// FFCV 1.0.2.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -71,8 +71,8 @@ TEST(ColorKernelsTest, SaturationIsFfcvsUpToFloat) {
 }
 
 TEST(ColorKernelsTest, FactorsAreWithinOneLevelOfTorchvision) {
-  // torchvision multiplies in float; where the product is an integer the two may be truncated
-  // differently.
+  // torchvision multiplies in float; where the product is an integer, the two results may be
+  // truncated differently.
   const std::map<std::string, void (*)(const Pixels&, double)> kernels = {
       {"brightness", adjust_brightness},
       {"contrast", adjust_contrast},
@@ -104,7 +104,7 @@ TEST(ColorKernelsTest, TablesEqualTorchvision) {
 }
 
 TEST(ColorKernelsTest, HistogramOperationsEqualTorchvision) {
-  // Case 1 is a dull version of the image.
+  // Case 1 is a version of the image with less contrast.
   const auto of = [](void (*kernel)(const Pixels&)) {
     return [kernel](const Pixels& image, const json& dull) {
       if (dull == 1) {

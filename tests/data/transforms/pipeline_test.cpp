@@ -18,7 +18,7 @@ struct Parsed {
   std::vector<std::string> errors;
 };
 
-/// Reads the text after `train:`.
+/// Parses `text` as the value of `train:`.
 Parsed parse(const std::string& text) {
   Diagnostics diagnostics;
   TransformRegistries registries;
@@ -42,6 +42,25 @@ std::string only_error(const std::string& text) {
   const Parsed parsed = parse(text);
   EXPECT_EQ(parsed.errors.size(), 1U) << text << testing::PrintToString(parsed.errors);
   return parsed.errors.empty() ? "" : parsed.errors[0];
+}
+
+struct Unprepared final : LabelTransform {
+  void prepare() override { throw ConfigError("no file"); }
+  [[nodiscard]] std::int64_t apply(std::int64_t label, std::uint64_t /*sample*/) const override {
+    return label;
+  }
+};
+
+TEST(ImagePipelineTest, AnErrorOfPrepareHasThePlaceOfTheTransform) {
+  Diagnostics diagnostics;
+  TransformRegistries registries;
+  register_transforms(registries);
+  registries.labels.add("unprepared", "", [] { return std::make_unique<Unprepared>(); });
+  const ConfigNode file = parse_yaml("train: {label: [unprepared]}\n", "r.yaml", diagnostics);
+  parse_pipeline(*file.find("train"), "pipeline.train", registries, standard_train_pipeline(),
+                 diagnostics);
+  ASSERT_EQ(diagnostics.errors().size(), 1U);
+  EXPECT_THAT(diagnostics.errors()[0], Names("r.yaml:1:17", "unprepared", "no file"));
 }
 
 TEST(ImagePipelineTest, AnEmptyListMeansTheStandard) {

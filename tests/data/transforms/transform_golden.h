@@ -19,7 +19,7 @@ struct Golden {
 Golden transform_golden(const std::string& name);
 nlohmann::json transform_golden_facts();
 
-/// An image to change, in the form that transforms take.
+/// An image for transforms to change.
 struct Picture {
   std::vector<std::uint8_t> values;
   data::PixelShape shape;

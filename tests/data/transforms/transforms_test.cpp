@@ -1,4 +1,5 @@
-// How transforms choose their parameters, which must depend only on the transform's random stream.
+// Tests how transforms choose their parameters. The choice must depend only on the transform's
+// random stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,12 +24,12 @@ using test::golden_picture;
 using test::Picture;
 using Values = std::vector<std::uint8_t>;
 
-/// The values as a string, for sets: GCC 12 warns of vectors of bytes there.
+/// The values as a string, for use in sets: GCC 12 warns about sets of byte vectors.
 std::string text(const Values& values) {
   return {values.begin(), values.end()};
 }
 
-/// Makes a transform from `options`, YAML flow text.
+/// Makes a transform with `options`, a YAML text in flow style.
 std::shared_ptr<const Transform> make(const std::string& name, const std::string& options = "{}") {
   TransformRegistries registries;
   register_transforms(registries);
@@ -48,7 +49,7 @@ std::shared_ptr<const Transform> make(const std::string& name, const std::string
 /// The golden image after the transform, with the random numbers of the sample at `position`.
 Picture changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
                 Picture picture = golden_picture(), std::optional<std::uint8_t> mask_fill = {}) {
-  // The scratch memory has different content each time: nothing may depend on it.
+  // The scratch memory has different content in each call, because no result may depend on it.
   static int calls = 0;
   std::vector<std::byte> scratch(transform.scratch_bytes(picture.shape),
                                  static_cast<std::byte>(++calls));
@@ -127,7 +128,8 @@ TEST_P(EveryTransformTest, WorksOnTheSmallestImagesOrSaysWhyNot) {
 TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
   const auto transform = make_any(GetParam());
   if (!transform->moves_pixels()) return;
-  // Each pixel's value encodes its position. Bilinear is off, so an image is moved as a mask is.
+  // Each pixel's value encodes its position. With a mask fill, interpolation is never bilinear, so
+  // an image moves exactly as a mask does.
   Picture places{.values = {}, .shape = {24, 24, 3}};
   Picture mask{.values = {}, .shape = {24, 24, 1}};
   for (int p = 0; p < 24 * 24; ++p) {
@@ -137,7 +139,7 @@ TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
   }
   for (std::uint64_t position = 0; position < 30; ++position) {
     const Picture moved = changed(*transform, position, 0, mask, 0);
-    // The same, moved as an image with the mask's rules, all three channels together.
+    // The same values in all three channels of an image, moved with the rules for masks.
     const Picture image = changed(*transform, position, 0, places, 0);
     for (std::size_t p = 0; p < moved.values.size(); ++p)
       ASSERT_EQ(moved.values[p], image.values[3 * p]) << position << " " << p;
@@ -319,7 +321,7 @@ TEST(AugMixTest, WeightsHaveTheMomentsOfTheirDistributions) {
       mixed += all;
       mixed_squares += all * all;
     }
-    // Beta(a, a), and one part of Dirichlet(a, a, a).
+    // The second moments of Beta(a, a) and of one component of Dirichlet(a, a, a).
     const double beta_square = 0.25 + 1 / (4 * (2 * alpha + 1));
     const double dirichlet_square = 1.0 / 9 + 2.0 / 9 / (3 * alpha + 1);
     EXPECT_NEAR(mixed / kDraws, 0.5, 0.01) << alpha;
@@ -343,17 +345,18 @@ TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
     equal += out == equalized ? 1 : 0;
     poster += out == posterized.pictures[2] ? 1 : 0;
   }
-  // Half have weight 1; 13 operations.
+  // Half of the draws have weight 1, and there are 13 operations.
   EXPECT_NEAR(equal, kDraws / 26, 35);
   EXPECT_NEAR(poster, kDraws / 26, 35);
-  // Unchanged: stretched contrast, turned by 0 degrees, moved by 0 px, and half of the factors of
-  // color, contrast, brightness and sharpness, which are 1 to severity.
+  // These operations leave the image unchanged: auto-contrast, a rotation of 0 degrees, a
+  // translation of 0 px. So do half of the factors of color, contrast, brightness and sharpness,
+  // which are in [1, severity] and therefore 1.
   EXPECT_NEAR(same / static_cast<double>(kDraws), 0.5 + 0.5 * (1 + 0.26 + 0.63 + 0.79 + 2) / 13,
               0.03);
 }
 
-/// The values that augmix with these options gives the middle of a grey image of value 100, and how
-/// often each value occurs.
+/// Applies augmix with these options to a grey image of value 100. @return the values of the middle
+/// pixel, and how often each value occurs.
 std::map<int, int> grey_becomes(const std::string& options, int draws) {
   const auto augmix = make("augmix", options);
   std::map<int, int> found;
@@ -366,8 +369,8 @@ std::map<int, int> grey_becomes(const std::string& options, int draws) {
 }
 
 TEST(AugMixTest, ChainsAreBlendedAndRoundedToTheNearest) {
-  // Only one of the 9 safe operations, posterize, changes a grey middle: to 96. The image has
-  // weight 1/2, each chain 1/4.
+  // Only one of the 9 safe operations, posterize, changes the middle of a grey image: to 96. The
+  // original image has weight 1/2, each chain 1/4.
   const auto found =
       grey_becomes("{severity: 1, width: 2, depth: 1, alpha: 1e7, augmentation_set: safe}", 2000);
   ASSERT_EQ(found.size(), 3U);
@@ -381,7 +384,8 @@ TEST(AugMixTest, TheSetDecidesWhichOperationsThereAre) {
   EXPECT_EQ(grey_becomes(chain + "safe}", 600).size(), 2U);
   const auto all = grey_becomes(chain + "all}", 600);
   const auto original = grey_becomes(chain + "original}", 600);
-  // Factors of brightness: 0.91 to 1; the authors' are 0.118 to 0.28.
+  // Brightness factors are 0.91 to 1 in the set `all`, and 0.118 to 0.28 in `original`, the
+  // authors' set.
   EXPECT_GE(all.begin()->first, 90);
   EXPECT_GT(all.size(), 3U);
   EXPECT_GE(original.begin()->first, 11);

@@ -1,4 +1,5 @@
-// Custom fields: one file that FFCV wrote (tests/golden/beton/make_custom.py), and precast's own.
+// Tests custom fields in a file that FFCV wrote (tests/golden/beton/make_custom.py) and in
+// precast's own files.
 #include "data/write/custom_field.h"
 
 #include <gmock/gmock.h>
@@ -110,7 +111,7 @@ TEST_F(CustomFields, WrongLayoutsAreFoundWhereOtherFieldsPointNowhere) {
       ThrowsMessage<DataError>(Names("'note'")));
 }
 
-/// Writes the source's samples with fields from the registry.
+/// Writes the samples of the source with the registered fields.
 void write_again(const Source& source, const std::filesystem::path& out) {
   FieldRegistry registry("field");
   register_fields(registry);
@@ -170,7 +171,7 @@ TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
   EXPECT_THAT([&] { CustomField({4, 3, {}}, {}); }, ThrowsMessage<ConfigError>(Names("layout")));
 }
 
-/// A field like that of a plug-in: a point of two numbers, stored only in the metadata.
+/// A field as a plug-in could define it: a point of two numbers, stored only in the metadata.
 class PointField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }
@@ -214,8 +215,8 @@ TEST(CustomField, OfAPlugInIsLaidOutAsItsTagSaysAndNeedsOne) {
   }
 }
 
-/// Writes a file with only a custom field, whose arguments have `mark` at the position of the mark
-/// of files with checksums.
+/// Writes a file with a single field, a custom field. Its arguments contain `mark` at kSumsFlagAt,
+/// the position of the mark of files with checksums.
 void write_marked(const std::filesystem::path& path, std::uint64_t mark, bool checksums) {
   std::vector<std::byte> arguments;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {12, 4, {}}}, arguments);

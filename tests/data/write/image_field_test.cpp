@@ -110,7 +110,7 @@ TEST(ImageField, ProportionDrawsByTheSampleAlone) {
   for (std::uint64_t i = 0; i < 2000; ++i) {
     if (encode(options, image, i).mode == ImageMode::jpg) ++jpg;
   }
-  // Four standard deviations of a binomial.
+  // Within four standard deviations of a binomial distribution.
   EXPECT_NEAR(jpg, 600, 82);
   ImageFieldOptions all = options;
   all.compress_probability = 1;
@@ -163,7 +163,7 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
   EXPECT_NE(encode(keep, {inks, {}}).blob, inks);
   std::vector<std::byte> odd = file;
   ASSERT_EQ(odd[11], std::byte{1});
-  odd[11] = std::byte{3};  // JFIF's version.
+  odd[11] = std::byte{3};  // The version of JFIF.
   EXPECT_NE(encode(keep, {odd, {}}).blob, odd);
   EXPECT_EQ(keep.tally().at("kept_jpeg"), 4U);
   EXPECT_EQ(keep.tally().at("jpeg_warnings"), 1U);
@@ -172,7 +172,7 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
 }
 
 TEST(ImageField, KeepsNoProgressiveJpegThatTheLoaderWouldRefuse) {
-  // More scans than a decoder accepts that limits the work for a small file.
+  // More scans than the decoder accepts, which limits the work for small files.
   std::vector<jpeg_scan_info> scans;
   for (const int bit : {1, 0}) {
     scans.push_back({3, {0, 1, 2}, 0, 0, bit == 0 ? 1 : 0, bit});

@@ -1,4 +1,5 @@
-// Images beyond RGB8 and ragged arrays. The PNG files are Pillow's and (16-bit RGBA) OpenCV's.
+// Tests images other than 8-bit RGB, and ragged arrays. Pillow wrote the PNG files, except that
+// OpenCV wrote the 16-bit RGBA file.
 #include "data/write/shaped_fields.h"
 
 #include <gmock/gmock.h>
@@ -101,7 +102,7 @@ TEST(PngPixels, RefuseDamagedFiles) {
   EXPECT_THAT([&] { (void)png_pixels(file); }, ThrowsMessage<DataError>(Names("PNG")));
 }
 
-/// Writes one field of that kind, described by its first value, as `precast write` does.
+/// Like `precast write`: writes a file with one field of this kind, described by its first value.
 void write(const std::filesystem::path& path, const std::string& kind,
            const std::vector<Value>& values) {
   FieldRegistry registry("field");
@@ -175,7 +176,7 @@ TEST(RaggedField, ReadsBackArraysOfAnyShapeEmptyOnesToo) {
   write(folder / "x.beton", "ragged",
         {ArrayInput{{"<f4", {3, 2}}, bytes_of(numbers)}, ArrayInput{{"<f4", {0, 4}}, {}},
          ArrayInput{{"<f4", {1, 6}}, bytes_of(numbers)}});
-  // Writes the values again with the file itself, which contains the tag, as the source.
+  // Writes the values again, with the written file as the source. It contains the tag of the field.
   const auto source = open_beton(folder / "x.beton");
   EXPECT_EQ(source->fields()[0].type, "ragged");
   const std::vector<Value> values = {source->sample(0).values[0], source->sample(1).values[0],
@@ -211,7 +212,7 @@ TEST(ShapedElements, NeverLeaveTheirBytes) {
   refused(ragged, bytes_of<std::uint64_t>({1}));
   refused(ragged, bytes_of<std::uint64_t>({1, 2, 3}));
   refused(ragged, bytes_of<std::uint64_t>({0, 2, 3}));
-  // 2^61 x 8 x 1 bytes are 0 where numbers overflow.
+  // In 64-bit arithmetic, 2^61 x 8 x 1 bytes overflow to 0.
   refused(ragged, bytes_of<std::uint64_t>({std::uint64_t{1} << 61, 1}));
 }
 
@@ -225,8 +226,8 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
     EXPECT_EQ(arguments.size(), kFieldArgumentsBytes);
     EXPECT_EQ(arguments[99], std::byte{5});
     EXPECT_EQ(parse_tag(arguments.data(), "x"), tag);
-    // Without its magic there is no tag; if another letter is changed, there is no tag, a damaged
-    // tag, or a different tag.
+    // If a letter of the magic is changed, there is no tag. If another letter is changed, there is
+    // no tag, a different tag, or an error.
     for (std::size_t i = kTagAt; arguments[i] != std::byte{0}; ++i) {
       auto damaged = arguments;
       damaged[i] ^= std::byte{2};
@@ -237,7 +238,7 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
       }
     }
   }
-  // A longer tag that was there before leaves no traces.
+  // A new tag leaves nothing of a longer tag that was there before.
   const FieldTag lesser{.kind = FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1};
   std::vector<std::byte> used;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {1024, 8, 1016}}, used);

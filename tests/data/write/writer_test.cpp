@@ -158,7 +158,7 @@ TEST(BetonWriter, WithChecksumsNoValueCrossesAPageEither) {
     writer.add(value);
   }
   writer.finish();
-  // The first value does not fit behind the records.
+  // The first value does not fit after the records, in their page.
   EXPECT_EQ(writer.pages(), 3U);
   const BetonReader reader(path);
   const std::uint64_t at[] = {kMinPageBytes, 2 * kMinPageBytes, 2 * kMinPageBytes + 10,
@@ -204,7 +204,7 @@ TEST(BetonWriter, RefusesWrongNamesPagesAndCounts) {
   EXPECT_NO_THROW(write({{"a_name_of_16_cha", type}}, 1, kMinPageBytes)());
 }
 
-/// 60 images of all sizes and a label, over several small pages.
+/// 60 images of different sizes with labels, in several small pages.
 class DatasetTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kSamples = 60;
@@ -396,7 +396,8 @@ TEST_F(DatasetTest, ASampleLargerThanAPageIsNamed) {
 }
 
 TEST_F(DatasetTest, AThreadThatCannotBeStartedIsAnErrorThatLeavesNothing) {
-  if (!test::kAddressesCanBeLimited) GTEST_SKIP() << "sanitizer";
+  if (!test::kAddressesCanBeLimited)
+    GTEST_SKIP() << "the address space cannot be limited under sanitizers";
   const std::string told = test::device_error_of_few_threads(
       [this] { static_cast<void>(write(options(test::kTooManyThreads), {})); });
   EXPECT_THAT(told, Names(test::kTooManyThreads, std::strerror(EAGAIN)));
@@ -448,7 +449,7 @@ TEST_F(DatasetTest, ShortAndInterruptedWritesAreContinued) {
   const ImageFieldOptions image{.mode = ImageWriteMode::raw};
   (void)write(options(2), image);
   const std::vector<std::byte> whole = test::read_bytes(path_);
-  // Call 1 creates the file; 2 writes the header.
+  // Call 1 creates the file; call 2 writes the header.
   for (int nth = 2; nth < 6; ++nth) {
     for (const int errno_value : {0, EINTR}) {
       test::FailingFileOps ops(nth, errno_value);

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
-/// Two views of four samples, then their classes.
+/// Four samples with the inputs `left` and `right` and the target `class`.
 Batch two_views() {
   return {.fields = {{"left", at::arange(8, at::kFloat).view({4, 2})},
                      {"class", at::tensor({3, 2, 1, 0}, at::kLong)},

@@ -11,7 +11,7 @@
 namespace precast {
 namespace {
 
-// RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+// The examples of RFC 3720, appendix B.4, and the check value of the CRC catalogue.
 TEST(Crc32cTest, GivesThePublishedValues) {
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
   EXPECT_EQ(crc32c(std::string(32, '\xFF')), 0x62A8AB43U);
@@ -29,7 +29,7 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-/// Unmasks a CRC like readers of TFRecord files.
+/// Unmasks a CRC, as readers of TFRecord files do.
 std::uint32_t unmasked(std::string_view stored) {
   return std::rotl(static_cast<std::uint32_t>(little_endian(stored)) - 0xA282EAD8U, 15);
 }

@@ -18,8 +18,8 @@
 namespace precast {
 namespace {
 
-/// Runs `body` in a process that starts with `armed` in its environment, and returns its wait
-/// status. The environment is read at the first failpoint, which this process never reaches.
+/// Runs `body` in a child process with PRECAST_FAILPOINTS=`armed`, and returns its wait status. The
+/// variable is read at the first failpoint, and the parent process never reaches one.
 int in_process(const std::string& armed, const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -52,7 +52,8 @@ TEST(FileLockTest, NamesTheProcessThatHoldsIt) {
   ASSERT_EQ(::gethostname(host, sizeof(host) - 1), 0);
   EXPECT_THAT(lock_holder(folder / "lock"), Names(::getpid(), std::string(host)));
   EXPECT_FALSE(FileLock::acquire(folder / "lock").has_value());
-  EXPECT_THAT(lock_holder(folder / "lock"), Names(::getpid())) << "who fails changes nothing";
+  EXPECT_THAT(lock_holder(folder / "lock"), Names(::getpid()))
+      << "a failed attempt changes nothing";
 }
 
 TEST(FileLockTest, AHolderThatIsNotKnownIsNotMadeUp) {

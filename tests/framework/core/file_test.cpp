@@ -38,13 +38,14 @@ std::size_t count_files(const std::filesystem::path& folder) {
 
 class AtomicFileFaults : public ::testing::TestWithParam<int> {};
 
-/// Fails every call in turn, until a run has no fault.
+/// In the n-th run, the n-th file operation fails. Ends when a run needs fewer operations than
+/// that.
 TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
   const test::TemporaryFolder folder;
   const auto path = folder / "weights";
   int nth = 1;
   for (bool fired = true; fired; ++nth) {
-    ASSERT_LT(nth, 50) << "the writer never comes to its end";
+    ASSERT_LT(nth, 50) << "a run needs fewer than 50 operations";
     write_file(path, "old");
     test::FailingFileOps ops(nth, GetParam());
     bool failed = false;
@@ -95,7 +96,8 @@ TEST(AtomicFile, WritesPastTheEnd) {
   EXPECT_EQ(text_of(folder / "x"), "headend");
 }
 
-/// A killed process leaves its temporary file, and in a container the next process has the same id.
+/// A killed process leaves its temporary file, and in a container the next process often has the
+/// same id.
 TEST(AtomicFile, IsNotStoppedByTheTemporaryFilesOfAKilledProcess) {
   const test::TemporaryFolder folder;
   for (int i = 0; i < 5000; ++i) {

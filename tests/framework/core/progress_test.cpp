@@ -23,7 +23,7 @@ namespace {
 using test::Names;
 
 /// Connects standard error to a separate terminal and returns what `action` writes to it. @param
-/// columns 0: the terminal does not know its width.
+/// columns the width of the terminal; 0: unknown
 template <typename Action>
 std::string on_terminal(Action action, unsigned short columns = 0) {
   constexpr std::string_view kEnd = "<end>";
@@ -103,7 +103,7 @@ TEST(Progress, FitsTheTerminal) {
     progress.show({{"epoch 1", 2}, {"lr 5", 1}});
     progress.show("a long line without parts");
   };
-  // the wording is tested: the part of it that fits
+  // the wording is tested: only the parts that fit are shown
   const std::string wide = "\r\033[Kepoch 1 | lr 5\r\033[Ka long line wi\r\033[K";
   const std::string narrow = "\r\033[Kepoch 1\r\033[Ka long line w\r\033[K";
   EXPECT_EQ(on_terminal(show, 15), wide);

@@ -17,7 +17,7 @@ namespace {
 
 using Block = std::array<std::uint32_t, 4>;
 
-/// The vectors of Random123 1.14, tests/kat_vectors, philox4x32 10.
+/// The known answers for philox4x32 with 10 rounds, from tests/kat_vectors of Random123 1.14.
 TEST(Philox, GivesTheKnownAnswersOfRandom123) {
   EXPECT_EQ(RandomStream::block({0, 0, 0, 0}, {0, 0}),
             (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -76,9 +76,10 @@ TEST(RandomStream, DrawsBelowABoundWithoutBias) {
   for (int i = 0; i < kDraws; ++i) ++counts.at(random.below(counts.size()));
   double chi_squared = 0;
   for (const int count : counts) chi_squared += (count - 10'000.0) * (count - 10'000.0) / 10'000.0;
-  EXPECT_LT(chi_squared, 20.5);  // 99.9 % of unbiased generators, 5 degrees of freedom
+  EXPECT_LT(chi_squared, 20.5);  // 99.9 % quantile, 5 degrees of freedom
 
-  // A bound of 3/4 of the range: without rejection the lower third would be twice as likely.
+  // The bound is 3/4 of the range. Without rejection, the lower third would be twice as likely as
+  // the others.
   const std::uint64_t bound = std::uint64_t{3} << 62;
   int lower = 0;
   for (int i = 0; i < 30'000; ++i) lower += random.below(bound) < bound / 3 ? 1 : 0;
@@ -144,7 +145,7 @@ TEST(RandomPermutation, IsUniform) {
   double chi_squared = 0;
   for (const auto& [order, count] : counts)
     chi_squared += (count - 500.0) * (count - 500.0) / 500.0;
-  EXPECT_LT(chi_squared, 49.7);  // 99.9 %, 23 degrees of freedom
+  EXPECT_LT(chi_squared, 49.7);  // 99.9 % quantile, 23 degrees of freedom
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ranks as processes that train together over Gloo on this machine.
+// Ranks on this machine, each a process, train together over Gloo.
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ Result read_result(const std::string& path) {
   return result;
 }
 
-/// Trains on `world` ranks and returns the results of each.
+/// Trains on `world` ranks and returns the result of each rank.
 std::vector<Result> train(int world, const std::vector<std::string>& options) {
   const TemporaryFolder folder;
   const StoreHost store("127.0.0.1");
@@ -86,7 +86,7 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 TEST(DistributedTrainingTest, OneTwoAndFourRanksHaveTheSameLosses) {
   const auto one = numbers(train(1, {})[0], "losses");
   ASSERT_EQ(one.size(), 100U);
-  EXPECT_GT(one.front() - one.back(), 1e-3) << "it learns";
+  EXPECT_GT(one.front() - one.back(), 1e-3) << "training must reduce the loss";
   for (const int world : {2, 4})
     EXPECT_LT(largest_difference(one, numbers(train(world, {})[0], "losses")), 1e-9) << world;
 }
@@ -128,9 +128,9 @@ TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
   }
 }
 
-/// Methods that replace a step or leave out a part of it, with several ranks and micro-batches.
-/// `twins`: SAM climbs along each rank's own gradient, as published, so ranks with the same samples
-/// must act like one rank.
+/// The tests with this name train with methods that replace a step or leave out a part of it, on
+/// several ranks and with micro-batches. `twins=1` gives all ranks the same samples: SAM climbs
+/// along each rank's own gradient, as published, so these ranks must act like one rank.
 TEST(DistributedMethodsTest, SamClimbsWithoutFrozenLayersHoweverManyRanksThereAre) {
   const std::string methods = "methods=sam:{rho: 0.5};layer_freezing:{freeze_start: 0}";
   const auto one = train(1, {"epochs=4", "steps=3", "batch=4", methods})[0];
@@ -183,7 +183,7 @@ TEST(DistributedMethodsTest, ResizedBatchesAreThoseOfOneRank) {
       1e-9);
 }
 
-/// Each rank draws the samples that it keeps, as it draws MixUp's shares.
+/// Each rank selects its own samples at random, just as it draws its own mixing weights for MixUp.
 TEST(DistributedMethodsTest, RanksThatSelectForThemselvesStayOneModel) {
   const std::string methods = "methods=selective_backprop:{start: 0, end: 1, interrupt: 3}";
   const auto two = train(2, {"steps=10", methods});
@@ -278,7 +278,7 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
               testing::ThrowsMessage<DeviceError>(Names("127.0.0.1:9")));
 }
 
-/// The causes that heartbeats report at the run's end, from their own threads.
+/// Collects the causes that heartbeats report from their threads when a run ends.
 class Causes {
  public:
   [[nodiscard]] Heartbeat::OnDeath teller() {

@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::int64_t kClasses = 5;
 
-/// Two convolutions and a linear layer in float64, without batch statistics: the sum over the ranks
-/// is that of the whole batch.
+/// Two convolutions and a linear layer in float64. Without batch statistics, the sum of the ranks'
+/// gradients is the gradient of the global batch.
 class PlainNet final : public ImageModel {
  public:
   PlainNet() {
@@ -68,7 +68,7 @@ class MeanCrossEntropy final : public TargetLoss {
 };
 
 /// Images of noise: sample s of an epoch has the same pixels and label on every rank that gets it.
-/// `halves`: a single rank sees a batch as two ranks would see their halves, one after the other.
+/// `halves`: a single rank gets the samples of two ranks; those of rank 1 follow those of rank 0.
 /// `twins`: all ranks see the same samples.
 class NoiseSource final : public BatchSource {
  public:
@@ -140,7 +140,7 @@ std::string text(const Options& options, const std::string& key) {
   return options.contains(key) ? options.at(key) : "";
 }
 
-/// `methods=sam:{rho: 0.5};layer_freezing`
+/// Parses the option `methods`, such as `methods=sam:{rho: 0.5};layer_freezing`.
 std::vector<NamedMethod> make_methods(const Options& options) {
   std::vector<NamedMethod> methods;
   std::istringstream list(text(options, "methods"));
@@ -169,7 +169,7 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
   mine = model.parameters();
   if (group == nullptr) return make_single_rank_sync();
   GradSyncOptions sync;
-  // Buckets are small, so that a small model has several.
+  // The buckets are so small that even a small model has several.
   sync.bucket_bytes = static_cast<std::size_t>(number(options, "bucket_bytes", 4000));
   sync.first_bucket_bytes = sync.bucket_bytes / 4;
   const std::string update = text(options, "update");

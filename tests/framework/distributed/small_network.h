@@ -6,8 +6,9 @@
 
 namespace precast::test {
 
-/// Two linear layers and made-up samples: small enough for a test, with operators that give bitwise
-/// identical results in every run, even on a GPU. Every instance is the same.
+/// Two linear layers and random samples: small enough for a test, with operators that give bitwise
+/// identical results in every run, even on a GPU. All instances start with the same weights and
+/// samples.
 class SmallNetwork {
  public:
   static constexpr std::int64_t kSamples = 16;

@@ -1,4 +1,4 @@
-// The transports on one GPU: NCCL with one rank, Gloo with one and with two ranks.
+// Tests the transports on one GPU: NCCL with one rank, Gloo with one and two ranks.
 #include "tests/framework/distributed/transport_test.h"
 
 namespace precast::test {

@@ -25,8 +25,8 @@ namespace {
 using namespace distributed;
 using Clock = std::chrono::steady_clock;
 
-/// Much longer than a group takes to end, and shorter than every time limit of c10d that would end
-/// a group that hangs.
+/// Much longer than a group needs to end, but shorter than all time limits after which c10d ends a
+/// group that hangs.
 constexpr std::chrono::seconds kPromptly{20};
 /// So small that the network has several buckets.
 constexpr std::size_t kBucketBytes = 4000;
@@ -60,7 +60,8 @@ GradSyncOptions small_buckets(VariableUpdate update, GradCompression compression
   return options;
 }
 
-/// One step's gradients of samples first to first + count - 1, in two micro-batches.
+/// Computes and synchronises the gradients of the samples from `first` to `first` + `count` - 1, in
+/// two micro-batches.
 void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, std::int64_t count) {
   network.forget_gradients();
   for (int part = 0; part < 2; ++part) {
@@ -70,7 +71,7 @@ void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, s
   sync.finish_backward();
 }
 
-/// The same gradients with one rank.
+/// Computes the gradients of all samples, in two micro-batches, without ranks.
 void backward_alone(const SmallNetwork& network) {
   network.forget_gradients();
   for (int part = 0; part < 2; ++part) {
@@ -86,8 +87,8 @@ struct Way {
   std::string name;
   VariableUpdate update;
   GradCompression compression;
-  /// Difference that a half type's rounding may cause, relative to the largest value; 0: equal
-  /// bits.
+  /// The largest difference that rounding to a 16-bit type may cause, relative to the largest
+  /// value; 0: bitwise equal.
   double tolerance;
 };
 
@@ -140,7 +141,7 @@ TEST_P(TransportTest, GradientsOfOneRankAreThoseWithoutAGroup) {
       const double difference = largest_difference(network.gradients(), alone.gradients());
       EXPECT_LE(difference, way.tolerance) << way.name;
       if (way.tolerance > 0) {
-        EXPECT_GT(difference, 0) << way.name << " travels as halves";
+        EXPECT_GT(difference, 0) << way.name << " rounds to 16 bits";
       }
     }
   }
@@ -200,7 +201,7 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
     // No transport can send a meta tensor.
     EXPECT_THROW(group.ranks.all_reduce_sum({at::empty({1}, at::kMeta)}), Error);
     group.ranks.all_reduce_sum({one});
-    EXPECT_EQ(one.item<double>(), 1) << "the next sum is as if nothing had been";
+    EXPECT_EQ(one.item<double>(), 1) << "the failed sum must not affect the next one";
     try {
       group.ranks.broadcast({one}, /*root=*/7);
       ADD_FAILURE() << "expected an error: there is no rank 7";
@@ -212,8 +213,8 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
   EXPECT_LT(Clock::now() - end_begins, kPromptly);
 }
 
-/// One of two ranks: a separate program, started by the test below. Writes the final weights of
-/// each way.
+/// One of two ranks, in a separate process that the test below starts. Writes the final weights for
+/// each of ways().
 TEST_P(TransportTest, DISABLED_OneOfTwoRanks) {
   const char* given = std::getenv(kRankVariable);
   ASSERT_NE(given, nullptr);
@@ -238,7 +239,7 @@ TEST_P(TransportTest, DISABLED_OneOfTwoRanks) {
   std::ofstream(task.at("out").get<std::string>()) << result;
 }
 
-/// The results that two such programs wrote, one per rank.
+/// Runs two such processes and returns the results that they wrote, one per rank.
 std::vector<nlohmann::json> run_two_ranks(const std::string& filter) {
   const TemporaryFolder folder;
   const StoreHost store("127.0.0.1");
@@ -260,7 +261,7 @@ std::vector<nlohmann::json> run_two_ranks(const std::string& filter) {
 }
 
 TEST_P(TransportTest, TwoRanksOnOneDeviceTrainOneModel) {
-  if (!GetParam().ranks_may_share_a_device) GTEST_SKIP() << "NCCL takes one rank a GPU";
+  if (!GetParam().ranks_may_share_a_device) GTEST_SKIP() << "NCCL allows only one rank per GPU";
   const SmallNetwork alone(GetParam().device);
   for (int step = 0; step < kSteps; ++step) {
     backward_alone(alone);
@@ -276,7 +277,8 @@ TEST_P(TransportTest, TwoRanksOnOneDeviceTrainOneModel) {
     const at::Tensor found =
         at::from_blob(weights.data(), {static_cast<std::int64_t>(weights.size())});
     EXPECT_LE(largest_difference(found, alone.weights()), way.tolerance + 1e-5) << way.name;
-    EXPECT_GT(largest_difference(found, SmallNetwork(at::kCPU).weights()), 0.01) << "it has moved";
+    EXPECT_GT(largest_difference(found, SmallNetwork(at::kCPU).weights()), 0.01)
+        << "training must change weights";
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace precast::test {
 
-/// A transport for the tensors between the ranks of a test. The tests are in transport_test.cpp;
-/// each test program lists the transports that it has.
+/// A transport that carries tensors between the ranks of a test. The tests are in
+/// transport_test.cpp; each test program lists the transports that it tests.
 struct Carrier {
   std::string name;
   at::Device device = at::kCPU;

@@ -82,7 +82,7 @@ TEST(EvaluatorTest, OutputsOfOtherClassesAreNotCountedByClass) {
   EXPECT_TRUE(result->classes.empty());
 }
 
-/// Ignores the labels that are not classes.
+/// Accepts labels that are not classes.
 class IgnoresOthers final : public TargetLoss {
  public:
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& /*labels*/) const override {
@@ -134,7 +134,7 @@ TEST(EvaluatorTest, NoSamplesCountAsNothing) {
   EXPECT_EQ(result.top_1(), 0);
 }
 
-/// Counts samples of class 0, and the sum of all classes.
+/// Counts the samples of class 0 and sums the labels.
 class Classes final : public Metric {
  public:
   [[nodiscard]] std::string name() const override { return "classes"; }

@@ -38,19 +38,19 @@ using testing::IsEmpty;
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kSizePx = 32;
-/// One step per epoch, so that the methods that act from the middle of a run on, or at the end of
-/// an epoch, act in this run.
+/// With one step per epoch, even methods that act only at the end of an epoch, or from the middle
+/// of a run, act in this short run.
 constexpr std::int64_t kEpochs = 4;
 constexpr std::int64_t kStepsPerEpoch = 1;
 
-/// Operations for which the host has to know the result, or the size of the result.
+/// Operations whose result, or its size, the host needs in order to continue.
 constexpr std::array<std::string_view, 12> kWaiting = {
     "aten::_local_scalar_dense", "aten::item",     "aten::is_nonzero", "aten::nonzero",
     "aten::masked_select",       "aten::equal",    "aten::_unique",    "aten::_unique2",
     "aten::unique_consecutive",  "aten::bincount", "aten::unique_dim", "aten::repeat_interleave"};
 
-/// An operation that waits only on CPUs: the CPU kernel reads the step counters, the CUDA kernel
-/// takes them as tensors.
+/// An operation that waits only on CPUs: its CPU kernel reads the step counters on the host, its
+/// CUDA kernel reads them on the device.
 constexpr std::string_view kWaitsOnCpus = "aten::_fused_adamw_";
 
 /// Whether the call requests that a tensor is moved to a device and that the host waits for it. On
@@ -135,7 +135,7 @@ OptimizerRegistry all_optimizers() {
 ModelRegistry all_models() {
   ModelRegistry registry("model");
   models::register_models(registry);
-  // Methods set options of residual networks.
+  // Takes ResNetOptions, because some methods set options of residual networks.
   registry.add<models::ResNetOptions>(
       "linear", "for tests", [](const ModelSpec& spec, const models::ResNetOptions&) {
         return std::make_unique<test::LinearModel>(spec.num_classes);
@@ -143,7 +143,7 @@ ModelRegistry all_models() {
   return registry;
 }
 
-/// Class indices are delivered unchanged, or as probabilities.
+/// Random targets of this kind. `probabilities`: class probabilities instead of class indices.
 at::Tensor make_target(TargetKind kind, bool probabilities) {
   if (kind == TargetKind::values) return at::rand({kBatch, kClasses});
   if (kind == TargetKind::multi_hot) return at::randint(2, {kBatch, kClasses}, at::kByte);
@@ -160,7 +160,7 @@ Batch make_batch(TargetKind kind, bool probabilities) {
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
 }
 
-/// A training run of a few steps, short enough that every part of a run is reached.
+/// A training run of a few steps that reaches every part of a run.
 class ShortRun {
  public:
   ShortRun() {
@@ -177,7 +177,7 @@ class ShortRun {
   }
 
   TrainPlan& plan() { return plan_; }
-  /// Chooses a model that has outputs for such targets.
+  /// Chooses a model with outputs for targets of this kind.
   void read_targets(TargetKind kind) {
     plan_.model.targets = kind;
     if (kind != TargetKind::class_mask) return;
@@ -189,7 +189,7 @@ class ShortRun {
     methods_.push_back({name, std::move(method)});
   }
 
-  /// @return the waiting operations of all steps but the first, and of the methods' hooks in them.
+  /// @return the waiting operations of all steps except the first, including the methods' hooks.
   std::vector<std::string> syncs(bool skip_nonfinite = false, bool probabilities = false) {
     at::manual_seed(1);
     const auto model = make_model(all_models(), plan_.model);
@@ -242,7 +242,7 @@ class WaitingMethod final : public Method {
   void on_batch(Batch& batch, std::int64_t /*global_step*/) override {
     if (how_ == "move") batch.labels() = batch.labels().to(at::Device(at::kCPU));
     if (how_ == "mask")
-      static_cast<void>(batch.images().index({batch.images() > 0.5}));  // how many is a question
+      static_cast<void>(batch.images().index({batch.images() > 0.5}));  // the size is unknown
   }
   void on_gradients(Model& model) override {
     if (how_ == "item") sum_ += model.parameters()[0].tensor.grad().sum().item<double>();
@@ -296,7 +296,7 @@ TEST_P(EachMethod, HasNoHostSyncInAStep) {
   EXPECT_THAT(run.syncs(), IsEmpty());
 }
 
-/// A small model: CPUs have no fast convolution in fp16.
+/// Uses the linear model, because CPUs have no fast convolution in fp16.
 TEST_P(EachMethod, HasNoHostSyncInAScaledStep) {
   ShortRun run;
   run.add(GetParam(), test::make_method(GetParam()));

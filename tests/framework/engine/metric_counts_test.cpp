@@ -18,7 +18,7 @@
 namespace precast::engine {
 namespace {
 
-/// Lets ranks that are threads communicate.
+/// Lets ranks in different threads communicate.
 class Meeting {
  public:
   explicit Meeting(int world)
@@ -124,7 +124,7 @@ Metrics metrics_of(const std::vector<std::string>& names) {
 void expect_same_for_all_ranks(const Metrics& metrics, const Samples& samples) {
   const Values expected = alone(metrics, samples, samples.outputs.size(0));
   EXPECT_EQ(alone(metrics, samples, 3), expected);
-  // More ranks than samples: some have none.
+  // With more ranks than samples, some ranks have no samples.
   for (const int world : {2, 3, 5, static_cast<int>(samples.outputs.size(0)) + 2}) {
     for (const Values& values : together(metrics, samples, world))
       EXPECT_EQ(values, expected) << world << " ranks";

@@ -37,8 +37,8 @@ class NoUpdate final : public Optimizer {
   int steps = 0;
 };
 
-/// Counts its calls in its state, draws random numbers like dropout, and has memory for a limited
-/// number of pixels.
+/// Counts its calls in its state, draws random numbers as dropout does, and runs out of memory if a
+/// batch has more than `most_pixels` pixels.
 class FussyModel final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override {
@@ -140,7 +140,7 @@ class TwoPasses final : public Method, private StepStrategy {
 /// A gradient synchronisation for ranks that do not exist: nothing may be sent.
 class NobodyThere final : public GradSync {
  public:
-  void begin_backward(bool /*last*/) override { ADD_FAILURE() << "gradients travel"; }
+  void begin_backward(bool /*last*/) override { ADD_FAILURE() << "gradients are sent"; }
   void finish_backward() override {}
   void finish_step() override {}
 };

@@ -213,7 +213,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     return outcome;
   }
 
-  /// Names and options.
+  /// Names and options of further methods.
   std::vector<std::pair<std::string, std::string>> more_methods_;
 };
 
@@ -315,7 +315,7 @@ TEST_P(ResumeTest, ASkippedStepLeavesNothingBehind) {
 TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  // The NaN occurs each time, so the run ends after three restores.
+  // The NaN occurs in every attempt, so the run ends after three restores.
   try {
     static_cast<void>(run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::restore));
     FAIL();
@@ -327,7 +327,7 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
     const auto parsed = nlohmann::json::parse(record);
     if (parsed.contains("step") && parsed.at("step") == 5) rates.push_back(parsed.at("current_lr"));
   }
-  // The log was rewound each time: the remaining records are those of the last attempt.
+  // Each restore rewound the log, so only the records of the last attempt remain.
   ASSERT_EQ(rates.size(), 1U);
   EXPECT_DOUBLE_EQ(rates[0], 0.1 / 8);
 }

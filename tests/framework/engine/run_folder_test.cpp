@@ -44,6 +44,13 @@ TEST(RunFolderTest, DoesNotWriteIntoAnEarlierRun) {
   EXPECT_EQ(RunFolder(folder.path(), "mine", "x", true).path(), folder / "mine");
 }
 
+TEST(RunFolderTest, CheckpointsWithoutALogAreResults) {
+  const test::TemporaryFolder folder;
+  CheckpointWriter(folder / "mine/checkpoints", 1, 0).commit();
+  EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
+  EXPECT_EQ(RunFolder(folder.path(), "mine", "x", true).path(), folder / "mine");
+}
+
 TEST(RunFolderTest, AFolderWithoutResultsCanBeUsedAgain) {
   const test::TemporaryFolder folder;
   { const JsonLinesLog empty(RunFolder(folder.path(), "mine", "x", false) / "log"); }
@@ -61,7 +68,7 @@ TEST(RunFolderTest, OneProcessAtATimeTrainsInAFolder) {
   for (const bool go_on : {false, true}) {
     try {
       const RunFolder second(folder.path(), "mine", "x", go_on);
-      ADD_FAILURE() << "two training runs in one folder";
+      ADD_FAILURE() << "expected an error: two training runs in one folder";
     } catch (const IoError& error) {
       EXPECT_THAT(error.what(), Names(folder / "mine", ::getpid()));
     }
@@ -123,7 +130,8 @@ TEST(JsonLinesLogTest, ALineThatACrashLeftTornDoesNotSpoilTheNextOne) {
   std::ofstream(folder / "log")
       << "{\"relative_time\": 5, \"epoch\": 0}\n{\"relative_time\": 7, \"ep";
   JsonLinesLog log(folder / "log");
-  // At the checkpoint the log had a second line, which is missing after a full disk or a power cut.
+  // When the checkpoint was saved, the log had a second line. A full disk or a power failure has
+  // truncated it.
   log.rewind(1000);
   log.write({{"epoch", 2}});
   const auto lines = lines_of(folder / "log");

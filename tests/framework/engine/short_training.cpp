@@ -27,7 +27,7 @@ namespace precast::engine {
 namespace {
 
 constexpr std::int64_t kEpochs = 4;
-/// The kinds of layers of a residual network, and little else, so that a step is fast.
+/// Every kind of layer of a residual network, but few layers, so that a step is fast.
 constexpr const char* kLayers =
     "{layers: [conv: {out: 8, stride: 2, bias: false}, bn, relu, "
     "residual: {layers: [conv: {out: 8, bias: false}, bn, relu, conv: {out: 8, bias: false}, bn]}, "
@@ -46,7 +46,7 @@ std::unique_ptr<Loss> make_loss(const PartSpec& spec) {
   return losses.make(spec);
 }
 
-/// Calls a function first.
+/// Calls a function before it computes the loss.
 class CallingLoss final : public Loss {
  public:
   CallingLoss(std::unique_ptr<Loss> loss, std::function<void()> call)
@@ -67,7 +67,7 @@ class CallingLoss final : public Loss {
   std::function<void()> call_;
 };
 
-/// Nobody answers it.
+/// Acts as rank zero of several ranks, but the other ranks do not exist and sums change nothing.
 class FirstOfRanks final : public Communicator {
  public:
   explicit FirstOfRanks(int world) : world_(world) {}
@@ -87,7 +87,7 @@ class FirstOfRanks final : public Communicator {
   int world_;
 };
 
-/// As that of a rank which alone has the averaged gradients.
+/// The synchronisation of a rank that alone receives the averaged gradients.
 class OneRankSync final : public GradSync {
  public:
   void begin_backward(bool /*last*/) override {}
@@ -150,7 +150,7 @@ void ShortTraining::run_to(int end) {
     }
     Batch batch = make_batch();
     for (NamedMethod& method : methods_) method.method->on_batch(batch, next_);
-    // A number that float32 holds exactly.
+    // Exactly representable in float32.
     const double lr = (1 + next_ % 4) / 256.0;
     losses_.push_back(step_->run(batch, lr).item<double>());
     for (NamedMethod& method : methods_) method.method->on_step_end(*model_, next_);
@@ -201,7 +201,7 @@ std::unique_ptr<StepGraph> ShortTraining::make_graph(Mode mode) {
 }
 
 Batch ShortTraining::make_batch() const {
-  // A function of the step alone, so that an interrupted run gets the same batches.
+  // The batch depends only on the step, so that an interrupted run gets the same batches.
   at::manual_seed(100 + static_cast<std::uint64_t>(next_));
   const std::int64_t size_px = options_.size_px(next_);
   Batch batch{.fields = {{"image", at::randn({kBatch, 3, size_px, size_px})},

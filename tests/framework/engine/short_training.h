@@ -12,7 +12,7 @@
 
 namespace precast::engine {
 
-/// How the steps of a training run.
+/// How the steps of a training run are executed.
 enum class Mode {
   /// Steps run without a StepGraph.
   plain,
@@ -27,25 +27,26 @@ struct TrainingOptions {
   std::string model = "layers";
   std::string optimizer = "sgd";
   std::string optimizer_options{};
-  /// Names and options.
+  /// Names and options of the methods.
   std::vector<std::pair<std::string, std::string>> methods{};
   Precision precision = Precision::fp32;
   std::int64_t micro_batches = 1;
   bool skip_nonfinite = false;
-  /// The number of recordings kept at the same time, and of steps before a size is recorded.
+  /// The largest number of recordings that are kept at the same time.
   std::size_t kept = 8;
+  /// The number of steps of a size before it is recorded.
   int warm_ups = StepGraph::kWarmUps;
   int steps = 7;
   std::function<std::int64_t(int step)> size_px = [](int) { return 32; };
   /// Changes the batch of a step.
   std::function<void(int step, Batch& batch)> edit = [](int, Batch&) {};
-  /// Called in each forward pass that is not replayed, at its end.
+  /// Called in each forward pass that is not replayed, before the loss is computed.
   std::function<void(const test::TapeLog& log)> in_forward = [](const test::TapeLog&) {};
-  /// More than one: as if there were other ranks, with batches and gradients of their own.
+  /// The world size. The training runs as rank zero; other ranks do not exist.
   int world = 1;
   /// Whether gradients are averaged on one rank only.
   bool gradients_on_one_rank = false;
-  /// Instead of `optimizer`.
+  /// If set, makes the optimiser instead of `optimizer`.
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
 
@@ -77,7 +78,8 @@ class ShortTraining {
   /// Continues from the state of another run, as from its checkpoint.
   void restore(const ShortTraining& other);
 
-  /// Everything that a checkpoint has, sharing its memory, and the sum of the finite losses.
+  /// All tensors of a checkpoint, which share the memory of this training, and the sum of the
+  /// finite losses.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   /// The loss of each step since the construction.
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
@@ -107,7 +109,8 @@ class ShortTraining {
   int next_ = 0;
 };
 
-/// The names of the tensors that differ between the states, and "losses". NaN equals NaN.
+/// The names of the tensors that differ between the two states, and "losses" if the losses differ.
+/// NaN equals NaN.
 [[nodiscard]] std::vector<std::string> differences(const ShortTraining& one,
                                                    const ShortTraining& other);
 

@@ -28,13 +28,13 @@ namespace {
 const at::Device kGpu(at::kCUDA, 0);
 constexpr std::int64_t kBatch = 16;
 constexpr std::int64_t kClasses = 10;
-/// With this rate rounding errors stay small: at 0.01, the noise of atomic additions alone changes
+/// With this rate, rounding errors stay small. At 0.01, the noise of atomic additions alone changes
 /// losses by several per cent within 20 steps.
 constexpr double kLr = 3e-4;
 constexpr int kReplays = 3;
 constexpr int kSteps = StepGraph::kWarmUps + kReplays;
 
-/// Dropout on the device, so that a step draws from its generator.
+/// Applies dropout on the device, so that a step draws from the device's generator.
 class DropoutLoss : public TargetLoss {
  public:
   explicit DropoutLoss(std::unique_ptr<Loss> loss) : loss_(std::move(loss)) {}
@@ -77,7 +77,7 @@ struct TrainingOptions {
   /// Names of methods with on_gradients().
   std::vector<std::string> methods{};
   bool skip_nonfinite = false;
-  /// One rank over NCCL, whose gradients are summed after the backward pass.
+  /// Trains one rank over NCCL, with gradients summed after the backward pass.
   bool nccl = false;
   /// Called before each step.
   std::function<void(int step, Model& model)> prepare = [](int, Model&) {};
@@ -147,7 +147,8 @@ class StepGraphGpu : public ::testing::Test {
     return result;
   }
 
-  /// Losses within 1 %, and weights whose difference is small compared with what training changed.
+  /// Expects losses within 1 % (fp32: 0.1 %), and weights within 5 % (fp32: 1 %) of their change in
+  /// training.
   ///
   /// Both runs launch the same kernels; only atomic additions (pooling, some weight gradients) may
   /// differ, by rounding. A replay that is left out, or uses an old batch or rate, would change the
@@ -170,7 +171,7 @@ class StepGraphGpu : public ::testing::Test {
 
  private:
   static Batch make_batch(std::int64_t size_px) {
-    // Drawn on the CPU, after the model: the same in each training run.
+    // Drawn on the CPU, after the model's weights, so that each training run gets the same batches.
     const at::Tensor images = at::randn({kBatch, 3, size_px, size_px});
     return {.fields = {{"image", images.contiguous(at::MemoryFormat::ChannelsLast).to(kGpu)},
                        {"label", at::randint(kClasses, {kBatch}, at::kLong).to(kGpu)}},
@@ -196,7 +197,7 @@ class StepGraphGpu : public ::testing::Test {
   OptimizerRegistry optimizers_{"optimizer"};
 };
 
-/// Precision, and whether cuDNN searches its fastest kernels.
+/// Parameters: the precision, and whether cuDNN searches for the fastest kernels.
 class ReplayedStepGpu : public StepGraphGpu,
                         public ::testing::WithParamInterface<std::tuple<Precision, bool>> {
  protected:
@@ -237,7 +238,8 @@ TEST_P(WholeStepGpu, TrainsMicroBatchesAsTheEagerStep) {
   expect_alike(found, train({.micro_batches = 2}));
 }
 
-/// Uses fp32, because AdamW's update of a weight depends on the sign of a gradient near 0.
+/// Uses fp32, because AdamW's update of a weight depends on the sign of the gradient even if the
+/// gradient is near 0.
 TEST_F(StepGraphGpu, WholeStepOfEachOptimizer) {
   plan_.precision = Precision::fp32;
   for (const char* optimizer : {"sgd", "sgdw", "adamw", "lars", "lamb"}) {
@@ -248,7 +250,7 @@ TEST_F(StepGraphGpu, WholeStepOfEachOptimizer) {
   }
 }
 
-/// Unscales and clips itself; the reference does so in separate passes.
+/// The fused kernel also unscales and clips; the reference does so in separate passes.
 TEST_P(WholeStepGpu, OfFusedSgdTrainsAsTheReference) {
   TrainingOptions options{.methods = {"gradient_clipping"}, .skip_nonfinite = true};
   const Training expected = train(options);
@@ -273,7 +275,7 @@ TEST_F(StepGraphGpu, WholeStepContainsTheSumOverTheRanks) {
   expect_alike(found, train({.nccl = true}));
 }
 
-/// Both recordings are kept: that of 64 px is replayed again after that of 96 px.
+/// Both recordings are kept: the one for 64 px is replayed again after the one for 96 px.
 TEST_F(StepGraphGpu, WholeStepsOfSeveralSizesShareAPool) {
   TrainingOptions options{.steps = 3 * kSteps,
                           .size_px = [](int step) { return step / kSteps == 1 ? 96 : 64; }};
@@ -338,7 +340,7 @@ TEST_F(StepGraphGpu, AutomaticContinuesAfterAFailedRecording) {
   const Training found = train({.graphs = GraphMode::automatic, .waits = true});
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("training.cuda_graphs"));
   EXPECT_EQ(found.replays, 0);
-  // This includes the same dropout: the failed recording has drawn no random numbers.
+  // The dropout is also the same, because the failed recording drew no random numbers.
   expect_alike(found, expected);
 }
 

@@ -31,16 +31,16 @@ constexpr double kLr = 0.1;
 /// Part of CUDA's error for an operation that waits for the device during a capture.
 constexpr const char* kCaptureFailure = "not permitted when stream is capturing";
 
-/// Counts of the calls to a recorder that its StepGraph owns.
+/// Counts the calls to a FakeRecorder. Separate from the recorder, because the StepGraph owns that.
 struct RecorderLog {
   int warm_ups = 0;
   int recordings = 0;
   int drops = 0;
 };
 
-/// A device whose kernels run on the host: a replay runs the work again and writes its results to
-/// the recording's memory. Its record() runs the work, as a CUDA recording also does, and then
-/// throws what `fail` throws.
+/// Records work on the host: a replay runs the work again and copies its gradients to the
+/// recording's tensors. record() runs the work, as a CUDA recording runs the code on the host, and
+/// then calls `fail`, which may throw.
 class FakeRecorder final : public GraphRecorder {
  public:
   FakeRecorder(
@@ -115,7 +115,7 @@ Batch random_batch(std::int64_t size_px = 2) {
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
 }
 
-/// The parameters of two layers, and passes over them that a recorder may keep.
+/// The parameters of two layers, and forward and backward passes that a recorder can record.
 class StepGraphTest : public ::testing::Test {
  protected:
   StepGraphTest() { at::manual_seed(3); }
@@ -227,7 +227,7 @@ struct Training {
   at::Tensor weight;
 };
 
-/// Trains a linear model through TrainStep. @param graph made for that model
+/// Trains a linear model through TrainStep. @param make_graph makes the StepGraph for that model
 Training train(const std::function<std::unique_ptr<StepGraph>(const LinearModel&)>& make_graph) {
   TrainPlan plan;
   plan.global_batch_size = kBatch;
@@ -293,7 +293,7 @@ TEST(FailedRecording, AutomaticWarnsOnceWithTheReason) {
   EXPECT_EQ(count(errors, "advice"), 0U) << errors;
 }
 
-/// The steps fit without a recording, as the rehearsal has found out.
+/// The rehearsal has shown that the steps fit into memory without a recording.
 TEST(FailedRecording, EveryModeContinuesWhenMemoryRunsOutInIt) {
   const Training expected = train([](const LinearModel&) { return nullptr; });
   for (const GraphMode mode : {GraphMode::automatic, GraphMode::on}) {

@@ -160,7 +160,7 @@ TEST_F(TrainerTest, EachEpochIsOneLineForPeopleAndEpochsCountFromOne) {
   const std::string printed = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(test::occurrences(printed, "\n"), 2) << printed;
   const auto last = nlohmann::json::parse(sink_.records[1]);
-  EXPECT_EQ(last.at("epoch"), 1) << "as FFCV's log";
+  EXPECT_EQ(last.at("epoch"), 1) << "counted from 0, as in FFCV's log";
   EXPECT_THAT(printed, Names("epoch 1/2", "epoch 2/2", "top-1 1.0000",
                              fmt::format("train loss {:.4f}", last.at("train_loss").get<double>()),
                              fmt::format("val loss {:.4f}", last.at("val_loss").get<double>())));

@@ -53,7 +53,7 @@ TEST(WatchdogTest, ARunThatStandsStillEndsWithItsPlaceAndAllStacks) {
   });
   EXPECT_EQ(code, static_cast<int>(ExitCode::stalled));
   EXPECT_THAT(printed, Names("1 s", "epoch 2, step 7", kState));
-  EXPECT_EQ(test::occurrences(printed, kState), 2) << "here and to peers";
+  EXPECT_EQ(test::occurrences(printed, kState), 2) << "printed here and sent to the other ranks";
   // The main thread, the thread that pauses and the watchdog's thread.
   EXPECT_EQ(test::occurrences(printed, "\nthread "), 3) << printed;
 }
@@ -69,7 +69,7 @@ TEST(WatchdogTest, ARunThatMovesIsLeftAlone) {
     Watchdog watchdog(
         kLimit, [] { return ""; },
         [&](const std::string& /*cause*/) {
-          // `last` first: it is stored after `longest`.
+          // Reads `last` first, because it is stored after `longest`.
           const Clock::duration since = Clock::now() - last.load();
           // If a busy machine did not run this process for that long, the watchdog is right.
           if (std::max(since, longest.load()) >= kLimit) ::_exit(0);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kBefore = 40;
 
-/// Waits in next() until it is released, and then says that it has waited for 2 s more.
+/// next() waits until `held` is false, and then adds 2 s to seconds_waited().
 class HeldSource final : public BatchSource {
  public:
   void begin_epoch(const EpochRequest& /*request*/) override { waited_ = kBefore; }

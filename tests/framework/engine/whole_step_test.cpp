@@ -121,7 +121,7 @@ TEST(WholeStep, Bf16) {
   expect_same({.precision = Precision::bf16});
 }
 
-/// With infinite gradients in recorded steps, fp16's scale falls and the step changes nothing.
+/// If a recorded step has infinite gradients, it lowers the scale of fp16 and changes no weight.
 TEST(WholeStep, TheScaleFallsInReplays) {
   const TrainingOptions options{
       .model = "linear", .precision = Precision::fp16, .edit = [](int step, Batch& batch) {
@@ -146,7 +146,7 @@ TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
   found.run();
   before.run_to(kSteps - 1);
   std::vector<std::string> changed = differences(found, before);
-  // Batches are counted even if they are skipped.
+  // Batch norms count the batches of skipped steps, too.
   std::erase_if(changed,
                 [](const std::string& name) { return name.ends_with("num_batches_tracked"); });
   EXPECT_THAT(changed, testing::ElementsAre("losses"));
@@ -154,7 +154,7 @@ TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
   expect_same(options);
 }
 
-/// As many warm-ups as with several ranks.
+/// A run with several ranks has 11 warm-ups.
 TEST(WholeStep, SaysWhenTheFirstReplayIs) {
   for (const int warm_ups : {kWarmUps, 11}) {
     ShortTraining training({.model = "linear", .warm_ups = warm_ups, .steps = 20}, Mode::recorded);
@@ -200,7 +200,7 @@ class LittleMemory {
   using Fits = std::function<bool(const test::TapeLog& log)>;
   explicit LittleMemory(Fits fits) : fits_(std::move(fits)) {}
 
-  /// What the training loses by it: nothing. @return how often memory has run out
+  /// Expects the same results as with enough memory. @return how often memory has run out
   int expect_same(TrainingOptions options) {
     ShortTraining expected(options, Mode::plain);
     expected.run();
@@ -227,12 +227,13 @@ class LittleMemory {
   std::string warnings_;
 };
 
-/// Work that is not recorded does not fit beside a recording: it cannot use a pool's memory.
+/// Work that is not recorded fits only if no recording exists, because it cannot use the memory of
+/// the recordings' pool.
 bool fits_alone(const test::TapeLog& log) {
   return log.recording || log.alive == 0;
 }
 
-/// 32 px, 48 px and 32 px.
+/// Steps of 32 px, then 48 px, then 32 px again.
 TrainingOptions of_sizes_that_return() {
   return {.steps = 3 * kSteps, .size_px = [](int step) { return step / kSteps == 1 ? 48 : 32; }};
 }
@@ -259,7 +260,7 @@ TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
   }
 }
 
-/// As after an evaluation, which drops them.
+/// An evaluation drops the recordings.
 TEST(StepMemory, DroppedRecordingsAreMadeAgain) {
   const TrainingOptions options{.steps = 2 * kSteps};
   ShortTraining expected(options, Mode::plain), found(options, Mode::recorded);
@@ -387,8 +388,8 @@ TEST(WholeStep, AHookThatReplacesGradientsIsRecorded) {
   EXPECT_THAT(differences(found, expected), IsEmpty());
 }
 
-// The tests above detect faults that a recording must not have, because TapeRecorder freezes values
-// of the host. The tests below show this with deliberate faults.
+// TapeRecorder freezes values of the host, as a CUDA recording does, so the tests above detect
+// steps that depend on such values. The tests below prove this with deliberate faults.
 
 TrainingOptions with_fault(FaultyOptimizer::Fault fault) {
   return {.model = "linear", .make_optimizer = [fault](const Model& model) {

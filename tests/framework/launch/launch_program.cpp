@@ -1,7 +1,7 @@
 // launch_program PROCESSES GRACE_MS PROGRAM ARGUMENT...
-//   launches, and prints the arguments of on_failure
+//   calls launch(), and prints the arguments of on_failure
 // launch_program watch
-//   a rank that waits for its launcher's end
+//   acts as a rank, and waits until its launcher ends
 #include <fmt/core.h>
 #include <unistd.h>
 

@@ -71,7 +71,7 @@ char state_of(const std::filesystem::path& folder) {
   return state;
 }
 
-/// The child of a process that has one child.
+/// The only child of a process.
 pid_t child_of(pid_t process) {
   const std::string id = std::to_string(process);
   pid_t child = 0;
@@ -90,7 +90,7 @@ bool comes_true(Condition condition) {
   return condition();
 }
 
-/// Whether all threads reach `state`: a process is stopped once its last thread is.
+/// Waits until all threads reach `state`; a process is stopped only when all its threads are.
 bool reaches_state(pid_t process, char state) {
   const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
   return comes_true([&] {
@@ -207,7 +207,7 @@ std::vector<std::string> launchers_lines(const std::string& text) {
   return lines;
 }
 
-/// The arguments of launch_program's on_failure, called once.
+/// The line that launch_program's on_failure printed; it must have been called exactly once.
 std::string told(const std::string& text) {
   std::vector<std::string> lines = lines_of(text);
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("told "); });
@@ -338,7 +338,7 @@ TEST(LauncherTest, ChildrenEndWhenTheLauncherIsKilled) {
 
 TEST(LauncherTest, StoppedChildrenEndTooWhenTheLauncherIsKilled) {
   const Reaper reaper;
-  // In a separate session, as under a terminal or a batch system that ends with the launcher.
+  // In a separate session, as if the terminal or the batch system ended together with the launcher.
   std::vector<std::string> command = launch_command(1, 0, {LAUNCH_PROGRAM, "watch"});
   command.insert(command.begin(), "/usr/bin/setsid");
   test::Program launcher(command);
@@ -396,7 +396,8 @@ TEST(LauncherTest, ForwardsSignalsWhileNobodyReadsItsOutput) {
       {"/bin/sh", "-c", "exec \"$0\" 2 0 /bin/sh -c \"$1\" > " + fifo, LAUNCH_PROGRAM, script});
   const int reader = open(fifo.c_str(), O_RDONLY);
   ASSERT_TRUE(shells.printed("ready"));
-  // Until the pipe is full, except for the parts of its pages that small pieces leave free.
+  // Waits until the pipe is full. Up to two pages may remain free, because small writes do not fill
+  // their pages.
   const int enough = fcntl(reader, F_GETPIPE_SZ) - 2 * static_cast<int>(sysconf(_SC_PAGESIZE));
   int bytes = 0;
   EXPECT_TRUE(comes_true([&] { return ioctl(reader, FIONREAD, &bytes) == 0 && bytes > enough; }));
@@ -412,7 +413,7 @@ TEST(LauncherTest, ForwardsSignalsWhileNobodyReadsItsOutput) {
   EXPECT_EQ(shells.wait(), 0) << shells.err;
 }
 
-/// A terminal that controls its own session.
+/// A terminal for a program that runs in its own session.
 class Terminal {
  public:
   Terminal() {
@@ -426,7 +427,8 @@ class Terminal {
     close(line_);
     close(screen_);
   }
-  /// `command` with this terminal as its input and standard error.
+  /// `command` in a new session, with this terminal as its controlling terminal, standard input and
+  /// standard error.
   [[nodiscard]] std::vector<std::string> controls(const std::vector<std::string>& command) const {
     std::vector<std::string> all{"/bin/sh", "-c",
                                  "exec setsid --ctty \"$@\" < " + name_ + " 2> " + name_, "sh"};

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-/// `a` with the variables of `b`, which replace its own; an empty value takes one away.
+/// `a` with the variables of `b`, which replace those of `a`. An empty value counts as not set.
 Variables operator+(Variables a, const Variables& b) {
   for (const auto& [name, value] : b) a[name] = value;
   return a;

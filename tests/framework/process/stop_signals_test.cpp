@@ -18,7 +18,7 @@ TEST(StopSignalsTest, AskOnceAndAreForgottenByTheNext) {
     EXPECT_TRUE(StopSignals::requested());
     EXPECT_EQ(StopSignals::exit_code(), 128 + SIGTERM);
     ::raise(SIGTERM);
-    EXPECT_TRUE(StopSignals::requested()) << "batch systems send it again";
+    EXPECT_TRUE(StopSignals::requested()) << "batch systems repeat the signal";
   }
   const StopSignals next;
   EXPECT_FALSE(StopSignals::requested());
@@ -42,7 +42,7 @@ TEST(StopSignalsTest, CatchOnlyTheirOwn) {
   ::raise(SIGUSR1);
   struct sigaction after {};
   ::sigaction(SIGUSR1, &before, &after);
-  EXPECT_EQ(after.sa_handler, &ignore_signal) << "the handler of before is back";
+  EXPECT_EQ(after.sa_handler, &ignore_signal) << "the previous handler is restored";
 }
 
 TEST(StopSignalsTest, AClosedTerminalStopsATrainingUnlessItWasStartedByNohup) {

@@ -33,11 +33,11 @@ struct Size {
 constexpr Size kSizes[] = {{2, 1},  {2, 8},   {3, 3},    {7, 16},    {49, 264},
                            {50, 5}, {255, 9}, {1000, 8}, {4099, 24}, {20'011, 2}};
 
-/// The inputs, rounded to what the kernels read, and the results in double precision.
+/// The inputs, rounded to the types that the kernels read, and the results in double precision.
 struct Reference {
   Size size{};
   Options options;
-  /// To the type of the activations.
+  /// Rounds to the type of the activations.
   double (*round)(double) = nullptr;
   double eps = 1e-5F, momentum = 0.1F;
   std::vector<double> x, residual, dy, fork, weight, bias, running_mean, running_var;
@@ -75,7 +75,8 @@ struct Reference {
       const bool passed = !options.relu || (passes != nullptr ? (*passes)[k] : value > 0);
       y[k] = passed ? value : 0;
       d_residual[k] = passed ? dy[k] + (options.fork ? fork[k] : 0) : 0;
-      // The kernels compute the other gradients from the one that they have written.
+      // The kernels compute the other gradients from the residual's gradient that they have
+      // written.
       if (options.residual) d_residual[k] = round(d_residual[k]);
       d_bias[i] += d_residual[k];
       d_weight[i] += d_residual[k] * (x[k] - mean[i]) * inv_std[i];
@@ -182,8 +183,8 @@ class BatchNormKernelTest : public ::testing::Test {
     });
   }
 
-  /// Compares with double precision. A ReLU may decide differently only where the value is almost
-  /// 0, so the reference takes over the decisions.
+  /// Compares with double precision. The ReLUs may decide differently only if a value is almost 0,
+  /// so the reference uses the kernels' decisions.
   static void expect_close(Reference given, const Results& results) {
     std::vector<bool> passes;
     for (std::size_t i = 0; i < results.y.size(); ++i) {
@@ -205,7 +206,7 @@ class BatchNormKernelTest : public ::testing::Test {
     for (std::size_t i = 0; i < results.dx.size(); ++i) {
       const std::size_t c = i % results.mean.size();
       const double scale = std::abs(given.weight[c]) * given.inv_std[c];
-      // With two rows, the exact gradient is the small difference of large terms.
+      // With two rows, the exact gradient is a small difference of large terms.
       ASSERT_NEAR(results.dx[i], given.dx[i], near(given.dx[i]) + 4e-5 * scale) << "dx " << i;
       if (given.options.residual) {
         ASSERT_NEAR(results.d_residual[i], given.d_residual[i], near(given.d_residual[i]));
@@ -279,7 +280,7 @@ TYPED_TEST(BatchNormKernelTest, DoesNotDependOnTheOrderOfThreads) {
   });
 }
 
-/// A variance from sums of squares would lose all its digits.
+/// A variance computed from sums of squares would lose all significant digits.
 TEST(BatchNormKernelPrecisionTest, VariancesSurviveLargeMeans) {
   if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
   struct Precision : BatchNormKernelTest<F32> {

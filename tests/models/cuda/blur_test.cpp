@@ -42,8 +42,8 @@ struct Reference {
     return static_cast<std::size_t>(
         ((image * even_height() + row) * even_width() + column) * size.channels + channel);
   }
-  /// Calls tap(pixel, neighbour, weight) for each pixel and each neighbour inside the image, with
-  /// the pixel's index in y_even, or none.
+  /// Calls tap(pixel, the pixel's index in y_even or nullopt, neighbour, weight) for each pixel and
+  /// each neighbour inside the image.
   template <typename Tap>
   void for_each_tap(Tap tap) const {
     constexpr double kTaps[] = {0.25, 0.5, 0.25};
@@ -116,7 +116,7 @@ class BlurKernelTest : public ::testing::Test {
           Results{all ? y.values() : given.y, even ? y_even.values() : given.y_even, dx.values()});
     });
   }
-  /// One rounding to the type, and those of sums in float32.
+  /// Allows one rounding to the type, and the rounding of sums in float32.
   static void expect_close(const char* what, const std::vector<double>& found,
                            const std::vector<double>& expected) {
     ASSERT_EQ(found.size(), expected.size());

@@ -129,7 +129,7 @@ TYPED_TEST(MaxPoolKernelTest, IsTheDefinitionForAnyShape) {
   }
 }
 
-/// After a ReLU many windows contain nothing but zeros.
+/// After a ReLU, many windows contain only zeros.
 TYPED_TEST(MaxPoolKernelTest, TheFirstOfEqualValuesGetsTheGradient) {
   Reference given = TestFixture::reference({2, 9, 12, 8});
   for (std::size_t i = 0; i < given.x.size(); ++i) given.x[i] = static_cast<double>(i % 7 / 5);

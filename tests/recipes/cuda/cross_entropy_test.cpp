@@ -175,7 +175,7 @@ TYPED_TEST(CrossEntropyKernelTest, AConfidentRowKeepsItsSmallGradient) {
   });
 }
 
-/// A masked class: its probability is 0.
+/// As for a masked class: its probability is 0.
 TYPED_TEST(CrossEntropyKernelTest, MinusInfinityIsProbabilityZero) {
   for (const double smoothing : {0.0, 0.1}) {
     for (const int classes : {5, 16, 1000}) {
@@ -193,7 +193,7 @@ TYPED_TEST(CrossEntropyKernelTest, MinusInfinityIsProbabilityZero) {
   }
 }
 
-/// Like in torch, such rows have no softmax, and other rows are not affected.
+/// As in torch, such a row has no softmax, and other rows are not affected.
 TYPED_TEST(CrossEntropyKernelTest, RowsWithoutASoftmaxAreNan) {
   for (const double bad : {double{INFINITY}, double{NAN}}) {
     Reference given = TestFixture::reference({3, 40});

@@ -79,7 +79,7 @@ class TopKKernelTest : public ::testing::Test {
     return random_values(
         static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.classes), 1, 0.5, 3);
   }
-  /// Every class, from the first to the last.
+  /// Labels that are spread over all classes, beginning with the last one.
   static std::vector<std::int64_t> labels(const Size& size) {
     std::vector<std::int64_t> made;
     for (int row = 0; row < size.rows; ++row)
@@ -96,7 +96,7 @@ TYPED_TEST(TopKKernelTest, CountsAsASortDoes) {
   }
 }
 
-/// In 16 bits many logits are equal.
+/// In 16 bits, many logits are equal.
 TYPED_TEST(TopKKernelTest, OfEqualLogitsTheLowerClassIsFirst) {
   for (const Size& size : {Size{60, 10}, Size{40, 8}, Size{8, 1000}}) {
     std::vector<double> values = TestFixture::logits(size);

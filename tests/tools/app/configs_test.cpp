@@ -19,7 +19,8 @@ using std::filesystem::path;
 
 const path kConfigs = path(test::source_dir()) / "configs";
 
-/// Paths of the recipes, which are the files that name a model. Tables and sweeps refer to recipes.
+/// The paths of the recipes: the files with a `model` section. Tables and sweeps only refer to
+/// recipes.
 std::vector<std::string> recipes() {
   std::vector<std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kConfigs)) {
@@ -55,7 +56,7 @@ TEST_P(ConfigsTest, PassesADryRun) {
   EXPECT_GT(nlohmann::json::parse(run.output).at("steps_per_epoch").get<int>(), 0);
 }
 
-/// Trains three steps on 24 images, as small as the pipelines allow.
+/// Trains three steps on 24 images at 32 px.
 TEST_P(ConfigsTest, TrainsThreeStepsOnTinyData) {
   const ChildResult run = train({"--data.train_dataset=" + data().string(),
                                  "--data.val_dataset=" + data().string(),

@@ -72,7 +72,8 @@ class EvalRanksTest : public ::testing::Test {
     std::ifstream written(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(written), {}};
   }
-  /// Writes the dataset with its first JPEG overwritten. @return the index of that sample.
+  /// Writes a copy of the dataset in which the first JPEG is overwritten with zeros. @return the
+  /// index of its sample.
   static std::uint64_t damage(const fs::path& path) {
     std::vector<std::byte> bytes = test::read_bytes(data());
     const data::BetonReader reader(data());
@@ -176,7 +177,7 @@ TEST_F(EvalRanksTest, ADamagedSampleEndsAllOrIsReplacedAsOnOneRank) {
   }
 }
 
-/// The same path has different bytes on each rank, as on two hosts.
+/// On each rank, the same path leads to a different file, as it may on two hosts.
 TEST_F(EvalRanksTest, RanksWithDifferentWeightsAreAnError) {
   Program other(ranks_->command("other", {"--training.epochs=1", "--training.seed=1"}));
   ASSERT_EQ(other.wait(), 0) << other.err;
@@ -209,7 +210,7 @@ TEST_F(EvalRanksTest, TheRanksOfARunAreNotThoseOfItsEvaluation) {
       precast({"eval", run(), "--training.distributed=1", "--dist.world_size=2"}, /*ranks=*/1);
   EXPECT_EQ(asked.code, 0) << asked.err;
   EXPECT_EQ(occurrences(asked.err, "2 ranks"), 1) << asked.err;
-  EXPECT_EQ(occurrences(asked.out, "top-1"), 1) << "by rank 0 alone: " << asked.out;
+  EXPECT_EQ(occurrences(asked.out, "top-1"), 1) << "printed only by rank zero: " << asked.out;
 }
 
 }  // namespace

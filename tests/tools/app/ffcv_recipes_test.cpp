@@ -119,7 +119,7 @@ std::string unchanged_by_decay(const TrainPlan& plan, const std::vector<NamedTen
                                const Registries& registries) {
   std::vector<at::Tensor> before;
   for (const NamedTensor& parameter : parameters) {
-    // Weights that start at 0 would hide their decay.
+    // Decay would not change parameters that start at 0.
     parameter.tensor.detach().add_(0.5);
     parameter.tensor.mutable_grad() = at::zeros_like(parameter.tensor);
     before.push_back(parameter.tensor.detach().clone());

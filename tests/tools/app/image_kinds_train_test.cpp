@@ -31,8 +31,8 @@ using testing::ElementsAre;
 constexpr std::uint64_t kSamples = 48;
 constexpr std::int64_t kClasses = 3;
 
-/// An image of Fashion-MNIST's size, 28 x 28: a bright bar, whose position is the class, on a
-/// varying background.
+/// An image of 28 x 28 px, as in Fashion-MNIST, with a bright bar on a varying background. The
+/// position of the bar is the class.
 data::Image picture(std::uint64_t i) {
   data::Image image(28, 28);
   const auto bar = static_cast<int>(i % kClasses) * 9;

@@ -54,7 +54,7 @@ class NoiseSource final : public BatchSource {
   std::int64_t place_ = 0;
 };
 
-/// A residual network of four blocks: the smallest that the methods can change.
+/// A residual network of four blocks, the smallest to which all methods apply.
 std::unique_ptr<Model> make_resnet10(const ModelSpec& spec, const models::ResNetOptions& options) {
   return models::make_resnet({.bottleneck = false, .blocks = {1, 1, 1, 1}}, spec, options);
 }
@@ -65,8 +65,8 @@ Registries registries_with_resnet10() {
   return registries;
 }
 
-/// The losses of all steps, then the loss of the evaluation, of a run of two epochs of two steps.
-/// @throws ConfigError if the recipe is rejected.
+/// Trains two epochs of two steps. @return the losses of all steps, then the loss of the
+/// evaluation. @throws ConfigError if the recipe is rejected.
 std::vector<double> train(const std::string& methods) {
   static Registries registries = registries_with_resnet10();
   // The images are too small to occupy two threads.
@@ -113,7 +113,7 @@ std::vector<double> train(const std::string& methods) {
   return losses;
 }
 
-/// Every method, with options with which it has an effect within four steps.
+/// Every method, with options that let it take effect within four steps.
 const std::map<std::string, std::string>& acting() {
   static const std::map<std::string, std::string> all = {
       {"blurpool", "{}"},
@@ -149,10 +149,12 @@ const std::set<std::pair<std::string, std::string>>& refused() {
       // Both determine which average is evaluated.
       {"ema", "swa"},
       {"swa", "ema"},
-      // A later crop changes the shares of the images, so the mixed labels would be wrong.
+      // Cropping a mixed image changes the share of each source image, so the mixed label would be
+      // wrong.
       {"cutmix", "batch_resize"},
       {"mixup_or_cutmix", "batch_resize"},
-      // scale_schedule stretches the image sizes, which must exist before.
+      // scale_schedule stretches the schedule of image sizes, so progressive_resize must come
+      // first.
       {"scale_schedule", "progressive_resize"}};
   return all;
 }
@@ -177,7 +179,7 @@ TEST_P(MethodPairsTest, TrainsOrIsRefusedWithAReason) {
     const bool is_refused = refused().contains({first, second});
     try {
       const std::vector<double> losses = train(list);
-      EXPECT_FALSE(is_refused) << "trained";
+      EXPECT_FALSE(is_refused) << "expected an error";
       // scale_schedule turns the two epochs into three.
       EXPECT_EQ(losses.size(), first == "scale_schedule" || second == "scale_schedule" ? 7U : 5U);
       for (const double loss : losses) EXPECT_TRUE(std::isfinite(loss));

@@ -37,7 +37,7 @@ using test::PrecastRun;
 
 constexpr std::int64_t kSamples = 4, kSidePx = 32, kBatches = 3, kEpochs = 2;
 
-/// Fills a ring without a description. The batches depend only on their positions.
+/// Fills a ring, by default without a description. The batches depend only on their positions.
 class Producer {
  public:
   explicit Producer(std::string name, std::string description = "")
@@ -49,7 +49,7 @@ class Producer {
   ~Producer() { ring_.interrupt(); }
 
   /// The side and the label of the images, and the batches of epoch 0 at which the producer dies or
-  /// waits; -1: it does not.
+  /// waits (-1: never).
   std::int64_t side_px = kSidePx, label = 1, dies_at = -1, waits_at = -1;
 
  private:
@@ -262,7 +262,7 @@ TEST_F(OutsideTrainTest, ARunHasOneRankAndADryRunSaysSo) {
     EXPECT_EQ(dry.code, 2) << dry.out;
     EXPECT_EQ(dry.err, run.err);
   }
-  // The number of started processes decides.
+  // Only the number of started processes counts.
   EXPECT_EQ(train("x", {zmq, "--training.distributed=1", "--dist.world_size=2", "--dist.nproc=1",
                         "--dry-run"})
                 .code,
@@ -274,7 +274,7 @@ TEST_F(OutsideTrainTest, AWaitMayBeAsLongAsTheWatchdogAllows) {
                         "--dry-run"})
                 .code,
             0);
-  // Without a producer, nothing waits for one.
+  // Without a producer, data.producer_timeout_s is not checked.
   EXPECT_EQ(train("x", {"--data.train_dataset=" + (folder_ / "d.beton").string(),
                         "--data.batches_per_epoch=0", "--training.stall_timeout_s=300",
                         "--warn-unread", "--dry-run"})

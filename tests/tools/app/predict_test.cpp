@@ -33,7 +33,7 @@ class PredictTest : public ::testing::Test {
     folder_ = new test::TemporaryFolder();
     fs::create_directories(work());
     test::make_class_tree(work() / "tree");
-    // The dataset stores JPEGs unchanged where it can; it cannot for this CMYK file.
+    // Removes this CMYK file, which the dataset could not store unchanged.
     fs::remove(work() / "tree/dog/2.jpg");
     const ChildResult written =
         precast({"write", "tree", "tree.beton", "--image.mode=keep", "--image.passthrough=true"});
@@ -118,7 +118,7 @@ TEST_F(PredictTest, ACheckpointIsEvaluatedWithItsAverages) {
     EXPECT_EQ(figures.at("val_loss"), summary().at("val_loss")) << named;
     EXPECT_EQ(figures.at("weights"), weights);
   }
-  // The weights that are not averaged give a different result.
+  // The weights without averaging give a different result.
   const auto plain = json_of(precast({"eval", "runs/r", "--model.weights=" + weights, "--json"}));
   EXPECT_NE(plain.at("val_loss"), summary().at("val_loss"));
 }
@@ -248,7 +248,7 @@ TEST_F(PredictTest, FilesThatAreNoImagesAreNamedAndSkipped) {
   const std::vector<float> rows = array(work() / "mixed.npy");
   ASSERT_EQ(rows.size(), 15U);
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(std::isnan(rows[i]), i >= 3) << i;
-  // If no image can be read, there is still a table.
+  // If no image can be read, the table still has its header.
   const ChildResult none = precast({"predict", "runs/r", "mixed/b.jpg"});
   EXPECT_EQ(none.exit_code, 3);
   EXPECT_THAT(lines_of(none.output), ElementsAre("name,class,probability"));

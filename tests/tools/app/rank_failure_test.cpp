@@ -82,7 +82,7 @@ TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
 
 class RankStopTest : public RankRuns {
  protected:
-  /// Stops a run by `failpoint`, resumes it, and compares with a run that was never stopped.
+  /// Stops a run with `failpoint`, resumes it, and compares it with an uninterrupted run.
   void stop_and_go_on(const std::string& failpoint, const std::vector<std::string>& more) {
     Program uncut(ranks_.command("uncut", more));
     ASSERT_EQ(uncut.wait(), 0) << uncut.err;
@@ -91,7 +91,7 @@ class RankStopTest : public RankRuns {
     EXPECT_THAT(cut.err, Names("--checkpoint.resume=auto"));
     go_on_and_compare(more);
   }
-  /// The optimiser of the newest checkpoint.
+  /// The bytes of the optimiser file in the newest checkpoint.
   [[nodiscard]] std::string last_optimizer(const std::string& run) const {
     std::string newest;
     for (const auto& entry :
@@ -103,7 +103,8 @@ class RankStopTest : public RankRuns {
     more.emplace_back("--checkpoint.resume=auto");
     Program rest(ranks_.command("cut", more));
     ASSERT_EQ(rest.wait(), 0) << rest.err;
-    EXPECT_THAT(rest.err, testing::ContainsRegex("step [1-9]")) << "not from the first one";
+    EXPECT_THAT(rest.err, testing::ContainsRegex("step [1-9]"))
+        << "must not start again at the first step";
     EXPECT_EQ(ranks_.weights("cut"), ranks_.weights("uncut"));
     EXPECT_EQ(ranks_.rows("cut"), ranks_.rows("uncut"));
     EXPECT_EQ(last_optimizer("cut"), last_optimizer("uncut"));
@@ -111,7 +112,7 @@ class RankStopTest : public RankRuns {
   }
 };
 
-/// The child that SIGSTOP has stopped; 0: none.
+/// The child that SIGSTOP has stopped; 0 if there is none.
 pid_t stopped_child(pid_t parent) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::string stat;
@@ -123,7 +124,7 @@ pid_t stopped_child(pid_t parent) {
   return 0;
 }
 
-/// Whether a signal is pending for a process that is stopped.
+/// Whether a signal is pending for a stopped process.
 bool is_pending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -152,7 +153,8 @@ TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
   ASSERT_TRUE(eventually([&] { return stopped_child(cut.id()) != 0; }));
   const pid_t rank = stopped_child(cut.id());
   ::kill(cut.id(), SIGUSR1);
-  EXPECT_TRUE(eventually([&] { return is_pending(rank, SIGUSR1); })) << "is passed on";
+  EXPECT_TRUE(eventually([&] { return is_pending(rank, SIGUSR1); }))
+      << "the launcher forwards the signal";
   ::kill(rank, SIGCONT);
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
   go_on_and_compare(kTwoRanks);
@@ -205,7 +207,7 @@ TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
   stop_and_go_on("trainer.before_step=term@3", {});
 }
 
-/// Waits until a failpoint has stopped the process.
+/// Waits until a failpoint has stopped the process. @return false if it did not stop.
 bool is_stopped(pid_t process) {
   return eventually([&] {
     std::string stat;

@@ -1,4 +1,4 @@
-// A rank that exists but makes no progress: only its missing heartbeats show it.
+// A rank that exists but makes no progress; only its missing heartbeats reveal this.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

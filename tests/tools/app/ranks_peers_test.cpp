@@ -1,4 +1,4 @@
-// The same two ranks, started by other launchers: torchrun, mpirun, Slurm.
+// Starts the same two ranks with other launchers: torchrun, mpirun, Slurm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using test::Program;
 using test::TwoRanks;
 
-/// The path of a program in PATH; empty if there is none.
+/// The path of a program in PATH; empty if it is not there.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
@@ -36,9 +36,10 @@ class RanksPeersTest : public ::testing::Test {
   void expect_same(const std::string& a, const std::string& b) const {
     EXPECT_EQ(ranks_.rows(a), ranks_.rows(b));
     ASSERT_FALSE(ranks_.weights(a).empty());
-    EXPECT_TRUE(ranks_.weights(a) == ranks_.weights(b)) << "other weights";
+    EXPECT_TRUE(ranks_.weights(a) == ranks_.weights(b)) << "the weights differ";
   }
-  /// Expects the same result from ranks of `starter` and from ranks of precast's own launcher.
+  /// Expects the same result from ranks that `starter` starts and from ranks that precast's
+  /// launcher starts.
   void expect_same_as_launcher(const std::vector<std::string>& starter,
                                const std::vector<std::string>& more = {}) {
     run(ranks_.command("launcher", {"--dist.nproc=2"}));
@@ -53,19 +54,19 @@ class RanksPeersTest : public ::testing::Test {
 
 TEST_F(RanksPeersTest, TorchrunStartsTheSame) {
   const std::string python = test::source_dir() + "/.venv/bin/python";
-  if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": tools/setup makes it";
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": run tools/setup";
   expect_same_as_launcher({python, "-m", "torch.distributed.run", "--standalone", "--no-python",
                            "--nproc-per-node", "2"});
 }
 
 TEST_F(RanksPeersTest, MpirunStartsTheSame) {
   const std::string mpirun = find_program("mpirun.openmpi");
-  if (mpirun.empty()) GTEST_SKIP() << "no mpirun.openmpi here; Debian has it in openmpi-bin";
+  if (mpirun.empty()) GTEST_SKIP() << "no mpirun.openmpi: apt-get install openmpi-bin";
   expect_same_as_launcher({mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2"},
                           {"--dist.port=" + std::to_string(TwoRanks::free_port())});
 }
 
-/// Uses a Slurm with one node that the test itself starts.
+/// Uses a Slurm cluster with one node, which the test starts itself.
 class SlurmTest : public RanksPeersTest {
  protected:
   void SetUp() override {
@@ -89,7 +90,8 @@ class SlurmTest : public RanksPeersTest {
     }
     return false;
   }
-  /// A long run gets `signal`, reports it with its exit code and continues where it stopped.
+  /// Expects that `signal` ends a long run with exit code 85 and that the run then continues where
+  /// it stopped.
   void expect_resumed_after(const std::string& signal) {
     const std::vector<std::string> keys = {"--training.epochs=12", "--checkpoint.resume=auto"};
     run(ranks_.started_by(srun_, "uncut", keys));
@@ -101,9 +103,10 @@ class SlurmTest : public RanksPeersTest {
     EXPECT_TRUE(ranks_.weights("cut").empty()) << "finished before the signal";
     Program second(ranks_.started_by(srun_, "cut", keys), environment_);
     ASSERT_EQ(second.wait(), 0) << second.err;
-    EXPECT_THAT(second.err, testing::ContainsRegex("step [1-9]")) << "not from the first one";
+    EXPECT_THAT(second.err, testing::ContainsRegex("step [1-9]"))
+        << "must not start again at the first step";
     ASSERT_FALSE(ranks_.weights("cut").empty());
-    EXPECT_TRUE(ranks_.weights("cut") == ranks_.weights("uncut")) << "other weights";
+    EXPECT_TRUE(ranks_.weights("cut") == ranks_.weights("uncut")) << "the weights differ";
   }
 
   const std::string node_ = test::source_dir() + "/tests/support/slurm_node";

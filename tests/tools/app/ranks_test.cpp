@@ -1,4 +1,4 @@
-// Several ranks from the command line, as a user starts them.
+// Several ranks, started on the command line as a user does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ struct Ended {
 
 class RanksTest : public ::testing::Test {
  protected:
-  /// Starts one rank by hand for each entry, with the entry as additional arguments, and waits for
-  /// all. @param numbers the rank number of each; empty: 0, 1, ...
+  /// Starts one rank by hand for each entry of `arguments`, with these additional arguments, and
+  /// waits for all ranks. @param numbers the numbers of the ranks; empty: 0, 1, ...
   Ended by_hand(const std::vector<std::vector<std::string>>& arguments, int world,
                 std::vector<int> numbers = {}) const {
     const int port = TwoRanks::free_port();
@@ -50,7 +50,7 @@ class RanksTest : public ::testing::Test {
     return {{code}, program.err};
   }
 
-  /// Long enough for programs that start at the same time to meet on a busy machine.
+  /// Even on a busy machine, ranks that start at the same time meet within this time.
   static inline const std::vector<std::string> kShortWait = {"--dist.join_timeout_s=10"};
 
   TwoRanks ranks_;
@@ -64,10 +64,10 @@ TEST_F(RanksTest, RanksStartedByHandTrainLikeThoseOfTheLauncher) {
   EXPECT_EQ(ranks_.rows("launcher").size(), 2 * 3 + 2U);
   EXPECT_EQ(ranks_.rows("launcher"), ranks_.rows("hand"));
   ASSERT_FALSE(ranks_.weights("hand").empty());
-  EXPECT_TRUE(ranks_.weights("launcher") == ranks_.weights("hand")) << "other weights";
+  EXPECT_TRUE(ranks_.weights("launcher") == ranks_.weights("hand")) << "the weights differ";
   for (const std::string& told : {launcher.err, hand.err}) {
     EXPECT_THAT(told, Names("2 ranks", "1 host"));
-    EXPECT_EQ(occurrences(told, "2 ranks"), 1) << "by rank 0 alone: " << told;
+    EXPECT_EQ(occurrences(told, "2 ranks"), 1) << "printed only by rank zero: " << told;
   }
 }
 

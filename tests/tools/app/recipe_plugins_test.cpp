@@ -44,7 +44,7 @@ class RecipePluginsTest : public testing::Test {
     return load_recipe(folder_ / "r.yaml", {}, registries_);
   }
 
-  /// The failure as precast-train reports it.
+  /// The failure, as precast-train reports it.
   static Failure plain_failure(const std::exception_ptr& thrown) {
     try {
       rethrow_plainly(thrown);
@@ -73,14 +73,14 @@ TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
   const int code = run_list({"methods", "--plugin", plugin, "--json"});
   const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
   ASSERT_EQ(code, 0);
-  EXPECT_EQ(listed.size(), 1U) << "methods alone";
+  EXPECT_EQ(listed.size(), 1U) << "only methods are listed";
   const auto& methods = listed.at("methods");
   const nlohmann::json& last = methods.at(methods.size() - 2);
   EXPECT_EQ(last.at("name"), "half_epochs");
   EXPECT_EQ(last.at("options").at("factor"), 2);
 }
 
-/// A model that ignores everything that a recipe may request of a model.
+/// A model that ignores all settings of a recipe.
 class Deaf final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override { return images.mean({2, 3}); }
@@ -103,7 +103,7 @@ TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
   EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
 }
 
-/// A model whose output a test determines.
+/// A model that returns a given output.
 class Answering final : public ImageModel {
  public:
   Answering(at::Tensor output, bool has_parameters)
@@ -156,7 +156,8 @@ TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), Names("'layers'", "(32, 64 px)", "global_avg_pool"));
-    EXPECT_EQ(test::occurrences(error.what(), "64 px"), 2) << "among the sizes, and as what fails";
+    EXPECT_EQ(test::occurrences(error.what(), "64 px"), 2)
+        << "in the list of sizes, and as the size that fails";
   }
 }
 
@@ -201,7 +202,7 @@ TEST_F(RecipePluginsTest, AnOptimiserOfAPluginHasAnOptionOfItsOwn) {
   const Recipe recipe =
       load("plugins: [train_parts.so]\ntraining: {optimizer: sign}\noptimizer: {shrink: 0.25}\n");
   EXPECT_EQ(recipe.resolved.at("optimizer.shrink"), 0.25);
-  EXPECT_FALSE(recipe.resolved.contains("training.momentum")) << "which it does not read";
+  EXPECT_FALSE(recipe.resolved.contains("training.momentum")) << "the optimiser does not read it";
   at::Tensor weight = at::ones({2}).set_requires_grad(true);
   weight.mutable_grad() = at::full({2}, 7.0);
   const std::vector<NamedTensor> parameters = {{"w", weight}};
@@ -288,7 +289,7 @@ TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe
   }
 }
 
-/// A member of a method, and a call of it.
+/// A member function of Method, and a call of it.
 struct Member {
   const char* name;
   std::function<void(Method&, Model&)> call;

@@ -19,8 +19,8 @@ namespace {
 
 using test::Names;
 
-/// The file rn18_88_epochs.yaml with the keys that ffcv-imagenet publishes: two of them have no
-/// effect, and one number has no decimal point.
+/// rn18_88_epochs.yaml, as published by ffcv-imagenet. Two of its keys have no effect, and one
+/// number has no decimal point.
 constexpr const char* kPublished = R"(data:
   gpu: 0
   in_memory: 1
@@ -65,7 +65,7 @@ class RecipeTest : public ::testing::Test {
   Recipe load(const std::string& text, std::vector<std::string> args = {}) {
     return load_recipe(file(text), take_overrides(args), registries_);
   }
-  /// The whole message of a recipe that must be refused.
+  /// The complete error message for a recipe that must be refused.
   std::string refusal(const std::string& text, const std::vector<std::string>& args = {}) {
     try {
       static_cast<void>(load(text, args));
@@ -208,7 +208,7 @@ TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
   EXPECT_THAT(told, Names("r.yaml:2:10: data.order", "sequential", "quasi_random", "quasi_randon"));
   EXPECT_THAT(told, Names("r.yaml:4:11: data.subset", "5:3"));
   EXPECT_THAT(told, Names("r.yaml:5:22: data.shuffle_window_mb", "auto", "ffcv", "8MB"));
-  EXPECT_THAT(told, testing::Not(Names("data.weights"))) << "which an order may read";
+  EXPECT_THAT(told, testing::Not(Names("data.weights"))) << "the order may read it";
   EXPECT_THAT(told, Names("r.yaml:3:11: data.filter", "label <"));
   EXPECT_THAT(told, Names("r.yaml:7:14: data.direct_io", "data.in_memory: 0"));
   EXPECT_THAT(refusal("data: {order: weighted}"), Names("data.weights", "data.weight_field"));
@@ -331,8 +331,8 @@ TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
   EXPECT_EQ(plan.optimizer.name, "lamb");
   EXPECT_EQ(plan.optimizer.options.flow(), "{beta1: 0.8, beta2: 0.95, epsilon: 1e-6}");
   EXPECT_DOUBLE_EQ(plan.peak_lr, 0.3);
-  EXPECT_DOUBLE_EQ(plan.lr(0, 2), 0.15) << "half of the warm-up";
-  EXPECT_DOUBLE_EQ(plan.lr(2, 2), 0.2) << "half of the cosine";
+  EXPECT_DOUBLE_EQ(plan.lr(0, 2), 0.15) << "halfway through the warm-up";
+  EXPECT_DOUBLE_EQ(plan.lr(2, 2), 0.2) << "halfway through the cosine";
   EXPECT_DOUBLE_EQ(plan.schedule->lr(4), 0.1);
   const TrainPlan poly = make_plan(
       as_requested(load("lr: {lr: 1, lr_schedule_type: poly, power: 3}\ntraining: {epochs: 2}\n")),

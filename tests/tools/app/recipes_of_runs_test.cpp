@@ -1,5 +1,5 @@
-// Recipes that precast writes itself, as a user starts them: a run's params.json, and
-// `precast new recipe`.
+// Training with recipes that precast wrote: the params.json of a run, and the recipe of `precast
+// new recipe`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class RecipesOfRunsTest : public ::testing::Test {
     args.insert(args.begin(), test::bin_dir() + "/precast");
     return run_child(args, std::chrono::minutes(3));
   }
-  /// The log without its times.
+  /// The losses in the log.
   [[nodiscard]] std::vector<nlohmann::json> losses(const std::string& run) const {
     std::ifstream file(path("runs/" + run + "/log"));
     std::vector<nlohmann::json> all;
@@ -69,7 +69,7 @@ TEST_F(RecipesOfRunsTest, ANewRecipeTrainsAsItIs) {
   const ChildResult made = precast({"new", "recipe", recipe, "--train-dataset", path("d.beton"),
                                     "--val-dataset", path("d.beton")});
   ASSERT_EQ(made.exit_code, 0) << made.errors;
-  // Only the length, the folder and the image size are changed, to save time.
+  // To save time, the run is shorter and its images are smaller than in the recipe.
   const ChildResult run = precast(
       {"train", recipe, "--training.epochs=1", "--resolution.min_res=32", "--resolution.max_res=32",
        "--validation.resolution=32", "--logging.folder=" + path("runs"), "--logging.run_id=r"});

@@ -32,8 +32,8 @@ class RecordedConfigTest : public ::testing::Test {
   Recipe load(const std::string& path, std::vector<std::string> args = {}) {
     return load_recipe(path, take_overrides(args), registries_);
   }
-  /// Expects that the configuration that a run of the recipe records is read back as the same
-  /// values.
+  /// Expects that the configuration recorded by a run of the recipe has the same values when it is
+  /// read back.
   void expect_same_again(const std::string& path) {
     const ordered_json first = load(path).resolved;
     EXPECT_EQ(load(record(first)).resolved, first) << path;

@@ -12,7 +12,7 @@ namespace {
 
 TEST(ResolvedRunTest, LoaderThreadsAreTheShareOfTheCoresWhateverTorchUses) {
   const int before = at::get_num_threads();
-  // The value under OMP_NUM_THREADS=1, which torchrun sets.
+  // As with OMP_NUM_THREADS=1, which torchrun sets.
   at::set_num_threads(1);
   const int cores = usable_cores();
   Recipe recipe;
@@ -47,7 +47,7 @@ TEST(ResolvedRunTest, TheRanksThatJoinedReplaceThoseThatTheRecipeAsksFor) {
   EXPECT_EQ(run.global_batch_size(), 64);
   EXPECT_DOUBLE_EQ(run.peak_lr(), 0.1 * 64 / 256);
   EXPECT_EQ(at::get_num_threads(), std::max(1, usable_cores() / 2));
-  EXPECT_EQ(recipe.config.dist.world_size, 8) << "the recipe stays as it was parsed";
+  EXPECT_EQ(recipe.config.dist.world_size, 8) << "the recipe must not change";
   at::set_num_threads(before);
 }
 

@@ -34,7 +34,7 @@ TEST(RunIdentityTest, ADifferenceIsNamedWithBothValues) {
   EXPECT_THAT(compare_identities({{"a", 1}}, {{"b", 1}}), ElementsAre(Names("b"), Names("a")));
 }
 
-/// A file of integers, counted from 0.
+/// Writes a dataset whose labels are 0, 1, ..., samples - 1.
 std::filesystem::path numbers(const std::filesystem::path& path, std::uint64_t samples) {
   data::BetonWriter writer(path, {{"label", data::FieldType::integer}}, samples, {});
   for (std::uint64_t i = 0; i < samples; ++i) {

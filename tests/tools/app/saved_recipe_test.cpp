@@ -1,4 +1,4 @@
-// A run's params.json as a recipe.
+// Uses the params.json of a run as a recipe.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class SavedRecipeTest : public ::testing::Test {
     std::ofstream(folder_ / "r.yaml") << text;
     return load_recipe(folder_ / "r.yaml", take_overrides(args), registries_);
   }
-  /// Loads what a run of `recipe` saves.
+  /// Loads the params.json that a run of `recipe` saves.
   Recipe load_saved(const Recipe& recipe, std::vector<std::string> args = {}) {
     std::ofstream(folder_ / "params.json") << recipe.resolved.dump(2) << '\n';
     return load_recipe(folder_ / "params.json", take_overrides(args), registries_);

@@ -1,4 +1,4 @@
-// Training runs on one ring get the same weights as without the ring, whatever happens to it.
+// Training runs on one ring get the same weights as without the ring, whatever happens to the ring.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ class ServeTest : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// A server that is ready for consumers.
+  /// Starts a server and waits until it is ready for consumers.
   [[nodiscard]] std::unique_ptr<PrecastProgram> serve(const std::string& name, int consumers,
                                                       std::vector<std::string> more = {}) const {
     auto program =
@@ -136,7 +136,7 @@ TEST_F(ServeTest, ARunThatResumesAtABatchThatTheRingHasPassedHasEqualWeights) {
   ASSERT_EQ(killed.wait(), 128 + SIGKILL);
   const std::string name = fresh_name();
   const auto server = serve(name, 1);
-  // Holds the ring at batch 10.
+  // This consumer holds the ring at batch 10.
   std::optional<data::RingConsumer> other(
       std::in_place, name,
       data::RingJoin{.mode = data::RingJoin::Mode::position, .position = {0, 0}});
@@ -147,7 +147,7 @@ TEST_F(ServeTest, ARunThatResumesAtABatchThatTheRingHasPassedHasEqualWeights) {
   // The run catches up with the ring: it loads batches 8 and 9 itself and takes all others from the
   // ring.
   ASSERT_TRUE(resumed.printed("loads its batches itself"));
-  ASSERT_TRUE(resumed.printed("are those of ring"));
+  ASSERT_TRUE(resumed.printed("batches come from ring"));
   other.reset();
   EXPECT_EQ(resumed.wait(), 0) << resumed.err;
   EXPECT_EQ(server->wait(), 0) << server->err;
@@ -190,10 +190,10 @@ TEST_P(ServeEndsTest, TrainingRunsContinueWithEqualWeights) {
   const auto whole = expected("whole");
   const std::string name = fresh_name();
   const auto server = serve(name, 1);
-  // The step after which the run waits, so that the server ends in the middle of a pass.
+  // The failpoint suspends the run, so that the server ends in the middle of a pass.
   PrecastProgram run(train_command("r", {on(name), "--checkpoint.every_steps=4"}),
                      {"PRECAST_FAILPOINTS=trainer.before_step=stop@7"});
-  ASSERT_TRUE(run.printed("are those of ring"));
+  ASSERT_TRUE(run.printed("batches come from ring"));
   ASSERT_TRUE(test::eventually([&] {
     std::string state;
     std::ifstream("/proc/" + std::to_string(run.id()) + "/stat") >> state >> state >> state;
@@ -239,7 +239,7 @@ TEST_F(ServeTest, EveryKeyThatChangesBatchesMustBeThatOfTheRing) {
 TEST_F(ServeTest, TheOptionRingChangesNoResult) {
   const auto whole = expected("whole");
   const std::string name = fresh_name();
-  // First no such ring, then a ring that loads something else, then a ring that fits.
+  // First the ring does not exist, then it has other settings, then it matches the run.
   EXPECT_EQ(precast_run(train_command("none", {"--ring", name})).code, 0);
   EXPECT_EQ(weights("none"), whole);
   {

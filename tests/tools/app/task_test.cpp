@@ -18,12 +18,12 @@ namespace {
 using test::Names;
 using test::TemporaryFolder;
 
-/// Runs the programs on 24 images with labels 0 to 23, which serve as numbers.
+/// Runs the programs on 24 images with labels 0 to 23, which are also the numbers for regression.
 class TaskTest : public ::testing::Test {
  protected:
   TaskTest() { test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1")); }
 
-  /// Runs a command on a recipe with the dataset and these lines.
+  /// Runs a command on the dataset, with a recipe of these lines.
   ChildResult run(const std::string& command, const std::string& lines,
                   const std::vector<std::string>& more = {}) {
     const std::string file = folder_ / "d.beton";
@@ -67,7 +67,7 @@ TEST_F(TaskTest, TheFirstMetricDecidesAndIsReportedByName) {
   EXPECT_EQ(summary().at("best_metric").at("higher_is_better"), false);
   EXPECT_GT(summary().at("mse").get<double>(), 0);
   EXPECT_FALSE(summary().contains("top_1"));
-  // The same weights on the same samples.
+  // Evaluates the same weights on the same samples.
   const ChildResult evaluated =
       run("eval", kRegression,
           {"--json", "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
@@ -99,7 +99,7 @@ TEST_F(TaskTest, PredictionsOfNumbersAreNumbers) {
   EXPECT_EQ(run("predict", kRegression, {weights, "--top=3"}).exit_code, 2);
 }
 
-/// An autoencoder whose batches have no labels.
+/// A recipe for an autoencoder. Its batches have no labels.
 std::string autoencoder(const std::string& data, const std::string& more) {
   const std::string images = "{image: [center_crop: {ratio: 1}]}";
   return "plugins: [" + test::test_plugin_dir() + "/train_parts.so]\ndata: {" + data +
@@ -127,7 +127,7 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   EXPECT_EQ(run("predict", recipe, {weights, "--output=" + array}).exit_code, 0);
   EXPECT_EQ(std::filesystem::file_size(array), 128U + 24 * 3 * 32 * 32 * sizeof(float));
   EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2);
-  // Labels that the recipe names are available to metrics.
+  // If the recipe names labels, metrics can use them.
   const std::string labelled =
       "data: {targets: label}\nvalidation: {metrics: [share: {of: 3}]}\n"
       "plugins: [" +
@@ -141,7 +141,7 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
 
 struct Refusal {
   const char* recipe;
-  /// Line and column in the recipe; next, the key.
+  /// Line and column in the recipe, and the key.
   const char* place;
   const char* key;
 };

@@ -46,7 +46,7 @@ class TrainTest : public ::testing::Test {
   }
   std::string data() const { return folder_ / "d.beton"; }
 
-  /// Runs `starter... precast args[0] common... args[1...]`: if a key is given twice, the last
+  /// Runs `starter... precast args[0] common... args[1...]`. If a key is given twice, the last
   /// value is used.
   ChildResult precast(const std::vector<std::string>& args,
                       const std::vector<std::string>& starter = {}) const {
@@ -111,7 +111,7 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
   EXPECT_GT(result().at("seconds"), 0);
   EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
   for (const auto& [key, value] : summary.items()) EXPECT_EQ(result().at(key), value) << key;
-  // The run folder exists already: a new result file replaces the old one.
+  // The run folder already exists. The new result file replaces the old one.
   ASSERT_EQ(precast({"train", option}).exit_code, 5);
   EXPECT_EQ(result().at("exit_code"), 5);
   EXPECT_THAT(result().at("error").get<std::string>(), Names(folder_ / "runs/r"));
@@ -124,7 +124,8 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
 }
 
 TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
-  // Files cannot grow, so the result cannot be written; the recipe is also wrong.
+  // With `ulimit -f 0`, no data can be written to files, so writing the result fails. The recipe is
+  // also wrong.
   const ChildResult both = run_child(
       {"/bin/bash", "-c", "ulimit -f 0; exec \"$@\"", "bash", test::bin_dir() + "/precast", "train",
        "--lr.lr=-1", "--result-json=" + (folder_ / "result.json").string()},
@@ -146,7 +147,7 @@ TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
   ASSERT_EQ(precast({"train"}).exit_code, 0);
   const std::vector<double> before = figures();
   EXPECT_GT(before[2], 0.5);
-  // As if killed between the last checkpoint and the summary.
+  // As if the run had been killed after its last checkpoint and before it wrote the summary.
   std::filesystem::remove(folder_ / "runs/r/summary.json");
   ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
   EXPECT_EQ(figures(), before);
@@ -160,7 +161,7 @@ TEST_F(TrainTest, ARunThatFailedInItsFirstStepDoesNotBlockItsName) {
   const ChildResult again = precast({"train"});
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_EQ(log("r").size(), 2U);
-  EXPECT_EQ(precast({"train"}).exit_code, 5) << "this one has results";
+  EXPECT_EQ(precast({"train"}).exit_code, 5) << "the second run has results";
 }
 
 TEST_F(TrainTest, WithoutAReaderOfItsMessagesARunIsTrainedToItsEnd) {

@@ -19,8 +19,8 @@
 
 namespace precast::test {
 
-/// A short training run on the CPU, to be started in several ways: 2 epochs of 3 steps over 24
-/// images that FFCV wrote, 4 per rank if there are two.
+/// A short training run on the CPU that tests start in several ways: 2 epochs of 3 steps on 24
+/// images that FFCV wrote. With two ranks, each rank gets 4 images per step.
 class TwoRanks {
  public:
   TwoRanks() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }
@@ -73,7 +73,7 @@ class TwoRanks {
     }
     return all;
   }
-  /// All bytes of a file of the run; empty if it is not there.
+  /// All bytes of a file of the run; empty if the file does not exist.
   [[nodiscard]] std::string bytes(const std::string& run, const std::string& name) const {
     std::ifstream file(folder(run) / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -82,7 +82,7 @@ class TwoRanks {
     return bytes(run, "final_weights.safetensors");
   }
 
-  /// The environment of all starts: sums depend on the number of threads.
+  /// The environment of all runs. Their sums depend on the number of threads.
   static inline const std::vector<std::string> kEnvironment = {"OMP_NUM_THREADS=1"};
 
   /// The variables that torchrun sets, for a rank that is started by hand.

@@ -43,9 +43,9 @@ Recipe make_recipe(const std::vector<std::string>& keys, Registries& registries)
   return load_recipe("", overrides, registries, RecipeUse::evaluate);
 }
 
-/// Tensors with the names and shapes of a golden that Python wrote, in its order, and with the
-/// values from which the golden's logits were computed. The values of the filters do not follow the
-/// formula of the others.
+/// Tensors with the names, shapes and order of a golden that Python wrote, and with the values from
+/// which the golden's logits were computed. Blur filters have fixed values; formula() gives all
+/// others.
 class PythonWeights {
  public:
   explicit PythonWeights(const std::string& golden) {
@@ -102,7 +102,7 @@ class WeightsCheckTest : public ::testing::Test {
  protected:
   static constexpr const char* kBlur = "training.use_blurpool=1";
 
-  /// Weights of ResNet-18 as each program writes them, always the same values.
+  /// Writes the same weights of ResNet-18 in the form of each program.
   void write_files() {
     const auto save = [&](const std::string& name, const PythonWeights& weights,
                           const std::map<std::string, std::string>& metadata = {}) {
@@ -144,7 +144,7 @@ class WeightsCheckTest : public ::testing::Test {
     const at::NoGradGuard no_grad;
     return model_->forward(make_batch(test::noise_tensor(1000, {4, 3, 72, 72}, 4)));
   }
-  /// Largest difference from Python's logits, relative to the largest of them.
+  /// The largest difference from Python's logits, relative to the largest of these logits.
   static double error(const at::Tensor& logits, bool blurpool) {
     const auto& golden =
         test::torchvision_golden()["outputs"][blurpool ? "resnet18+blurpool" : "resnet18"];
@@ -183,7 +183,8 @@ class WeightsCheckTest : public ::testing::Test {
   std::unique_ptr<Model> model_;
 };
 
-/// A file and a network, and the facts that the error must name; none: they belong together.
+/// A file, a network, and the facts that the error must name. Without facts, the file fits the
+/// network.
 struct Pairing {
   const char* file;
   bool blurpool;
@@ -217,7 +218,7 @@ TEST_F(WeightsCheckTest, RightPairsGivePythonsLogitsAndOthersNameTheDifference) 
       {"blurred.safetensors", true, {}},
       {"blurred_checkpoint.safetensors", true, {}},
       {"ffcv.pt", true, {}},
-      // The user declares that they belong together.
+      // With model.weights_check=off, the user declares that the file fits the network.
       {"torchvision.pt", true, {}, false},
       {"plain.pt", true, {}, false},
       {"ffcv.pt", false, {}, false},
@@ -236,7 +237,7 @@ TEST_F(WeightsCheckTest, RightPairsGivePythonsLogitsAndOthersNameTheDifference) 
       EXPECT_THAT(refused, NamesMatcher(facts));
     }
   }
-  // The goldens distinguish the two functions.
+  // The goldens with and without BlurPool differ.
   EXPECT_GT(error(logits("plain.pt", {}), true), 1e-2);
 }
 

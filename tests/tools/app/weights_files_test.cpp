@@ -17,7 +17,7 @@ namespace {
 
 using test::Names;
 
-/// The programs as a user starts them: a run with BlurPool on nine images of three classes.
+/// Starts the programs as a user does: a run with BlurPool on nine images of three classes.
 class WeightsFilesTest : public ::testing::Test {
  protected:
   WeightsFilesTest() {

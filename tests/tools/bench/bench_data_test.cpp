@@ -47,7 +47,7 @@ class BenchDataTest : public testing::Test {
     test::write_bytes(folder_ / "d.beton", test::golden_beton(golden));
     return folder_ / "d.beton";
   }
-  /// One short measurement of the loader. @return what it prints as JSON.
+  /// Measures the loader briefly. @return its output, which is JSON.
   [[nodiscard]] json load(const std::string& file, std::vector<std::string> options) const {
     options.insert(options.begin(), {"loader", file, "--json"});
     const auto preset = [&](const std::string& option, const std::string& value) {
@@ -145,7 +145,7 @@ TEST_F(BenchDataTest, AColdPassAndATableAndAChart) {
                          "--image-size", "32", "--workers", "1," + many, "--svg", svg});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, Names(24, "workers   img/s"));
-  EXPECT_THAT(run.out, HasSubstr("\n* ")) << "64 threads are more than the cores";
+  EXPECT_THAT(run.out, HasSubstr("\n* ")) << "rows with more threads than cores are marked";
   const auto bytes = read_file(svg);
   EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
               HasSubstr("workers " + many));

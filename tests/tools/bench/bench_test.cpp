@@ -20,7 +20,7 @@ using nlohmann::json;
 using test::Names;
 using testing::HasSubstr;
 
-/// Runs the programs as a user does, with steps that are small enough to take milliseconds.
+/// Runs the programs as a user does, with steps so small that they take milliseconds.
 class BenchTest : public ::testing::Test {
  protected:
   static ChildResult bench(const std::vector<std::string>& args) {
@@ -139,7 +139,7 @@ TEST_F(BenchTest, AllreduceTimesEachSize) {
   const json& large = figures.at("sums")[1];
   EXPECT_EQ(large.at("bytes"), 1 << 20);
   EXPECT_GT(large.at("seconds").get<double>(), 0);
-  // With two ranks, as many bytes are sent over a link as the tensor has.
+  // With two ranks, the number of bytes sent over a link equals the size of the tensor.
   EXPECT_DOUBLE_EQ(large.at("bus_bytes_per_second").get<double>(),
                    large.at("algorithm_bytes_per_second").get<double>());
 }

@@ -21,7 +21,8 @@ class FiguresTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def measure(self, script, *options):
-        """@return the finished process, and what it has written, if it was not skipped."""
+        """Runs a script. If the script skips, so does the test. @return the finished process, its JSON and its
+        chart."""
         files = [pathlib.Path(self.folder.name) / name for name in ("out.json", "out.svg")]
         done = subprocess.run([sys.executable, BENCH / script, "--precast", PRECAST, "--rounds", "1",
                                "--json", files[0], "--svg", files[1], *options], capture_output=True, text=True)

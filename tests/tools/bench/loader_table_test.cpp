@@ -1,5 +1,5 @@
-// `precast bench loader SOURCE --table seeds`, its pipelines, and benchmarks' description of the
-// CPU.
+// Tests `precast bench loader SOURCE --table seeds`, its pipelines, and the description of the CPU
+// in the results of benchmarks.
 #include "tools/bench/loader_table.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class LoaderTableTest : public testing::Test {
     options.insert(options.begin(), {"bench", "loader", source_});
     return test::precast_run(options);
   }
-  /// A table with files in the folder `scratch`, measured briefly. @return its JSON
+  /// Measures a table briefly, with files in the folder `scratch`. @return the table as JSON
   [[nodiscard]] json table(std::vector<std::string> options) const {
     options.insert(options.end(), {"--table", "seeds", "--scratch", scratch(), "--runs", "2",
                                    "--seconds", "0.01", "--batch-size", "7", "--json"});
@@ -41,7 +41,7 @@ class LoaderTableTest : public testing::Test {
     EXPECT_EQ(run.code, 0) << run.err;
     return run.code == 0 ? json::parse(run.out) : json();
   }
-  /// One pass with a recipe. @return its figures
+  /// Runs one pass with a recipe. @return its figures
   [[nodiscard]] json load_recipe(const std::string& recipe,
                                  std::vector<std::string> options) const {
     write_file(folder_ / "recipe.yaml", recipe);
@@ -193,10 +193,12 @@ TEST_F(LoaderTableTest, ARecipesPipelineReplacesTheStandardOne) {
   };
   const double u8 = bytes(one, {});
   // Each image in the ring has 32 x 32 x 3 values.
-  EXPECT_GT(bytes(one, {"--val"}), u8 + 3 * 32 * 32 * 3 * 24) << "its own f32 in place of u8";
-  EXPECT_GT(bytes(one, {"--format", "f32"}), u8 + 3 * 32 * 32 * 3 * 24) << "it names no type";
-  EXPECT_EQ(bytes(one, {"--val", "--format", "f16"}), bytes(one, {"--val"})) << "it names one";
-  EXPECT_GT(bytes(two, {}), u8 + 32 * 32 * 3 * 24) << "two images of each sample";
+  EXPECT_GT(bytes(one, {"--val"}), u8 + 3 * 32 * 32 * 3 * 24) << "the recipe's f32 instead of u8";
+  EXPECT_GT(bytes(one, {"--format", "f32"}), u8 + 3 * 32 * 32 * 3 * 24)
+      << "the recipe names no type";
+  EXPECT_EQ(bytes(one, {"--val", "--format", "f16"}), bytes(one, {"--val"}))
+      << "the recipe names a type";
+  EXPECT_GT(bytes(two, {}), u8 + 32 * 32 * 3 * 24) << "two images per sample";
 }
 
 TEST_F(LoaderTableTest, MistakesInARecipeHaveTheirPlace) {

@@ -1,9 +1,15 @@
 // Behaviour that all commands share.
+#include "tools/cli/command.h"
+
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <stdexcept>
 
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
@@ -30,6 +36,23 @@ TEST(CommandTest, EveryCommandHasHelp) {
     EXPECT_EQ(run.code, 0) << command << run.err;
     EXPECT_THAT(run.out, Names("precast " + command, option));
   }
+}
+
+TEST(CommandTest, AFailureKeepsItsCodeIfStandardErrorIsLost) {
+  const int saved = dup(STDERR_FILENO);
+  const int full = open("/dev/full", O_WRONLY);
+  ASSERT_GE(dup2(full, STDERR_FILENO), 0);
+  std::fputs("lost", stderr);
+  std::fflush(stderr);
+  const bool lost = std::ferror(stderr) != 0;
+  const auto failure = describe_failure(std::make_exception_ptr(std::runtime_error("the cause")));
+  dup2(saved, STDERR_FILENO);
+  std::clearerr(stderr);
+  close(full);
+  close(saved);
+  EXPECT_TRUE(lost);
+  EXPECT_EQ(failure.text, "the cause");
+  EXPECT_EQ(failure.exit_code, 1);
 }
 
 TEST(CommandTest, OutputThatIsLostEndsWithCode5) {

@@ -99,7 +99,7 @@ class ConvertNamesTest : public ConvertTest {
     WeightsSpec blurred = plain_;
     blurred.blurpool = true;
     blurred.blurred = {{"conv", 16}};
-    // A checkpoint, then a file like ffcv-imagenet's.
+    // First the weights of a checkpoint, then a file like those of ffcv-imagenet.
     save("blurred", {"conv.weight", "fc.weight"}, blurred);
     save("ffcv", {"conv.blur_filter", "conv.conv.weight", "fc.weight"}, std::nullopt);
     save("torchvision", {"conv.weight", "fc.weight"}, std::nullopt);
@@ -215,7 +215,7 @@ TEST_F(ConvertTest, WhatHoldsNoWeightsEndsWithCode4AndWritesNothing) {
     EXPECT_EQ(convert({in, at("out.safetensors")}), 4) << in;
     EXPECT_THAT(error, testing::AllOf(Names(in), test::NamesMatcher(facts)));
     EXPECT_EQ(output, "");
-    EXPECT_EQ(read_file(at("out.safetensors")).size(), 5U) << "the older one stays";
+    EXPECT_EQ(read_file(at("out.safetensors")).size(), 5U) << "the older file must remain";
     EXPECT_EQ(count_files(), 3U);
   }
 }

@@ -1,4 +1,4 @@
-// Fields that FFCV has no type for, from the command line.
+// Fields for which FFCV has no type, on the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

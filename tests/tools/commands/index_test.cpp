@@ -26,7 +26,7 @@ class IndexTest : public testing::Test {
     return static_cast<std::size_t>(
         std::distance(std::filesystem::directory_iterator(folder_.path()), {}));
   }
-  /// Overwrites the first bytes of `count` JPEGs, from sample 3 on.
+  /// Overwrites the first byte of `count` JPEGs, starting with sample 3.
   void damage(std::uint64_t count) {
     auto bytes = test::read_bytes(file_);
     const data::BetonReader reader(file_);

@@ -57,6 +57,13 @@ class InspectTest : public testing::Test {
   std::string error;
 };
 
+TEST_F(InspectTest, TheLabelFieldMustExistEvenIfNoFieldHasLabels) {
+  const std::string file = floats("x", {1, 2});
+  EXPECT_EQ(inspect({file, "--where", "x > 1"}), 0) << error;
+  EXPECT_EQ(inspect({file, "--where", "x > 1", "--label-field", "species"}), 2);
+  EXPECT_THAT(error, Names("species"));
+}
+
 TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
   ASSERT_EQ(inspect({golden("img_smart_w3"), "--json", "--label-values"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
@@ -152,7 +159,7 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
   const auto report = nlohmann::json::parse(output);
   EXPECT_EQ(report["ids"], expected);
   EXPECT_EQ(report["chosen"], expected.size());
-  // Values of all samples could be mistaken for those of the chosen samples.
+  // The minimum over all samples could be mistaken for the minimum over the chosen samples.
   EXPECT_FALSE(report["fields"][0].contains("min"));
   std::size_t counted = 0;
   for (const auto& bin : report["longer_side"]) counted += bin["count"].get<std::size_t>();

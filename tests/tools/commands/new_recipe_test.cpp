@@ -22,7 +22,7 @@ namespace {
 using test::Names;
 using testing::ThrowsMessage;
 
-/// Files are named relative to the current folder, as users do.
+/// Names files relative to the current folder, as users do.
 class NewRecipeTest : public testing::Test {
  protected:
   NewRecipeTest() { std::filesystem::current_path(folder_.path()); }

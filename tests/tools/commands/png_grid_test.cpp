@@ -13,7 +13,8 @@
 namespace precast::tools {
 namespace {
 
-/// The result of draw_text() on a black image of `width` x 8 px, one line of text per row.
+/// The result of draw_text() on a black image of `width` x 8 px: one string per row, with `#` for
+/// each pixel that is not black.
 std::vector<std::string> drawn(std::string_view text, std::size_t width) {
   std::vector<std::uint8_t> pixels(width * 8 * 3);
   draw_text({pixels, width, 8}, 0, 0, text, width, 255);
@@ -34,12 +35,12 @@ TEST(BitmapFont, WhatDoesNotFitIsCutOffAndOtherCharactersAreQuestionMarks) {
   EXPECT_EQ(drawn("sämple", 36), drawn("s?mple", 36));
   EXPECT_EQ(drawn("abc", 3), drawn("", 3));
   std::vector<std::uint8_t> pixels(4 * 4 * 3);
-  draw_text({pixels, 4, 4}, 2, 2, "W", 100, 255);  // nothing outside
+  draw_text({pixels, 4, 4}, 2, 2, "W", 100, 255);  // must not write outside the image
 }
 
 TEST(PngGrid, ACaptionIsUnderItsImage) {
   const test::TemporaryFolder folder;
-  // Two white images of 10 px.
+  // Two white images of 10 x 10 px.
   const std::vector<std::uint8_t> images(std::size_t{2} * 10 * 10 * 3, 255);
   const auto read = [&](const std::vector<Caption>& captions) {
     write_png_grid(folder / "grid.png", images, 10, captions);

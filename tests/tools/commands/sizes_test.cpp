@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/beton/golden_beton.h"
@@ -32,7 +34,7 @@ class SizesTest : public testing::Test {
     options.insert(options.begin(), {"sizes", tree_, "--image-size", "16"});
     return json_of(std::move(options));
   }
-  /// Mean bytes of an image that `precast write` stores with these options.
+  /// The mean number of bytes of the images that `precast write` stores with these options.
   double written_bytes(std::vector<std::string> options) {
     const std::string out = (folder_ / "out.beton").string();
     options.insert(options.begin(), {"write", tree_, out});
@@ -75,8 +77,8 @@ TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
 }
 
 TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
-  // A target that every machine reaches: of all encodings that fit, the advice is 512 px and
-  // quality 90 in the fewest bytes.
+  // Every machine reaches this target. Of all encodings that fit, the advice is the smallest one
+  // with 512 px and quality 90.
   const auto easy = sizes({"--ram", "1", "--cores", "2", "--target-img-s", "0.001"})["advice"];
   EXPECT_EQ(easy["fits"], true);
   EXPECT_EQ(easy["keeps_up"], true);
@@ -103,6 +105,14 @@ TEST_F(SizesTest, TheAdvisedCommandIsReadyForAShellAndSaysWhatWasSaidOfTheSource
   EXPECT_THAT(
       report["advice"]["command"].get<std::string>(),
       AllOf(HasSubstr("it'\\''s a tree' OUT.beton "), testing::EndsWith(" --source-kind folder")));
+}
+
+TEST_F(SizesTest, TheAdvisedCommandHasTheOptionsOfTheSource) {
+  std::ofstream(folder_ / "list.csv") << "file,species\ntree/cat/b.jpg,cat\n";
+  const auto report = json_of({"sizes", (folder_ / "list.csv").string(), "--cores", "1",
+                               "--class-column", "species", "--image-size", "16"});
+  EXPECT_THAT(report["advice"]["command"].get<std::string>(),
+              testing::EndsWith(" --class-column species"));
 }
 
 TEST_F(SizesTest, DamagedImagesAreLeftOutWhenAskedTo) {

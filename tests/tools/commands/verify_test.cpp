@@ -32,7 +32,7 @@ class VerifyTest : public ::testing::Test {
   std::string golden(const std::string& name) const {
     return test::put_golden_beton(folder_.path(), name);
   }
-  /// Turns one bit of the bytes of a sample's field.
+  /// Flips one bit in the value of a field of one sample.
   static void damage(const std::filesystem::path& path, std::uint64_t sample, std::size_t field,
                      std::uint64_t byte) {
     std::vector<std::byte> bytes = test::read_bytes(path);
@@ -94,7 +94,7 @@ TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
   test::write_made_beton(folder_ / "made.beton", {});
   std::filesystem::resize_file(folder_ / "made.beton",
                                std::filesystem::file_size(folder_ / "made.beton") - 1);
-  // A file that cannot be read takes precedence, wherever it is listed.
+  // The exit code for an unreadable file takes precedence, whatever the order of the files.
   EXPECT_EQ(verify({folder_ / "none.beton", folder_ / "made.beton"}).exit_code, 5);
   const ChildResult run =
       verify({folder_ / "made.beton", folder_ / "none.beton", golden("wds_w2")});

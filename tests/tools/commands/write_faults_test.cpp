@@ -66,7 +66,8 @@ class WriteFaultsTest : public testing::Test {
     return taken;
   }
 
-  /// Whether the file is the old one, the new one or, if there was no old file, does not exist.
+  /// Whether the output is the old file or the new file. If there was no old file, it may also not
+  /// exist.
   [[nodiscard]] bool old_or_whole(bool was_there) const {
     if (!fs::exists(out_)) return !was_there;
     const auto found = test::read_bytes(out_);
@@ -105,8 +106,8 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
     fs::remove(out_);
     if (was_there) test::write_bytes(out_, old_);
     test::Program program = start(out_);
-    // Most of these moments have no event to wait for, so they are spread over the measured time.
-    // If the machine has become faster, they are closer together.
+    // A test cannot wait for most of these moments, so the kills are spread over the measured time.
+    // If the machine becomes faster, the measured time shrinks.
     const Clock::duration pause = taken * moment / 180;
     std::this_thread::sleep_for(pause);
     ::kill(program.id(), SIGKILL);
@@ -148,7 +149,7 @@ TEST_F(WriteFaultsTest, InterruptedAtAnyMomentItLeavesNothingElse) {
 TEST_F(WriteFaultsTest, AFullDiskIsNamedAndNothingIsLeftOnIt) {
   const fs::path disk = inputs_ / "disk";
   fs::create_directory(disk);
-  // 6 MB are needed.
+  // The dataset needs 6 MB.
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
     GTEST_SKIP() << "a small tmpfs cannot be mounted (root only)";
   for (const bool was_there : {false, true}) {

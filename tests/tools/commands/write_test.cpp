@@ -32,7 +32,7 @@ class WriteTest : public testing::Test {
  protected:
   WriteTest() { test::make_class_tree(folder_ / "tree"); }
 
-  /// Runs `precast write` with `options` between source and end. @return the exit code.
+  /// Runs `precast write SOURCE OUT` with `options`. @return the exit code.
   int write(const std::string& source, std::vector<std::string> options = {},
             std::vector<std::string> environment = {}) {
     options.insert(options.begin(), {"write", source, out_});
@@ -341,7 +341,7 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
     EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=error", place)}), 5) << error;
     EXPECT_FALSE(std::filesystem::exists(out_)) << place;
   }
-  // The files that killed runs left behind have no header that a reader accepts.
+  // The files that killed runs left behind are complete or have no valid header.
   for (const auto& left : std::filesystem::directory_iterator(outputs_.path())) {
     if (left.file_size() < data::kHeaderBytes) continue;
     try {
@@ -363,7 +363,7 @@ TEST_F(WriteTest, TheIndexIsTheOneThatPrecastIndexMakes) {
         << error;
     const auto report = nlohmann::json::parse(output);
     EXPECT_EQ(report["index_bytes"], std::filesystem::file_size(sidecar));
-    EXPECT_EQ(report["counts"]["indexed"], 8) << "all but the progressive one";
+    EXPECT_EQ(report["counts"]["indexed"], 8) << "all except the progressive JPEG";
     const auto written = test::read_bytes(sidecar);
     std::filesystem::remove(sidecar);
     const auto run = test::precast_run({"index", out_, "--every", every, "--json"});
@@ -373,12 +373,12 @@ TEST_F(WriteTest, TheIndexIsTheOneThatPrecastIndexMakes) {
     const data::BetonReader reader(out_);
     EXPECT_EQ(data::JpegIndex::open(sidecar, reader.fingerprint(), reader.size())->interval(),
               std::stoul(every));
-    EXPECT_TRUE(test::read_bytes(out_) == plain) << "the dataset does not depend on it";
+    EXPECT_TRUE(test::read_bytes(out_) == plain) << "the dataset does not depend on the index";
   }
   ASSERT_EQ(write(tree(), {"--index"}), 0) << error;
   EXPECT_THAT(output, Names(sidecar));
   ASSERT_EQ(write(tree()), 0) << error;
-  EXPECT_FALSE(std::filesystem::exists(sidecar)) << "that of the older file";
+  EXPECT_FALSE(std::filesystem::exists(sidecar)) << "the index of the older file must be removed";
 }
 
 TEST_F(WriteTest, AnIndexHasAnImageFieldAndItsOptionAnIndex) {

@@ -35,7 +35,7 @@ Json healthy_facts() {
               "devices": [{"name": "A GPU"}]}})");
 }
 
-/// Judges healthy facts with one of them changed.
+/// Judges healthy facts after one of them is changed.
 std::vector<Finding> judge_with(const std::string& pointer, const Json& value) {
   Json facts = healthy_facts();
   facts[Json::json_pointer(pointer)] = value;
@@ -140,8 +140,8 @@ TEST_F(DoctorFactsTest, KnowsThisMachine) {
   const Json facts = gather_facts(".");
   EXPECT_GE(facts["machine"]["cores_usable"].get<int>(), 1);
   EXPECT_GT(facts["machine"]["memory_bytes"].get<double>(), 64e6);
-  // The name of a file; or an explanation, if the linker has left libjpeg out of this test program,
-  // which decodes nothing.
+  // The name of a file or, if the linker has left libjpeg out of this test program because it
+  // decodes nothing, an explanation.
   EXPECT_FALSE(facts["libraries"]["libjpeg-turbo"]["run"].get<std::string>().empty());
   EXPECT_FALSE(facts["libraries"]["simd"]["usable"].empty());
 }

@@ -151,9 +151,9 @@ TEST(HelpTest, NamesAloneListWhatIsThere) {
   EXPECT_EQ(test::precast_run({"-V"}).out, test::precast_run({"--version"}).out);
 }
 
-/// The table in the documents: `precast help --options > docs/options.md` makes it.
+/// The table is generated with `precast help --options > docs/options.md`.
 TEST(HelpTest, TheTableOfOptionsIsCurrent) {
-  if (!has_train()) GTEST_SKIP() << "it has the options of precast-train too";
+  if (!has_train()) GTEST_SKIP() << "the table also has the options of precast-train";
   EXPECT_EQ(read_text(test::source_dir() + "/docs/options.md"),
             test::precast_run({"help", "--options"}).out);
 }
@@ -217,7 +217,8 @@ TEST(CompletionTest, ZshParsesItsScript) {
   const auto made = test::precast_run({"completion", "zsh"});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, testing::StartsWith("#compdef precast"));
-  if (!std::filesystem::exists("/usr/bin/zsh")) GTEST_SKIP() << "no zsh here";
+  if (!std::filesystem::exists("/usr/bin/zsh"))
+    GTEST_SKIP() << "no /usr/bin/zsh: apt-get install zsh";
   const test::TemporaryFolder folder;
   std::ofstream(folder / "_precast") << made.out;
   test::Program zsh({"/usr/bin/zsh", "-n", (folder / "_precast").string()});

@@ -1,4 +1,4 @@
-// A plug-in that needs a function that no library has.
+// A plug-in that calls a function that no library defines.
 #include "data/plugin.h"
 
 void function_of_no_library();

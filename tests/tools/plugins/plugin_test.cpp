@@ -35,7 +35,7 @@ class PluginTest : public testing::Test {
  protected:
   void add(const std::filesystem::path& path) { add_data_plugin(PluginFile(path), parts_); }
 
-  /// The whole message of a call that must be refused with `code`.
+  /// The complete error message of a call that must be refused with `code`.
   static std::string refusal(ExitCode code, const std::function<void()>& call) {
     try {
       call();
@@ -83,7 +83,7 @@ TEST_F(PluginTest, AddsItsPartsWithTheirOptions) {
 TEST_F(PluginTest, DatasetsAreWrittenWithItsFields) {
   const std::string images = folder_ / "images.bin";
   const std::string file = folder_ / "images.beton";
-  // Two records of CIFAR-10's binary form, of the classes 3 and 4.
+  // Two records in CIFAR-10's binary format, of classes 3 and 4.
   std::ofstream(images, std::ios::binary)
       << '\3' << std::string(3072, 'a') << '\4' << std::string(3072, 'b');
   const auto write = [&](const std::string& field, std::vector<std::string> more = {}) {

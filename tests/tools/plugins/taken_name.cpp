@@ -1,4 +1,4 @@
-// A plug-in that gives its part a name that a part of precast has.
+// A plug-in that gives its part the name of a part of precast.
 #include "data/plugin.h"
 
 namespace {

@@ -1,4 +1,5 @@
-// A train plug-in: a method that works, and parts that throw in every way and place.
+// A train plug-in with parts that work, and parts that throw different exceptions in different
+// places.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -38,7 +39,7 @@ class HalfEpochs final : public precast::Method {
   throw std::runtime_error("no luck today");
 }
 
-/// Throws in one of its members.
+/// Throws in one of its member functions.
 class Unlucky final : public precast::Method {
  public:
   void options(precast::Schema& schema) override {
@@ -74,7 +75,7 @@ class Unlucky final : public precast::Method {
   std::string member_, kind_;
 };
 
-/// Stretches its own warm-up, and fails when asked for an odd number of epochs.
+/// Implements with_epochs(), which throws for an odd number of epochs.
 class OddWarmup final : public precast::Schedule {
  public:
   explicit OddWarmup(std::int64_t epochs) : epochs_(epochs) {}
@@ -97,7 +98,7 @@ struct SignOptions {
   }
 };
 
-/// Steps of one length: sign descent (Bernstein et al., ICML 2018).
+/// Sign descent (Bernstein et al., ICML 2018): all weights change by the same amount.
 class SignDescent final : public precast::Optimizer {
  public:
   SignDescent(const precast::OptimizerInputs& inputs, const SignOptions& options)
@@ -142,7 +143,8 @@ std::unique_ptr<precast::Loss> make_margin(const MarginOptions& options) {
   return std::make_unique<Margin>(options.margin);
 }
 
-/// The distance of the outputs from the input: the loss of an autoencoder, without targets.
+/// The mean squared difference of outputs and input: the loss of an autoencoder, which needs no
+/// targets.
 class Copy final : public precast::Loss {
  public:
   [[nodiscard]] precast::TargetKind target_kind() const override {
@@ -160,7 +162,7 @@ struct ShareOptions {
   void options(precast::Schema& schema) { schema.add("of", &of, "a class").min(0); }
 };
 
-/// The fraction of samples with a class.
+/// The fraction of samples that are in one class.
 class Share final : public precast::Metric {
  public:
   explicit Share(std::int64_t of) : of_(of) {}

@@ -31,7 +31,7 @@ struct TenfoldOptions {
   void options(precast::Schema& schema) { schema.add("factor", &factor, "times as large").min(1); }
 };
 
-/// Integers, ten times as large in the file.
+/// Stores integers, multiplied by a factor that is 10 by default.
 class Tenfold final : public precast::data::Field {
  public:
   explicit Tenfold(std::int64_t factor) : factor_(factor) {}
@@ -57,7 +57,7 @@ struct CountOptions {
   void options(precast::Schema& schema) { schema.add("step", &step, "from number to number"); }
 };
 
-/// A source of numbers: as many as the file has bytes.
+/// A source with one number for each byte of the file.
 class Count final : public precast::data::Source {
  public:
   Count(const std::filesystem::path& path, std::int64_t step)

@@ -16,7 +16,7 @@ DataFacts slow_data() {
           .times = {.processing = 90, .disk = 0, .blocked = 5, .ahead = 5},
           .images = 1000,
           .workers = 2,
-          .usable_cores = 2};
+          .default_workers = 2};
 }
 
 TEST(DataVerdictTest, DataThatKeepsUpIsNoLimit) {
@@ -32,7 +32,7 @@ TEST(DataVerdictTest, BusyWorkersMeanDecoding) {
   DataFacts facts = slow_data();
   EXPECT_EQ(find_limit(facts), DataLimit::processing);
   EXPECT_THAT(describe_data(facts)[1], Names("precast index"));
-  facts.usable_cores = 8;
+  facts.default_workers = 8;
   EXPECT_THAT(describe_data(facts)[1], Names("data.num_workers", 2, 8));
 }
 
@@ -67,7 +67,8 @@ TEST(DataVerdictTest, WithoutMeasurementsThereIsNoCause) {
   facts.times = {};
   EXPECT_EQ(find_limit(facts), DataLimit::nothing);
   EXPECT_EQ(facts.times.longest(), "");
-  EXPECT_THAT(describe_data(facts)[0], testing::Not(Names("0.0 %"))) << "shares of threads";
+  EXPECT_THAT(describe_data(facts)[0], testing::Not(Names("0.0 %")))
+      << "the shares of the threads' time are unknown";
 }
 
 TEST(DataVerdictTest, ReplacedSamplesAreListedTheFirstTen) {

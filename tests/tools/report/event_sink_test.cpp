@@ -26,7 +26,7 @@ struct Event {
   std::map<std::string, float> scalars;
 };
 
-/// Reads Protocol Buffers messages, as far as events need it.
+/// Reads the parts of Protocol Buffers messages that events use.
 class Message {
  public:
   explicit Message(std::string_view bytes) : rest_(bytes) {}
@@ -72,7 +72,7 @@ Event event_of(std::string_view bytes) {
   return event;
 }
 
-/// All events after the version.
+/// All events after the first one, which contains the version.
 std::vector<Event> events_of(const std::filesystem::path& path) {
   const auto bytes = read_file(path);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -129,7 +129,7 @@ TEST(EventSinkTest, WhatIsNotFiniteIsLeftOut) {
               {"val_loss", nullptr}});
   EXPECT_EQ(sink.position(), 0);
   sink.write({{"epoch", 0}, {"top_1", 1}});
-  EXPECT_EQ(sink.position(), 0) << "without a step there is no place for it";
+  EXPECT_EQ(sink.position(), 0) << "without a step, the epoch has no position";
 }
 
 TEST(EventSinkTest, GoesOnAtTheCheckpointAfterACrash) {
@@ -148,7 +148,8 @@ TEST(EventSinkTest, GoesOnAtTheCheckpointAfterACrash) {
   const auto events = events_of(folder / kEventFile);
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[1].step, 9U);
-  EXPECT_EQ(events[1].scalars.count("train/images_per_second"), 0U) << "since when is not known";
+  EXPECT_EQ(events[1].scalars.count("train/images_per_second"), 0U)
+      << "the time of the previous step is unknown";
   EXPECT_FLOAT_EQ(events[2].scalars.at("train/images_per_second"), 64);
   sink.rewind(0);
   sink.write(step_record(2));

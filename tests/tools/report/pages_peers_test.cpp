@@ -1,4 +1,4 @@
-// TensorBoard reads precast's event files, and a browser its pages.
+// TensorBoard reads precast's event files, and a browser shows precast's pages.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -65,8 +65,8 @@ TEST_F(ReportPageTest, TheWorstClassesAreNamed) {
   EXPECT_LT(page.find("11 &lt;class11&gt;"), page.find("10 &lt;class10&gt;"));
   EXPECT_THAT(page, HasSubstr("18.00 %"));
   EXPECT_THAT(page, HasSubstr("1 &lt;class1&gt;"));
-  EXPECT_THAT(page, Not(HasSubstr("&lt;class3&gt;"))) << "has no images";
-  EXPECT_THAT(page, Not(HasSubstr("&lt;class0&gt;"))) << "the best of eleven";
+  EXPECT_THAT(page, Not(HasSubstr("&lt;class3&gt;"))) << "this class has no images";
+  EXPECT_THAT(page, Not(HasSubstr("&lt;class0&gt;"))) << "the best of eleven classes is left out";
 }
 
 TEST_F(ReportPageTest, AClassNamedByItsIndexIsShownOnce) {
@@ -98,7 +98,7 @@ TEST_F(ReportPageTest, ALossThatRanAwayHasALogarithmicAxis) {
   EXPECT_EQ(axis("near", 49), 0);
   EXPECT_EQ(axis("far", 51), 1);
   EXPECT_EQ(axis("down", 0.02), 1);
-  EXPECT_EQ(axis("below", -300), 0) << "has no logarithm";
+  EXPECT_EQ(axis("below", -300), 0) << "a negative loss has no logarithm";
 }
 
 TEST_F(ReportPageTest, SeveralRunsAreComparedByTheKeysThatDiffer) {

@@ -10,8 +10,7 @@
 
 namespace precast::test {
 
-/// The text of the log of a run with `epochs` epochs of 10 steps, two of which are logged per
-/// epoch.
+/// The log of a run with `epochs` epochs of 10 steps. Two steps of each epoch are logged.
 inline std::string sample_log(int epochs) {
   std::string log;
   for (int epoch = 0; epoch < epochs; ++epoch) {
@@ -36,8 +35,8 @@ inline std::string sample_log(int epochs) {
 inline std::filesystem::path write_run(const std::filesystem::path& folder, const std::string& log,
                                        const std::string& lr = "0.5") {
   create_folders(folder);
-  // A plain write without a sync: the tests of truncated logs write hundreds of files, and none has
-  // to survive a power failure.
+  // Writes without a sync: tests of truncated logs write hundreds of files, which need not survive
+  // a power failure.
   std::ofstream(folder / "log", std::ios::binary) << log;
   if (std::filesystem::exists(folder / "params.json")) return folder;
   write_file(

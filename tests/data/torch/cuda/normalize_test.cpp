@@ -14,7 +14,7 @@
 namespace precast::data {
 namespace {
 
-/// A block makes 1024 values, 341 1/3 pixels; a thread makes 4, 1 1/3 pixels.
+/// A block computes 1024 values (341 1/3 pixels), a thread 4 values (1 1/3 pixels).
 constexpr std::size_t kPixels[] = {1, 2, 3, 4, 5, 7, 8, 85, 340, 341, 342, 682, 683, 1000, 4096};
 constexpr std::size_t kGuard = 16;
 
@@ -34,8 +34,8 @@ NormalizeConstants constants_of(const NormalizeOptions& options) {
   return constants;
 }
 
-/// A type of results: its name in Normalize, and the relative difference from the exact value that
-/// a result may have.
+/// A type of results: its PixelType, its values in Normalize, and the largest relative error that a
+/// result may have.
 struct F32 {
   using Bits = std::uint32_t;
   static constexpr PixelType kType = PixelType::f32;
@@ -133,7 +133,7 @@ TYPED_TEST(NormalizeKernelTest, IsAsCloseToDoublePrecisionAsItsTypeAllows) {
 TYPED_TEST(NormalizeKernelTest, TakesPixelsAlignedToFourBytes) {
   const Normalize normalize(this->options_);
   const std::vector<std::uint8_t> pixels = random_pixels(104);
-  this->run(pixels, 4, [&](auto values) {  // 12 bytes on: not a multiple of 8
+  this->run(pixels, 4, [&](auto values) {  // starts at byte 12, which is not a multiple of 8
     ASSERT_EQ(values.size(), 300u);
     for (std::size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(values[i], TypeParam::reference(normalize, i % 3, pixels[12 + i])) << "value " << i;

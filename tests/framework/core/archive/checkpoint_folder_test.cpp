@@ -37,7 +37,7 @@ std::string text_of(const std::filesystem::path& path) {
 
 class CheckpointFolderTest : public ::testing::Test {
  protected:
-  /// Saves two files that hold `content`.
+  /// Saves a checkpoint with two files; each contains `content`.
   std::filesystem::path save(std::int64_t step, std::string_view content,
                              std::optional<double> metric = {}, FileOps* chosen = nullptr) {
     test::FailingFileOps quick(-1, 0);
@@ -49,7 +49,7 @@ class CheckpointFolderTest : public ::testing::Test {
     return writer.commit(metric);
   }
 
-  /// Content of the newest valid checkpoint; "none".
+  /// The content of the newest valid checkpoint, or "none" if there is no valid one.
   [[nodiscard]] std::string newest() const {
     const auto found = latest_valid(parent_);
     return found ? text_of(found->path / "state") : "none";
@@ -61,7 +61,7 @@ class CheckpointFolderTest : public ::testing::Test {
     return all;
   }
 
-  /// The names in the parent folder, without those of checkpoints.
+  /// The names of everything in the parent folder that is not a checkpoint.
   [[nodiscard]] std::vector<std::string> others() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(parent_)) {
@@ -247,7 +247,8 @@ TEST_F(CheckpointFolderTest, PruningNeverRemovesTheNewestThatIsValid) {
   EXPECT_THAT(steps(), ElementsAre(4, 2));
   EXPECT_EQ(newest(), "2");
   std::filesystem::remove(parent_ / "ckpt-0000000002" / "state");
-  EXPECT_EQ(prune_checkpoints(parent_, {.last = 1}), 0U) << "there is none that is valid";
+  EXPECT_EQ(prune_checkpoints(parent_, {.last = 1}), 0U)
+      << "without a valid checkpoint, nothing is removed";
 }
 
 /// File operations that cannot remove files.
@@ -266,7 +267,7 @@ TEST_F(CheckpointFolderTest, WhatCannotBeRemovedNeverBearsACheckpointsName) {
               ThrowsMessage<IoError>(Names("ckpt-0000000001.tmp.", std::strerror(EROFS))));
   EXPECT_THAT(steps(), ElementsAre(2));
   save(2, "again", {}, &stuck);
-  EXPECT_EQ(newest(), "again") << "the older one only stays behind";
+  EXPECT_EQ(newest(), "again") << "the replaced checkpoint must only remain under a temporary name";
 }
 
 TEST_F(CheckpointFolderTest, LeftoversOfDeadWritersAreRemovedAndThoseOfLivingOnesStay) {
@@ -325,8 +326,8 @@ TEST_F(CheckpointFolderTest, TooLittleSpaceIsToldBeforeAnythingIsWritten) {
   EXPECT_THROW(CheckpointWriter(parent_, 3, 1'000'000'000'000'000'000), IoError);
 }
 
-/// The errno value with which the n-th call fails (0: a short write), and whether the file system
-/// can exchange names.
+/// Parameters: the errno value of the call that fails (0: a short write), and whether the file
+/// system can exchange names.
 class CheckpointFaults : public CheckpointFolderTest,
                          public ::testing::WithParamInterface<std::tuple<int, bool>> {};
 
@@ -344,14 +345,15 @@ class FaultyOps final : public test::FailingFileOps {
   bool can_exchange_;
 };
 
-/// Fails every call in turn, until a save runs without a fault.
+/// In the n-th save, the n-th file operation fails. Ends when a save needs fewer operations than
+/// that.
 TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
   const auto [errno_value, can_exchange] = GetParam();
   const bool harmless = errno_value == EINTR || errno_value == 0;
-  for (const std::int64_t step : {1, 2}) {  // in place of the older checkpoint; next to it
+  for (const std::int64_t step : {1, 2}) {  // 1 replaces the older checkpoint, 2 is a second one
     int nth = 1;
     for (bool fired = true; fired; ++nth) {
-      ASSERT_LT(nth, 100) << "the writer never comes to its end";
+      ASSERT_LT(nth, 100) << "a save needs fewer than 100 operations";
       std::filesystem::remove_all(parent_);
       save(1, "older");
       FaultyOps ops(nth, errno_value, can_exchange);

@@ -33,8 +33,8 @@ std::int64_t last_number(const std::string& printed, std::int64_t otherwise) {
   return std::stoll(printed.substr(begin == std::string::npos ? 0 : begin + 1));
 }
 
-/// The number of the save that wrote the newest checkpoint, -1 if there is none. Compares its files
-/// byte by byte with the bytes of that save.
+/// The number of the save that wrote the newest checkpoint; -1 if there is no checkpoint. Checks
+/// that the checkpoint's files have exactly the bytes of that save.
 std::int64_t newest_save(const std::filesystem::path& parent) {
   const auto newest = latest_valid(parent);
   if (!newest) return -1;
@@ -57,9 +57,9 @@ std::size_t count_temporaries(const std::filesystem::path& parent) {
       }));
 }
 
-/// Kills the loop again and again: after it has committed none, one or two more saves, and at
-/// moments spread over a save. The next loop continues from the folder that it left. PRECAST_KILLS
-/// is the number of kills (before a release: 1000).
+/// Kills checkpoint_loop repeatedly: after zero, one or two more committed saves, and then after a
+/// random part of the time of two saves. The next loop continues from the folder that the killed
+/// one left. PRECAST_KILLS is the number of kills (before a release: 1000).
 TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole) {
   const char* asked = std::getenv("PRECAST_KILLS");
   const int kills = asked == nullptr ? 50 : std::atoi(asked);
@@ -74,7 +74,7 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
   std::int64_t committed = last_number(undisturbed.out, -1);
   const std::int64_t first = committed;
   int mid_write = 0;
-  // More kills than requested if none has interrupted a write yet.
+  // Continues after the requested number of kills if none of them has interrupted a write.
   for (int i = 0; i < kills || (mid_write == 0 && i < 20 * kills); ++i) {
     test::Program loop({kLoop, folder.path().string(), "0", "1500000"});
     EXPECT_TRUE(loop.printed("\n", i % 3));
@@ -90,15 +90,14 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
     remove_stale_checkpoints(folder.path());
     ASSERT_EQ(count_temporaries(folder.path()), 0U) << "kill " << i;
   }
-  fmt::print("{} kills, {} in the midst of a write, {} saves\n", kills, mid_write,
-             committed - first);
-  EXPECT_GT(mid_write, 0) << "no kill met a write";
-  EXPECT_GT(committed, first) << "no save was ever committed";
+  fmt::print("{} kills, {} during a write, {} saves\n", kills, mid_write, committed - first);
+  EXPECT_GT(mid_write, 0) << "no kill interrupted a write";
+  EXPECT_GT(committed, first) << "no save was committed";
 }
 
 class CheckpointFailpointTest : public ::testing::TestWithParam<const char*> {};
 
-/// Both at a step's first save and at the save that replaces it.
+/// Kills the process in the first save of a step, and in the save that replaces it.
 TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhole) {
   const std::string name = GetParam();
   for (const std::string extra : {"", "no_exchange"}) {
@@ -120,8 +119,8 @@ TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhol
       reached = true;
       ASSERT_EQ(code, 128 + SIGKILL) << killed.err;
       const std::int64_t newest = newest_save(folder.path());
-      // Between the two renames there is no checkpoint of this step; that of the previous step is
-      // then the newest.
+      // Between the two renames this step has no checkpoint, so the newest is the checkpoint of the
+      // previous step.
       const bool between = name == "checkpoint.before_second_rename";
       EXPECT_TRUE(newest == (between ? committed - 1 : committed) || newest == committed + 1)
           << committed << " " << newest;

@@ -1,6 +1,6 @@
 // checkpoint_loop PARENT SAVES FILE_BYTES [no_exchange]: continues from the newest checkpoint in
-// PARENT, saves SAVES times (0: until it is killed), keeps two steps, and prints the number of each
-// save once it is committed.
+// PARENT, saves SAVES times (0: until it is killed), keeps the checkpoints of the last two steps,
+// and prints the number of each save after its commit.
 #include "tests/framework/core/archive/checkpoint_loop.h"
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@
 namespace precast {
 namespace {
 
-/// Files that cannot be exchanged, as on NFS.
+/// A file system that cannot exchange files, such as NFS.
 class NoExchange final : public test::ForwardingFileOps {
  public:
   int exchange(const char* /*a*/, const char* /*b*/) override {

@@ -7,13 +7,13 @@
 
 namespace precast::test {
 
-/// The step that checkpoint_loop saves in its n-th save: it saves every step twice, so that the
-/// second save replaces the first.
+/// The step of the n-th save of checkpoint_loop, which saves every step twice; the second save
+/// replaces the first.
 inline std::int64_t step_of_save(std::int64_t n) {
   return n / 2;
 }
 
-/// The bytes of one file of the n-th save; they differ from those of all other saves and files.
+/// The bytes of one file of the n-th save; no other file or save has the same bytes.
 inline std::vector<std::byte> content_of_save(std::int64_t n, int file, std::size_t size_bytes) {
   std::vector<std::byte> bytes(size_bytes);
   std::uint64_t state = static_cast<std::uint64_t>(n) * 16 + static_cast<std::uint64_t>(file);

@@ -64,7 +64,7 @@ TEST(ManifestTest, HoldsAsManyFilesAsItPromises) {
 
 TEST(ManifestTest, IsRefusedAtEveryCut) {
   std::string text = manifest_text(sample());
-  text.pop_back();  // a newline, which says nothing
+  text.pop_back();  // the final newline, which is optional
   test::expect_refused_at_every_cut(
       bytes_of(text), [](auto cut) { return manifest_text(parse_manifest(cut, "cut")); });
 }
@@ -83,7 +83,7 @@ TEST(ManifestTest, NamesThePlaceWhatWasExpectedAndWhatWasFound) {
     std::string_view from, to;
     std::vector<std::string> facts;
   };
-  const std::string many(32'000, '7');  // digits, of no double
+  const std::string many(32'000, '7');  // a number that is too large for a double
   const std::vector<Case> cases = {
       {"\"version\": 1", "\"version\": 2", {"version", "1", "2"}},
       {"\"version\": 1", "\"version\": \"1\"", {"version", "1"}},
@@ -169,7 +169,7 @@ TEST(ManifestTest, OnlyPlainNamesCanBeWritten) {
   EXPECT_THROW(static_cast<void>(manifest_text({-1, {}, {}})), std::logic_error);
 }
 
-/// The hashes are those of Python's xxhash 4.1: xxh3_64_hexdigest(b"abc"), of b"" and of
+/// The hashes were computed with xxh3_64_hexdigest() of Python's xxhash 4.1, from b"", b"abc" and
 /// bytes(range(256)) * 5000.
 TEST(ManifestTest, DescribesBytesAndFilesByTheirXxh3) {
   const test::TemporaryFolder folder;

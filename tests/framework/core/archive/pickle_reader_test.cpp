@@ -128,13 +128,14 @@ TEST(PickleReader, LimitsDepthStackAndValues) {
   EXPECT_THAT(problem("\x80\x02" + repeat("(", 1'000'000)), Names(1001, 1000));
   EXPECT_THAT(problem("\x80\x02" + repeat("N", 1'500'000) + "."), Names(1000001, 1000000));
   EXPECT_THAT(problem("\x80\x02" + repeat("N0", 2'500'000) + "."), Names(2000000));
-  // Nested containers without marks cost one value each; not even freeing them needs recursion.
+  // Each nested container without a mark costs one value. Freeing the containers needs no recursion
+  // either.
   EXPECT_EQ(problem("\x80\x02]" + repeat("\x85", 1'000'000) + "."), "accepted");
 }
 
 TEST(PickleReader, CountsTheSizesOfTensors) {
-  // One tensor of 64 dimensions, then the same call many times: each takes six bytes of pickle and
-  // a kilobyte of memory.
+  // One tensor with 64 dimensions, then the same call many times. Each call takes six bytes of
+  // pickle and a kilobyte of memory.
   const std::string sizes = '(' + repeat("K\1", 64) + 't';
   std::string pickle = "\x80\x02";
   pickle += "ctorch._utils\n_rebuild_tensor_v2\nq\0"s;
@@ -148,8 +149,7 @@ TEST(PickleReader, CountsTheSizesOfTensors) {
 }
 
 TEST(PickleReader, SharesInsteadOfCopying) {
-  // Thirty levels, each of which contains the previous level twice: 2^30 leaves if they were
-  // copied.
+  // Thirty levels; each contains the previous level twice. Copying them would give 2^30 leaves.
   std::string pickle = "\x80\x02)q\0"s;
   for (int level = 0; level < 30; ++level) pickle += "0h\0h\0\x86q\0"s;
   EXPECT_EQ(problem(pickle + "."), "accepted");

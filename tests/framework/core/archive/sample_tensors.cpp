@@ -27,8 +27,9 @@ std::string line(std::string_view name, std::string_view dtype, std::span<const 
   return fmt::format("{} {} {} {}\n", name, dtype, shape_text(shape), bytes);
 }
 
-/// The result of `parse` for a damaged copy. A copy of exactly its size on the heap lets the
-/// address sanitizer see each byte read past the end.
+/// The result of `parse` for `file`, or nothing if it throws a CheckpointError. Parses a copy in a
+/// heap block of exactly the file's size, so that the address sanitizer detects every read past the
+/// end.
 std::optional<std::string> outcome(
     const std::vector<std::byte>& file,
     const std::function<std::string(std::span<const std::byte>)>& parse) {
@@ -138,7 +139,7 @@ void expect_refused_or_intact(std::span<const std::byte> file, const std::string
     }
     damaged[i] = good;
   }
-  EXPECT_GT(refused, 0U) << "no damage was ever noticed";
+  EXPECT_GT(refused, 0U) << "no damaged copy was refused";
 }
 
 }  // namespace precast::test

@@ -12,16 +12,17 @@
 
 namespace precast::test {
 
-/// One tensor of every dtype, a scalar, an empty one and a 4-dimensional one, with bytes that
-/// depend only on their position. They live as long as the program.
+/// One tensor of every dtype, a scalar, an empty tensor and a 4-dimensional tensor. The bytes are
+/// the same in every run and remain valid until the program ends.
 [[nodiscard]] std::vector<TensorRecord> sample_tensors();
 
-/// Records as text, which is equal if and only if names, types, shapes and bytes are.
+/// The records as text. Two texts are equal if and only if the names, types, shapes and bytes of
+/// their records are equal.
 [[nodiscard]] std::string dump(std::span<const TensorRecord> records);
 
-/// The same text for a JSON description that Python wrote.
+/// The same text, from a JSON description that Python wrote.
 [[nodiscard]] std::string described(const std::filesystem::path& json);
-/// The same text for a golden: NAME.json, next to the NAME.pt that torch wrote.
+/// The same text for a golden, from NAME.json next to the file NAME.pt that torch wrote.
 [[nodiscard]] std::string golden_dump(const std::string& name);
 [[nodiscard]] std::vector<std::byte> golden_file(const std::string& name);
 [[nodiscard]] std::vector<std::string> golden_names();

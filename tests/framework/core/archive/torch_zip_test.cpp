@@ -99,7 +99,7 @@ TEST(TorchZip, SurvivesEveryChangedByteWithoutCrc) {
   test::expect_refused_or_intact(test::golden_file("without_crc"), "", parsed);
 }
 
-/// A torch file whose one tensor is described by these pickle fragments.
+/// Reads a torch file with one tensor, which is described by pickle fragments.
 class HostileTensor : public ::testing::Test {
  protected:
   std::string problem(const std::string& elements, const std::string& offset,

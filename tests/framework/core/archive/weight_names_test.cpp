@@ -62,7 +62,7 @@ TEST(TorchvisionNamesTest, TwoTensorsOfOneNameAreRefused) {
       ::testing::ThrowsMessage<CheckpointError>(Names("weights.pt", "'a.weight'")));
 }
 
-/// Records with those names and shapes, all of zeros.
+/// Renames tensors of zeros with the given names and shapes.
 class FfcvNamesTest : public ::testing::Test {
  protected:
   FfcvNames renamed(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors,

@@ -121,7 +121,7 @@ TEST(WeightsSpecTest, HostileNestingAndSizeAreRefusedAtOnce) {
       ThrowsMessage<CheckpointError>(Names(kMaxWeightsSpecBytes, kMaxWeightsSpecBytes + 1)));
 }
 
-/// Tensors and spec as one text.
+/// The tensors and the model spec as one text.
 std::string described(const TensorArchive& archive) {
   const auto found = archive.metadata.find(std::string(kWeightsSpecKey));
   if (found == archive.metadata.end()) return test::dump(archive.records);

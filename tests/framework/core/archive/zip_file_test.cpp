@@ -30,7 +30,7 @@ TEST(Crc32, GivesThePublishedCheckValue) {
   EXPECT_EQ(crc32(bytes_of(text.substr(5)), crc32(bytes_of(text.substr(0, 5)))), 0x414FA339U);
 }
 
-/// With a limit of 0 every size and offset goes through the zip64 fields.
+/// Parameter: zip32_limit of ZipWriter. With 0, all sizes and offsets are stored in zip64 fields.
 class ZipFile : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   std::vector<std::byte> written() {
@@ -83,8 +83,8 @@ TEST(ZipReader, RefusesToReadCompressedEntries) {
     zip.finish();
   }
   auto file = read_file(folder / "a.zip");
-  // The compression method in the directory: 10 bytes into the entry, which is 22 + 46 + 1 bytes
-  // from the end.
+  // The compression method: byte 10 of the directory entry, which starts 22 + 46 + 1 bytes before
+  // the end of the file.
   file[file.size() - 22 - 47 + 10] = std::byte{8};
   const ZipReader zip(file, "a.zip");
   EXPECT_TRUE(zip.contains("x"));
@@ -101,7 +101,8 @@ TEST(ZipReader, RefusesEntriesThatShareBytes) {
   }
   auto file = read_file(folder / "a.zip");
   EXPECT_EQ(ZipReader(file, "a.zip").names().size(), 2U);
-  // Both sizes in the directory entry of x, from 1000 to 2024 bytes: up to the end of y.
+  // Increases both sizes in the directory entry of x from 1000 to 2024 bytes, so that x reaches to
+  // the end of y.
   const std::size_t entry = file.size() - 22 - 2 * 47;
   for (const std::size_t size_at : {20, 24}) file[entry + size_at + 1] = std::byte{7};
   try {

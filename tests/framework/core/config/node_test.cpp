@@ -27,7 +27,7 @@ class ParseYaml : public ::testing::Test {
     diagnostics_ = {};
     return parse_yaml(text, "r.yaml", diagnostics_);
   }
-  /// The messages of a text that is wrong.
+  /// The error messages for `text`.
   const std::vector<std::string>& errors(const std::string& text) {
     static_cast<void>(parse(text));
     return diagnostics_.errors();

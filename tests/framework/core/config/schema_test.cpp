@@ -49,7 +49,7 @@ class SchemaTest : public ::testing::Test {
     schema_.add_dead("training.bn_wd", "does nothing in the original either");
   }
 
-  /// The messages of applying a YAML text.
+  /// The error messages for a YAML text; its warnings are in `warnings_`.
   std::vector<std::string> errors(const std::string& yaml) {
     Diagnostics diagnostics;
     schema_.apply(parse_yaml(yaml, "r.yaml", diagnostics), diagnostics);

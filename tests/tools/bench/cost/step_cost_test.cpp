@@ -40,7 +40,7 @@ TracedOp elementwise(const char* name, std::size_t inputs, StepPhase phase = Ste
           .outputs = {activation(kOut)}};
 }
 
-/// The bytes of the only cost.
+/// The bytes of an op that has exactly one cost.
 double bytes_of(const TracedOp& op, CostPrecision precision = CostPrecision::fp16) {
   const auto costs = costs_of(op, precision);
   EXPECT_EQ(costs.size(), 1U) << op.name;
@@ -146,7 +146,7 @@ std::vector<TracedOp> block() {
           back("native_batch_norm_backward", 2)};
 }
 
-/// Bytes of a norm of [4, 128, 10, 10] and of its gradient, by fused kernels.
+/// The bytes that fused kernels move for a norm of [4, 128, 10, 10], and for its gradient.
 constexpr models::BatchNormShape kNorm{400, kOut, FloatType::f16};
 double norm_bytes(bool residual) {
   return static_cast<double>(batch_norm_forward_bytes(kNorm, residual));
@@ -173,7 +173,7 @@ TEST(FusedCostTest, ANormTheAdditionAndReluAreOneOpOfThreeKernels) {
   EXPECT_DOUBLE_EQ(bytes_between_products(fused(block())), norm_bytes(false) + norm_bytes(true) +
                                                                norm_gradient_bytes(true) +
                                                                norm_gradient_bytes(false));
-  // Each of the four norms needs two more kernels; five other kernels are not needed any more.
+  // Each of the four norms needs two more kernels; five other kernels are no longer needed.
   EXPECT_EQ(after.launches, before.launches + 4 * 2 - 5);
 }
 
@@ -188,7 +188,8 @@ TEST(FusedCostTest, ReluAndNormWithoutEachOtherAreNotFused) {
   }
 }
 
-/// The gradients of the two branches of a block, the last of a convolution, and their sum.
+/// The backward pass of a convolution, which gives the gradient of one branch of a block, and the
+/// addition of the gradient of the other branch.
 std::vector<TracedOp> sum_of_gradients() {
   TracedOp of_branch = convolution_backward(true);
   of_branch.inputs[1] = of_branch.outputs[0] = activation(kOut);
@@ -291,7 +292,7 @@ TEST(StepCostTest, TimeIsTheLongerOfComputingAndMoving) {
   computing.gemm.rows += 1;
   EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16),
               2 * flops / 271.2e12 / kReachedShare, 1e-9)
-      << "one tile more is one wave more";
+      << "an incomplete wave takes as long as a complete one";
   EXPECT_DOUBLE_EQ(seconds_on(a100, {.bytes = 8, .launches = 3}, CostPrecision::fp16),
                    3 * kKernelSeconds);
 }
@@ -347,8 +348,8 @@ TEST(CardsTest, OneOtherCardCalibratesAndThreeFiguresCheck) {
   EXPECT_EQ(calibrating, 1);
   EXPECT_TRUE(is_checked(card("a100_40gb")));
   EXPECT_TRUE(is_checked(card("a100_80gb")));
-  EXPECT_FALSE(is_checked(card("h200"))) << "nothing published was found";
-  EXPECT_FALSE(is_checked(card("v100"))) << "it calibrates";
+  EXPECT_FALSE(is_checked(card("h200"))) << "no published speed was found";
+  EXPECT_FALSE(is_checked(card("v100"))) << "its published speed calibrates the model";
   EXPECT_EQ(published_speeds().size(), 4U);
 }
 

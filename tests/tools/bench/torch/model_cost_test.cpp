@@ -1,4 +1,4 @@
-// `precast bench step --model-cost`, and the tracing of a step's ops under it.
+// Tests `precast bench step --model-cost`, and the tracing of a step's ops on which it is based.
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/erfinv.h>
 #include <ATen/ops/mul.h>
@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using test::Names;
 
-/// Names of ops and the elements of their first result.
+/// The names of the ops, each with the number of elements of its first result.
 std::vector<std::pair<std::string, double>> results_of(const StepTrace& trace) {
   std::vector<std::pair<std::string, double>> results;
   for (const TracedOp& op : trace.ops)
@@ -102,20 +102,20 @@ class ModelCostTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-/// @param gmacs GFLOPS in torchvision's table of weights, which counts a multiply-accumulate once.
+/// @param gmacs the GFLOPS in torchvision's table of weights, which counts a multiply-accumulate as
+/// one operation.
 void expect_multiply_accumulates(const json& report, double gmacs) {
   EXPECT_NEAR(forward_gmacs(report), gmacs, 0.01);
   const json& size = report.at("image_sizes").at(0);
   EXPECT_TRUE(size.at("uncounted").empty()) << size.at("uncounted").dump();
-  // The backward pass computes twice as much, except for the gradient of the images, which the
-  // first convolution does not need.
+  // The backward pass takes twice as many operations as the forward pass, except that the first
+  // convolution does not compute the gradient of the images.
   const double all = size.at("reference").at("flops").get<double>() / 2e9 /
                      report.at("settings").at("batch_size").get<double>();
   EXPECT_NEAR(all, 3 * gmacs - 0.118, 0.02);
 }
 
-/// Expects a comparison with a published figure, and that the figure is compared with the cost on
-/// its own card.
+/// Expects that the report compares a published figure with the cost on the same card.
 void expect_published(const json& size, const char* card, double images_per_second,
                       double most_deviation) {
   for (const json& entry : size.at("published")) {
@@ -203,7 +203,8 @@ TEST_F(ModelCostTest, WrongArgumentsEndWithCodeTwo) {
 }
 
 TEST_F(ModelCostTest, ATableIsProjected) {
-  // With much smaller images, launches take most of the time, and fused norms need more of them.
+  // At much smaller sizes, launches would take most of the time, and fused norms need more
+  // launches.
   std::ofstream(folder_ / "r.yaml") << "model: {arch: resnet18, num_classes: 10}\n"
                                        "resolution: {min_res: 128, max_res: 128}\n"
                                        "training: {epochs: 2, batch_size: 100}\n";

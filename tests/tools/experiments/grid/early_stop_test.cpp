@@ -21,7 +21,7 @@ TEST(MedianStopTest, StopsWhatStaysBelowTheOthersMedian) {
   rule.report("bad", 1, 0.2);
   EXPECT_TRUE(rule.stops("bad"));
   rule.report("bad", 2, 0.55);
-  EXPECT_FALSE(rule.stops("bad")) << "its best counts";
+  EXPECT_FALSE(rule.stops("bad")) << "the best value of a trial counts";
   EXPECT_FALSE(rule.stops("unknown"));
 }
 
@@ -34,7 +34,7 @@ TEST(MedianStopTest, WaitsForThreeOthersThatCameAsFar) {
   rule.report("c", 0, 0.9);
   EXPECT_TRUE(rule.stops("bad"));
   rule.report("bad", 1, 0.1);
-  EXPECT_FALSE(rule.stops("bad")) << "alone at epoch 1";
+  EXPECT_FALSE(rule.stops("bad")) << "no other trial has reached epoch 1";
 }
 
 TEST(MedianStopTest, SmallerIsBetterForLosses) {
@@ -49,12 +49,12 @@ TEST(MedianStopTest, SmallerIsBetterForLosses) {
 TEST(AshaTest, OneInReductionPassesEachRung) {
   EarlyStop rule({.rule = Rule::asha, .min_epochs = 1, .reduction = 2});
   rule.report("a", 0, 0.5);
-  EXPECT_FALSE(rule.stops("a")) << "the first to come";
+  EXPECT_FALSE(rule.stops("a")) << "the first trial at this rung";
   rule.report("b", 0, 0.4);
   EXPECT_TRUE(rule.stops("b"));
   rule.report("c", 0, 0.7);
   EXPECT_FALSE(rule.stops("c"));
-  EXPECT_FALSE(rule.stops("a")) << "a rung that is passed stays so";
+  EXPECT_FALSE(rule.stops("a")) << "a passed rung stays passed";
   rule.report("a", 1, 0.6);
   EXPECT_FALSE(rule.stops("a"));
   rule.report("c", 1, 0.55);
@@ -87,7 +87,7 @@ TEST(AshaTest, WhatWasLetThroughIsNotJudgedAgain) {
   rule.report("b", 1, 0.5);
   EXPECT_FALSE(rule.stops("a"));
   EXPECT_EQ(rule.passed("a"), 1);
-  EXPECT_TRUE(rule.stops("b")) << "the next rung";
+  EXPECT_TRUE(rule.stops("b")) << "at the next rung";
 }
 
 TEST(AshaTest, OffByDefault) {

@@ -82,8 +82,8 @@ TEST(GridChartsTest, CurvesNameTheBestThreeOnly) {
     curves[trial.at("trial")] = {{1, 0.1}, {2, trial.at("value")}};
   const GridChart chart = grid_curves(grid, "top_1", curves);
   EXPECT_EQ(count_of(chart.svg, "class=\"line faint\""), 9);
-  // Trials with odd numbers have the larger model and are the best. The legend has their names;
-  // those of other trials are only in tooltips.
+  // Trials with odd numbers have the larger model and are the best. The legend names the best
+  // three; the other names are only in tooltips.
   for (const char* best : {">t1</text>", ">t3</text>", ">t5</text>"})
     EXPECT_THAT(chart.svg, HasSubstr(best));
   EXPECT_EQ(count_of(chart.svg, ">t0</text>"), 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares a grid of 12 real training runs that is killed twice by SIGKILL with an uninterrupted grid: no trial is lost
-or run twice, and figures, logs and weights are equal bit for bit; also if its trials share loaders.
+or run twice, and figures, logs and weights are bitwise equal. The same holds if trials share loaders.
 
     grid_kill_test.py BUILD_DIR
 """
@@ -37,7 +37,7 @@ def records(folder):
     path = folder / "results.jsonl"
     if not path.exists():
         return []
-    lines = path.read_text().split("\n")[:-1]  # what follows the last newline is torn
+    lines = path.read_text().split("\n")[:-1]  # text after the last newline is incomplete
     return [json.loads(line) for line in lines]
 
 
@@ -59,7 +59,7 @@ def trials_of(folder):
 
 
 def left_behind(loaders):
-    """Those of the rings of a folder of loaders that have a producer."""
+    """The rings in a folder of loaders that still have a producer."""
     sockets = Path("/proc/net/unix").read_text()
     return [ring.name for ring in loaders.iterdir() if f"/{ring.name}\n" in sockets]
 
@@ -71,7 +71,7 @@ def in_progress(folder):
 
 
 def run_killed(precast, sweep, folder, whole):
-    """Runs a sweep that is killed twice, and compares its trials with `whole`."""
+    """Runs a sweep, kills it twice, and compares its trials with `whole`."""
     for _ in range(2):
         process = subprocess.Popen([precast, "grid", sweep], stdout=subprocess.DEVNULL)
         goal = len(ends(folder)) + 3
@@ -117,17 +117,17 @@ validation: {{resolution: 64}}
 
         whole = trials_of(scratch / "whole")
         assert len({trial["weights"] for trial in whole.values()}) == len(whole) == 12
-        # Also with a different number of slots; then with shared loaders.
+        # First with a different number of slots, then with shared loaders.
         run_killed(precast, write_sweep(scratch, "killed", 3), scratch / "killed", whole)
         sweep, shared = write_sweep(scratch, "shared", 2, share=True), scratch / "shared"
         run_killed(precast, sweep, shared, whole)
         status = subprocess.run([precast, "grid", sweep, "--status", "--json"], check=True, capture_output=True)
         loaders = json.loads(status.stdout)["shared_loaders"]
         print(f"shared loaders: {loaders}")
-        # At least one cohort of two trials with 2 epochs of 24 images ran whole; killed loaders record less.
+        # At least one cohort of two trials was not interrupted: 2 epochs of 24 images. Killed loaders record fewer.
         assert loaders["decodes_saved"] >= 48, loaders
         assert (shared / "loaders").is_dir()
-        assert not left_behind(shared / "loaders"), "loader processes that are left"
+        assert not left_behind(shared / "loaders"), "loader processes are left"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// `precast grid` as a user starts it, with a program that only seems to train
+// `precast grid` as a user starts it, with a program that only pretends to train
 // (tests/support/fake_train).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class GridTest : public ::testing::Test {
     ::setenv("FAKE_LOG", (folder_ / "fake.log").c_str(), 1);
     std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
   }
-  /// @param more keys of `grid`.
+  /// @param more further keys of the section `grid`.
   void write_sweep(const std::string& text, const std::string& more = "") {
     std::ofstream(folder_ / "s.yaml")
         << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
@@ -66,7 +66,7 @@ class GridTest : public ::testing::Test {
   void wait_for_a_start() const {
     EXPECT_TRUE(eventually([this] { return !fake_log(" start").empty(); }));
   }
-  /// Number of epochs that all trials have logged.
+  /// The number of epochs that all trials together have logged.
   [[nodiscard]] std::ptrdiff_t epochs_logged() const {
     std::ptrdiff_t epochs = 0;
     std::error_code none;
@@ -150,7 +150,7 @@ TEST_F(GridTest, ThePageIsThereWhileTrialsRunAndAfterStatus) {
   ::kill(run.id(), SIGKILL);
   EXPECT_EQ(run.wait(), 137);
   EXPECT_TRUE(eventually([this] { return !results().at("counts").contains("running"); }))
-      << "until its trial is gone, too";
+      << "a trial counts as running until its process has ended";
   EXPECT_EQ(results().at("counts").at("waiting"), 1);
 }
 
@@ -166,7 +166,7 @@ TEST_F(GridTest, KilledAtAnyMomentItLosesNothingAndRunsNothingTwice) {
     const std::string id = trial.at("trial");
     // A trial that was killed after its summary and before this line also counts as done.
     EXPECT_LE(fake_log(id + " done").size(), 1U) << id;
-    // No epoch twice, except one that was being trained when it was killed.
+    // No epoch is missing. An epoch may be logged twice if it was interrupted by a kill.
     std::ifstream log(folder_ / ("g/runs/" + id + "/log"));
     std::set<int> epochs;
     for (std::string line; std::getline(log, line);)
@@ -288,7 +288,7 @@ TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
   const json& bad = all.at("trials")[3];
   EXPECT_EQ(bad.at("status"), "stopped");
   EXPECT_EQ(bad.at("last_value"), 0.1);
-  // 0.7 is also below the median once the bad trial counts.
+  // The trial with 0.7 may also be stopped: once the bad trial counts, 0.7 is below the median.
   EXPECT_EQ(fake_log("saved").size(), std::size_t{all.at("counts").at("stopped")});
   EXPECT_EQ(all.at("ranking")[3].at("count"), 0);
   EXPECT_EQ(grid().exit_code, 0);
@@ -333,7 +333,7 @@ TEST_F(GridTest, AshaStopsATrialOnceAtARungWhateverKillsTheGrid) {
       stopped.erase(trial);
       ++decisions;
     } else if (record.value("status", "") == "stopped") {
-      EXPECT_TRUE(stopped.insert(trial).second) << trial << " twice at a rung";
+      EXPECT_TRUE(stopped.insert(trial).second) << trial << " was stopped twice at a rung";
     }
   }
   EXPECT_GT(decisions, 0);

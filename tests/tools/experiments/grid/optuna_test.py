@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs examples/optuna/optimize.py with the real Optuna and real training runs, and kills it twice: each trial has one
-result, equal to that of the same training run alone. Optuna is installed from PyPI into a virtual environment in the
-build folder.
+"""Runs examples/optuna/optimize.py with the real Optuna and real training runs, and kills it twice. Each trial must
+have one result, equal to the result of the same training run on its own. Optuna is installed from PyPI into a virtual
+environment in the build folder.
 
     optuna_test.py BUILD_DIR
 """
@@ -73,7 +73,7 @@ def main(build):
             assert process.poll() is None, "ended before it was killed"
             process.send_signal(signal.SIGKILL)
             process.wait()
-            wait_until(lambda: not trainings(folder), "training runs that outlive the program")
+            wait_until(lambda: not trainings(folder), "training runs outlive the program")
             told = len(results(folder))
             print(f"killed with {told} results", flush=True)
         subprocess.run(command, check=True)
@@ -82,7 +82,7 @@ def main(build):
         assert len(finished) == 12, sorted(finished)
         seen = {(r["params"]["lr.lr"], r["params"]["training.weight_decay"], r["params"]["training.label_smoothing"])
                 for r in finished.values()}
-        assert len(seen) == 12, "a combination twice"
+        assert len(seen) == 12, "a combination was tried twice"
         assert all(r["exit_code"] == 0 and r["seconds"] > 0 for r in finished.values())
         for number in (0, 5, 11):
             there = finished[f"result-{number}.json"]
@@ -97,12 +97,12 @@ def main(build):
             here = json.loads(alone.read_text())
             for figure in ("top_1", "top_5", "val_loss", "train_loss"):
                 assert here[figure] == there[figure], (number, figure, here[figure], there[figure])
-        # A refused key is told, and nothing older is left.
+        # The result file reports the refused key, and nothing of the older result is left.
         code = subprocess.run([precast, "train", *recipe, "--lr.lr=-1", f"--result-json={alone}"],
                               stderr=subprocess.DEVNULL).returncode
         refused = json.loads(alone.read_text())
         assert code == refused["exit_code"] == 2 and "lr.lr" in refused["error"], refused
-    print("12 trials, each once, with the figures of the same training run alone")
+    print("12 trials, each trained once; figures equal to those of the same training run on its own")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def write_images(folder, count, side):
     images, labels = folder / "images", folder / "labels"
     images.write_bytes(struct.pack(">IIII", 0x803, count, side, side) + random.randbytes(count * side * side))
     labels.write_bytes(struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count)))
-    # One command reads both by their names.
+    # precast write finds the labels through the names of the files.
     images = images.rename(folder / "train-images-idx3-ubyte")
     labels.rename(folder / "train-labels-idx1-ubyte")
     return images

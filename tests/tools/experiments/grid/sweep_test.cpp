@@ -213,7 +213,7 @@ TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {
 
 TEST_F(SweepTest, RefusesMoreTrialsThanCanBeCounted) {
   std::string axes = "axes:\n";
-  // 2^64 trials, whose number a 64-bit product would compute as 0.
+  // 2^64 trials: computed in 64 bits, their number would be 0.
   for (const char* key : {"a", "b", "c", "d"})
     axes += std::string("  a.") + key + ": {from: 1, to: 65536, step: 1}\n";
   EXPECT_THAT(refused(axes), Names("axes", 100000));

@@ -32,7 +32,7 @@ class GridWatcherTest : public ::testing::Test {
         << R"({"top_1": )" << top_1 << R"(, "epoch": )" << epoch << "}\n";
     states_[id].starts = 1;
   }
-  /// A new watcher, like after each start of the grid.
+  /// A new watcher, as after each start of the grid.
   GridWatcher watcher() { return {sweep_, states_, journal_, 1}; }
   static std::vector<std::string> ids(const std::vector<const Trial*>& trials) {
     std::vector<std::string> all;

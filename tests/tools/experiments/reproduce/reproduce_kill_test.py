@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares a table of three real training runs that is killed twice by SIGKILL with an uninterrupted table: figures,
-logs and weights are equal bit for bit, and no row is trained twice.
+logs and weights are bitwise equal, and no row is trained twice.
 
     reproduce_kill_test.py BUILD_DIR
 """
@@ -41,7 +41,7 @@ def records(folder):
     path = folder / "results.jsonl"
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # what follows the last newline is torn
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # text after the last newline is incomplete
 
 
 def log_of(run):
@@ -55,7 +55,7 @@ def steps_logged(run):
 
 
 def table_of(folder):
-    """For each row, everything that must be equal."""
+    """For each row, all results that must be equal."""
     rows = {}
     for row in json.loads((folder / "table.json").read_text())["rows"]:
         (run,) = row["runs"]
@@ -69,7 +69,7 @@ def table_of(folder):
 
 
 def kill_in(command, run, step):
-    """Sends SIGKILL to the command before this step of this run."""
+    """Starts the command and sends it SIGKILL before this step of this run."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                env={**os.environ, "PRECAST_FAILPOINTS": f"trainer.before_step=stop@{step}"})
     deadline = time.monotonic() + 600
@@ -89,8 +89,8 @@ def main(build):
         command = [build / "bin/precast", "reproduce", table, "--folder"]
         subprocess.run([*command, scratch / "whole"], check=True, stdout=subprocess.DEVNULL)
         killed = scratch / "killed"
-        # In the middle of the second row (of 12 steps, after one of 6), and of the last one (of 18, after 6 that were
-        # left).
+        # The failpoint acts in the first training process with at least 8 steps. In the first command, r1 has 6 steps
+        # and r2 has 12; in the second command, r2 has 6 steps left and r3 has 18.
         kill_in([*command, killed], killed / "r2-seed0", 8)
         kill_in([*command, killed], killed / "r3-seed0", 8)
         subprocess.run([*command, killed], check=True)

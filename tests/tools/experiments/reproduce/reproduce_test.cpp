@@ -1,4 +1,4 @@
-// `precast reproduce` as a user starts it, with a program that only seems to train
+// `precast reproduce` as a user starts it, with a program that only pretends to train
 // (tests/support/fake_train).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ rows:
     std::ifstream file(folder_ / name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// Number of training runs that were started.
+  /// The number of training runs that were started.
   std::size_t starts() const {
     return static_cast<std::size_t>(test::occurrences(text_of("fake.log"), " start "));
   }
@@ -106,13 +106,13 @@ TEST_F(ReproduceTest, AFailureIsTriedAgainAndARowThatFailsForGoodIsNamed) {
   const ChildResult run = reproduce();
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.output, testing::ContainsRegex("\\| b \\| Net ( *\\| - )+\\|.* 0: failed \\|"));
-  EXPECT_THAT(run.output, HasSubstr("| c | Net | 0.7500 |")) << "the others are trained";
+  EXPECT_THAT(run.output, HasSubstr("| c | Net | 0.7500 |")) << "the other rows are trained";
 }
 
 TEST_F(ReproduceTest, AMistakeInAnyRowStopsBeforeTheFirstTraining) {
   const ChildResult run = reproduce({"--fake.refused=1"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << "once, not once a row";
+  EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << "once, not once per row";
   EXPECT_EQ(starts(), 0U);
 }
 
@@ -122,7 +122,7 @@ TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {
   const ChildResult other = reproduce({"--fake.quality=0.9"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.errors, Names("fake.quality", "0.25", "0.9", "--folder"));
-  EXPECT_EQ(reproduce({"--data.num_workers=7"}).exit_code, 0) << "changes no result";
+  EXPECT_EQ(reproduce({"--data.num_workers=7"}).exit_code, 0) << "this key changes no result";
 }
 
 TEST_F(ReproduceTest, TheTableHoldsWhatEarlierCommandsHaveTrained) {

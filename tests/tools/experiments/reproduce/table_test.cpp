@@ -56,7 +56,7 @@ others: [{system: X, model: Net, source: paper, top_1: 0.25, note: estimated}]
   ASSERT_EQ(table.rows.size(), 2U);
   ASSERT_EQ(table.rows[0].settings.size(), 2U);
   EXPECT_EQ(table.rows[0].settings[0].key, "data.subset");
-  EXPECT_EQ(table.rows[0].settings[0].value, "0:10") << "as a command line has it, unquoted";
+  EXPECT_EQ(table.rows[0].settings[0].value, "0:10") << "unquoted, as on a command line";
   EXPECT_THAT(table.rows[0].settings[1].value, HasSubstr("whole_image"));
   EXPECT_TRUE(std::filesystem::is_regular_file(table.rows[0].recipe));
   ASSERT_EQ(table.rows[1].published.size(), 1U);
@@ -113,7 +113,8 @@ TEST(TablesOfThisProject, AreRead) {
   }
 }
 
-/// The rows of configs/FOLDER/table.yaml, each with one source and a recipe next to the table.
+/// The rows of configs/FOLDER/table.yaml. Each row must have one source, and a recipe next to the
+/// table.
 std::vector<TableRow> imagenet_rows(const std::string& folder) {
   const path table = path(test::source_dir()) / "configs" / folder / "table.yaml";
   std::vector<TableRow> rows = read_table(table).rows;

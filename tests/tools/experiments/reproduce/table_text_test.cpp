@@ -85,7 +85,7 @@ TEST_F(TableTextTest, NamesWhatDiffersFromThePublishedRuns) {
   EXPECT_THAT(differences(table_, results[0]),
               ElementsAre(Names(2, "EPYC", "1 x A100"), Names(10000, 60000),
                           AllOf(Names("lr.lr=0.1"), Not(HasSubstr("training.epochs")))))
-      << "training.epochs is the row's own";
+      << "the row itself sets training.epochs";
   EXPECT_TRUE(differences(table_, results[1]).empty()) << "nothing ran";
 }
 

@@ -1,4 +1,4 @@
-// The pool with programs that end in every way (tests/support/fake_train).
+// Tests the pool with programs that end in every possible way (tests/support/fake_train).
 #include "tools/experiments/trial/trial_pool.h"
 
 #include <gmock/gmock.h>
@@ -37,8 +37,8 @@ class TrialPoolTest : public ::testing::Test {
   void add(const std::string& id, const std::string& script) {
     trials_.push_back({id, "", {{"fake.script", script}}, folder_ / "runs"});
   }
-  /// Runs the pool with the states from the disk, and reads them again afterwards, like a new
-  /// process. @return the pool's exit code.
+  /// Reads the states from the disk, runs the pool, and reads the states again, as a new process
+  /// would. @return the pool's exit code.
   ExitCode run(int slots = 2) {
     PoolOptions options{
         .program = test::source_dir() + "/tests/support/fake_train",
@@ -63,7 +63,7 @@ class TrialPoolTest : public ::testing::Test {
     return lines;
   }
 
-  /// The child process of a trial that is `deaf`.
+  /// The id of the child process that the script `deaf` of a trial starts.
   [[nodiscard]] std::string child_of(const std::string& id) const {
     std::string number;
     std::ifstream(folder_ / "runs" / id / "child") >> number;
@@ -73,8 +73,7 @@ class TrialPoolTest : public ::testing::Test {
     for (const std::string& id : ids)
       EXPECT_TRUE(eventually([&] { return !child_of(id).empty(); })) << id;
   }
-  /// Whether the child process ends. A process that has ended but was not waited for counts as
-  /// ended.
+  /// Waits until the child process ends. A zombie counts as ended.
   [[nodiscard]] bool child_ends(const std::string& id) const {
     return eventually([&] {
       std::string stat;
@@ -218,23 +217,24 @@ TEST_F(TrialPoolTest, ASecondInterruptKillsWhatDoesNotEndAndLeavesNothing) {
   std::jthread interrupter([&] {
     wait_for_children({"a", "b"});
     ::kill(::getpid(), SIGINT);
-    EXPECT_TRUE(eventually([&] { return observer.spoke.load(); })) << "of the first one";
+    EXPECT_TRUE(eventually([&] { return observer.spoke.load(); }))
+        << "the first interrupt is reported";
     ::kill(::getpid(), SIGINT);
   });
   EXPECT_EQ(run(), ExitCode::preempted);
   for (const char* id : {"a", "b"}) EXPECT_TRUE(child_ends(id));
   EXPECT_EQ(run(), ExitCode::done);
   EXPECT_EQ(states_.at("a").starts, 2);
-  EXPECT_EQ(states_.at("a").failures, 0) << "we killed it";
+  EXPECT_EQ(states_.at("a").failures, 0) << "a trial that the pool kills has not failed";
 }
 
 TEST_F(TrialPoolTest, AJournalThatCannotBeWrittenEndsItAllAndAnInterruptAtOnce) {
   add("a", "deaf+done");
   add("b", "epochs:4");
-  // Longer than everything that the trials write themselves.
+  // Longer than all files of the trials, so that the limit below affects only the journal.
   std::ofstream(folder_ / "results.jsonl") << "{\"event\": \"" << std::string(5000, 'x') << "\"}\n";
   const auto old_limit_handler = std::signal(SIGXFSZ, SIG_IGN);
-  // Interrupts may still come when the pool is gone.
+  // Interrupts may still arrive after the pool has ended.
   const auto old_handler = std::signal(SIGINT, [](int) {});
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
@@ -278,8 +278,7 @@ TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
 TEST_F(TrialPoolTest, TakesOverARunThatEndedUnseen) {
   add("a", "done");
   EXPECT_EQ(run(), ExitCode::done);
-  // As if killed after the training run ended and before this was recorded. The line is also
-  // incomplete.
+  // As if the pool had been killed while it recorded the end of the training run.
   std::ifstream file(folder_ / "results.jsonl");
   std::string start, end;
   std::getline(file, start);

@@ -129,7 +129,7 @@ TEST_F(VisibleGpusTest, AreThoseOfTheDriverOrOfTheDevices) {
 
 TEST_F(VisibleGpusTest, OfTheLinuxOfWindowsAreOneWhereCudaIsThere) {
   have("dev/dxg");
-  EXPECT_TRUE(visible_gpus(root_.path()).empty()) << "graphics of another make";
+  EXPECT_TRUE(visible_gpus(root_.path()).empty()) << "a GPU of another vendor";
   have("usr/lib/wsl/lib/libcuda.so.1");
   EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
 }
@@ -150,7 +150,7 @@ TEST(SlotTest, SlotsShareCoresWhereThereAreTooFew) {
   EXPECT_THAT(slots[2].cores, ElementsAre(6));
 }
 
-// scipy.stats.t.interval(0.95, n - 1, loc=mean, scale=sem) of each list.
+// The half widths are from scipy.stats.t.interval(0.95, n - 1, loc=mean, scale=sem).
 TEST(IntervalTest, IsStudentsT) {
   const std::vector<double> three = {1, 2, 4};
   EXPECT_NEAR(mean_interval(three).mean, 7.0 / 3, 1e-12);
@@ -186,7 +186,7 @@ TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
   std::ofstream(folder_ / "log") << "{\"top_1\": 0.7, \"epoch\": 0}\n";
   EXPECT_TRUE(log_.refresh());
   EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.7);
-  EXPECT_EQ(log_.epochs().size(), 1U) << "epochs that were cut off are gone";
+  EXPECT_EQ(log_.epochs().size(), 1U) << "truncated epochs are dropped";
 }
 
 }  // namespace

@@ -80,6 +80,15 @@ TEST(AxisTest, GivenEndsAreKept) {
   EXPECT_EQ(map.at(1000), 100);
 }
 
+TEST(AxisTest, TheGivenEndIsKeptForOneValue) {
+  for (const Scale scale : {Scale::linear, Scale::logarithmic}) {
+    const AxisMap map = map_of({.scale = scale, .most = 1}, {1, 1});
+    EXPECT_EQ(map.most(), 1);
+    EXPECT_LT(map.least(), 1);
+    EXPECT_GT(map_of({.scale = scale, .least = 1, .most = 1}, {1}).most(), 1);
+  }
+}
+
 TEST(AxisTest, StepsAreOneTwoTwoAndAHalfOrFive) {
   EXPECT_DOUBLE_EQ(nice_step(10, 10), 1);
   EXPECT_DOUBLE_EQ(nice_step(10, 6), 2);

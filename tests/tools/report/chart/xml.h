@@ -15,7 +15,7 @@ inline boost::property_tree::ptree parse_xml(const std::string& text) {
   return tree;
 }
 
-/// How often `part` occurs in `text`.
+/// The number of times that `part` occurs in `text`.
 inline int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
