@@ -1,5 +1,7 @@
 #include "data/beton/file_info.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -11,9 +13,6 @@ namespace precast::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Far more than the class names of any dataset need.
-constexpr std::size_t kMaxInfoBytes = std::size_t{4} << 20;
 
 /// The member of that name if it is an object, otherwise an empty object.
 const Json& object_in(const Json& parent, const char* name) {
@@ -33,9 +32,16 @@ std::vector<std::string> texts_of(const Json& list) {
 
 }  // namespace
 
-std::string file_info_text(const FileInfo& info) {
+std::string file_info_text(const FileInfo& info, std::size_t max_bytes) {
   const Json json = {{"classes", info.classes}, {"written", info.written}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > max_bytes) {
+    throw ConfigError(
+        fmt::format("class names: expected at most {} bytes, including the options of the command, "
+                    "got {}. Shorten the names or leave them out",
+                    max_bytes, text.size()));
+  }
+  return text;
 }
 
 FileInfo parse_file_info(std::string_view text) {

@@ -22,11 +22,16 @@ struct FileInfo {
   std::map<std::string, std::string> written;
 };
 
+/// The largest text in bytes, far more than the class names of any dataset need. It limits the
+/// memory that a damaged file can occupy.
+inline constexpr std::size_t kMaxInfoBytes = std::size_t{64} << 20;
+
 /// Returns `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are
-/// replaced.
-[[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info);
+/// replaced. @throws ConfigError for a text of more than `max_bytes`.
+[[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info,
+                                                     std::size_t max_bytes = kMaxInfoBytes);
 /// Reads what file_info_text() writes and ignores everything else. Never throws; returns an empty
-/// FileInfo for a text of more than 4 MiB.
+/// FileInfo for a text of more than kMaxInfoBytes.
 [[nodiscard]] PRECAST_API FileInfo parse_file_info(std::string_view text);
 
 /// The result of comparing the class names of several files.

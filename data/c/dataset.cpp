@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -37,6 +39,14 @@ struct DatasetOptions {
         .add("http_retry_s", &http_retry_s,
              "seconds for which a request to a dataset server is retried if there is no response")
         .min(0);
+  }
+  void check(const Schema& schema, Diagnostics& diagnostics) const {
+    if (direct_io && in_memory != 0) {
+      schema.report_unread(
+          "direct_io",
+          fmt::format("it has no effect with in_memory: {}, only with in_memory: 0", in_memory),
+          diagnostics);
+    }
   }
   [[nodiscard]] BlobAccess access() const {
     if (in_memory != 0) return BlobAccess::mapped;
@@ -156,6 +166,7 @@ std::unique_ptr<precast_data_dataset> open(std::span<const char* const> given,
   options.options(schema);
   Diagnostics diagnostics;
   schema.apply(parse_options(options_text, "options"), diagnostics);
+  options.check(schema, diagnostics);
   diagnostics.throw_if_errors();
   std::vector<std::filesystem::path> paths;
   for (const char* const path : given) {

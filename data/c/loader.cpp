@@ -59,6 +59,8 @@ struct Options {
   std::int64_t cache_mb = 256;
 
   void options(Schema& schema);
+  /// Reports options that nothing reads. @param mapped whether the dataset has in_memory 1 or 2.
+  void check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const;
   /// Reads `order`, a name or {NAME: OPTIONS}, into `samples`.
   void read_order(Diagnostics& diagnostics);
 };
@@ -103,6 +105,19 @@ void Options::read_order(Diagnostics& diagnostics) {
   }
 }
 
+void Options::check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const {
+  if (mapped && schema.given("cache_mb")) {
+    schema.report_unread("cache_mb", "it has no effect with in_memory: 1 or 2, only with 0",
+                         diagnostics);
+  }
+  if (samples.name != "quasi_random" && schema.given("shuffle_window_mb")) {
+    schema.report_unread(
+        "shuffle_window_mb",
+        fmt::format("it has no effect with order: {}, only with order: quasi_random", samples.name),
+        diagnostics);
+  }
+}
+
 /// The number of channels that the pipeline sets (the first number, if it sets several); 3 if it
 /// sets none.
 int channels_of(const Pipeline& pipeline) {
@@ -113,6 +128,16 @@ int channels_of(const Pipeline& pipeline) {
   return 3;
 }
 
+/// Reports the items `normalize` and `layout` if they have no effect, because the images are not
+/// converted.
+void check_is_read(const ImagePipeline& images, const Origin& origin, std::string_view key,
+                   Diagnostics& diagnostics) {
+  if (images.type || !(images.normalized || images.channels_first)) return;
+  diagnostics.error(origin, key,
+                    "expected convert, or the option normalize: true, together with the items "
+                    "normalize and layout, got neither. Add `convert: {type: f32}`");
+}
+
 Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
   Pipeline pipeline = parse_pipeline(options.pipeline, "pipeline", transforms(),
                                      standard_val_pipeline(), diagnostics);
@@ -121,6 +146,11 @@ Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
   set_channels(pipeline, channels_of(pipeline), {}, diagnostics);
   const std::int64_t sizes[] = {options.image_size};
   check_image_sizes(pipeline, sizes, diagnostics);
+  if (options.normalize) return pipeline;
+  if (pipeline.outputs.empty())
+    check_is_read(pipeline.images, options.pipeline.origin, "pipeline", diagnostics);
+  for (const OutputSpec& output : pipeline.outputs)
+    check_is_read(output.image, output.origin, output.key, diagnostics);
   return pipeline;
 }
 
@@ -159,6 +189,7 @@ std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
   schema.apply(given, diagnostics);
   schema.check_required(given.origin, diagnostics);
   options.read_order(diagnostics);
+  options.check(schema, dataset.reader->disk() == nullptr, diagnostics);
   const Pipeline pipeline = make_pipeline(options, diagnostics);
   if (options.rank >= options.world) {
     diagnostics.error(

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "data/write/register.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/error.h"
+#include "framework/core/suggest.h"
 
 struct precast_data_writer : precast::data::c::OfProcess {
   std::string path;
@@ -46,13 +48,34 @@ struct WriterOptions {
     schema.add("classes", &classes, "names of the values of integer fields");
   }
   /// Returns `classes`, {FIELD: [NAME, ...]}, as the text that is stored in the file.
-  [[nodiscard]] std::string info(Diagnostics& diagnostics) const {
+  [[nodiscard]] std::string info(const std::vector<FieldColumn>& columns,
+                                 Diagnostics& diagnostics) const {
+    using Kind = ConfigNode::Kind;
+    if (classes.kind != Kind::map && classes.kind != Kind::null) {
+      diagnostics.error(classes.origin, "classes",
+                        fmt::format("expected {{FIELD: [NAME, ...]}}, got {}", classes.text()));
+    }
+    if (!classes.entries.empty() && !checksums) {
+      diagnostics.error(classes.origin, "classes",
+                        "expected checksums: true, with which names are stored, got false");
+    }
+    std::vector<std::string> fields;
+    for (const FieldColumn& column : columns)
+      if (column.type == FieldType::integer) fields.push_back(column.name);
     FileInfo info;
-    for (const ConfigNode::Entry& entry : classes.entries) {
-      if (entry.value.kind != ConfigNode::Kind::list)
-        diagnostics.error(entry.key_origin, "classes." + entry.key, "expected a list of names");
-      for (const ConfigNode& name : entry.value.items)
-        info.classes[entry.key].push_back(name.scalar);
+    for (const auto& [field, origin, names] : classes.entries) {
+      const std::string key = "classes." + field;
+      if (std::ranges::find(fields, field) == fields.end()) {
+        diagnostics.error(
+            origin, key,
+            fmt::format("expected an int field, got '{}'. {}", field, suggest(field, fields)));
+      }
+      const auto is_text = [](const ConfigNode& name) { return name.kind == Kind::scalar; };
+      if (names.kind != Kind::list || !std::ranges::all_of(names.items, is_text)) {
+        diagnostics.error(origin, key,
+                          fmt::format("expected a list of names, got {}", names.text()));
+      }
+      for (const ConfigNode& name : names.items) info.classes[field].push_back(name.scalar);
     }
     return info.classes.empty() ? "" : file_info_text(info);
   }
@@ -136,10 +159,6 @@ std::unique_ptr<precast_data_writer> open(const char* path, const char* fields,
   options.options(schema);
   Diagnostics diagnostics;
   schema.apply(parse_options(options_text, "options"), diagnostics);
-  BetonLayout layout{.page_bytes = static_cast<std::uint64_t>(options.page_size),
-                     .checksums = options.checksums,
-                     .info = options.info(diagnostics)};
-  diagnostics.throw_if_errors();
   const FieldMaker maker(static_cast<std::uint64_t>(options.seed));
   auto writer = std::make_unique<precast_data_writer>();
   writer->path = path;
@@ -150,6 +169,10 @@ std::unique_ptr<precast_data_writer> open(const char* path, const char* fields,
     const Field& field = *writer->fields.back();
     columns.push_back({entry.key, field.type(), field.arguments()});
   }
+  const BetonLayout layout{.page_bytes = static_cast<std::uint64_t>(options.page_size),
+                           .checksums = options.checksums,
+                           .info = options.info(columns, diagnostics)};
+  diagnostics.throw_if_errors();
   writer->encoded.resize(columns.size());
   writer->limit = static_cast<std::uint64_t>(samples);
   writer->file.emplace(path, std::move(columns), writer->limit, layout);
@@ -185,7 +208,7 @@ ArrayInput array_of(const precast_data_value& value) {
 /// Returns an array as the pixels of an RGB image.
 ImageInput image_of(const ArrayInput& array) {
   const std::vector<std::uint64_t>& shape = array.format.shape;
-  if (shape.size() != 3 || shape[2] != 3 || dtype_bytes(array.format.dtype) != 1 || shape[0] < 1 ||
+  if (shape.size() != 3 || shape[2] != 3 || array.format.dtype != "|u1" || shape[0] < 1 ||
       shape[1] < 1 || shape[0] * shape[1] > kMaxPixels)
     throw DataError(
         fmt::format("expected pixels [H, W, 3] of |u1, got {}", describe(array.format)));

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "data/decode/index_share.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -141,7 +142,8 @@ bool JpegIndex::join(const std::string& address) {
 }
 
 void JpegIndex::limit(std::uint64_t max_bytes) {
-  for (Part& part : parts_) part.index->limit(max_bytes / samples() * part.index->samples());
+  for (Part& part : parts_)
+    part.index->limit(share_of(max_bytes, part.index->samples(), samples()));
   if (grows_alone()) max_bytes_ = std::min(max_bytes_, max_bytes);
 }
 

@@ -280,7 +280,9 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
   if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
   // on_body() ends a transfer that does not return the range; the status explains why.
   const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
-  if (answered && answer.status > 0) {
+  // The status is that of the redirect if its target did not respond.
+  const bool redirected = is_transient(code) && answer.status >= 300 && answer.status < 400;
+  if (answered && answer.status > 0 && !redirected) {
     std::string failure = check(answer, offset, to.size());
     if (!failure.empty() || answer.received == to.size()) return failure;
   }

@@ -10,6 +10,7 @@
 
 #include "data/beton/reader.h"
 #include "data/decode/baseline_header.h"
+#include "data/decode/index_share.h"
 #include "data/jobs/checkpoint_finder.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -92,7 +93,7 @@ std::shared_ptr<JpegIndex> open_indices(const BetonReader& reader, std::uint64_t
   std::vector<std::shared_ptr<JpegIndex>> indices;
   bool any = false;
   for (const BetonReader& file : reader.files()) {
-    indices.push_back(open_jpeg_index(file, max_bytes / reader.size() * file.size()));
+    indices.push_back(open_jpeg_index(file, share_of(max_bytes, file.size(), reader.size())));
     any = any || indices.back() != nullptr;
     if (indices.back() == nullptr)
       indices.back() = std::make_shared<JpegIndex>(file.size(), kDefaultCheckpointInterval, 0);

@@ -77,12 +77,16 @@ class Resolver {
     for (std::size_t f = 0; f < reader_.fields().size(); ++f) {
       if (has_images && varies(reader_.fields()[f])) continue;
       Output output{.name = reader_.fields()[f].name, .field = f};
-      OutputSpec spec{.name = output.name, .image = images};
+      OutputSpec spec{.name = output.name,
+                      .image = images,
+                      .key = output.name,
+                      .origin = {.source = "pipeline"}};
       const FieldTag& tag = reader_.fields()[f].tag;
       if (tag.kind == FieldTag::Kind::pixels && tag.dtype == "|u1")
         spec.content = OutputSpec::Content::image;
       if (fill_in(spec, output)) outputs.push_back(std::move(output));
     }
+    diagnostics_.throw_if_errors();
     return outputs;
   }
 

@@ -57,6 +57,7 @@ class ItemReader {
       return;
     }
     spec_.type = convert_.type;
+    spec_.image.normalized = seen_.contains("normalize");
     if (spec_.image.channels_place) fit_normalize(spec_.image, diagnostics_);
     if (!convert_.type || spec_.content == OutputSpec::Content::any) return;
     if (!convert_.fits_images()) {
@@ -65,7 +66,6 @@ class ItemReader {
           fmt::format("type: expected u8, f32, f16 or bf16 for an image, got {}", convert_.name()));
     }
     spec_.image.type = convert_.type;
-    spec_.image.normalized = seen_.contains("normalize");
     if (convert_.type == ElementType::u8 && spec_.image.normalized) {
       diagnostics_.error(convert_origin_, convert_key_,
                          "type: normalised pixels do not fit in u8. Leave out `convert` or "

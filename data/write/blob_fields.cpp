@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -51,7 +52,11 @@ void BytesField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVal
 void JsonField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   std::string number;
   if (const auto* integer = std::get_if<std::int64_t>(&value)) number = fmt::format("{}", *integer);
-  if (const auto* floating = std::get_if<double>(&value)) number = nlohmann::json(*floating).dump();
+  if (const auto* floating = std::get_if<double>(&value)) {
+    if (!std::isfinite(*floating))
+      throw DataError(fmt::format("json field: expected a finite number, got {}", *floating));
+    number = nlohmann::json(*floating).dump();
+  }
   const std::span<const std::byte> text =
       number.empty() ? bytes_of(value, "json")
                      : std::as_bytes(std::span(number.data(), number.size()));

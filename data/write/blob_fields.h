@@ -13,7 +13,7 @@ class PRECAST_API BytesField final : public Field {
 };
 
 /// A JSON document (FFCV's JSONField), stored unchanged and followed by a zero byte. Accepts
-/// strings and bytes that parse as JSON, and numbers.
+/// strings and bytes that parse as JSON, and finite numbers.
 class PRECAST_API JsonField final : public Field {
  public:
   [[nodiscard]] FieldType type() const override { return FieldType::json; }

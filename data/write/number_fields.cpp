@@ -16,7 +16,8 @@ void store_number(Number number, EncodedValue& out) {
 
 void IntField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   const auto* number = std::get_if<std::int64_t>(&value);
-  if (number == nullptr) throw DataError("int field: expected an integer, got another value");
+  if (number == nullptr)
+    throw DataError("int field: expected an integer from -2^63 to 2^63 - 1, got another value");
   store_number(*number, out);
 }
 

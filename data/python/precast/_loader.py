@@ -49,7 +49,7 @@ class Loader:
         distributed (rank, world): position p of the order belongs to rank p % world
         image_size  side of the images in px; can be changed between epochs
         options     subset, filter, repeats, label_field, shuffle_window_mb, batches_ahead, on_corrupt, verify,
-                    jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes
+                    jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes; an option without effect is an error
 
         @raises ConfigError that lists all wrong options, IoError, DataError
         """

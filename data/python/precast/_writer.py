@@ -44,13 +44,14 @@ class Writer:
                 Arrays need their type: {"ndarray": {"dtype": "<f4", "shape": [4]}}, {"pixels": {"dtype": "<u2",
                 "channels": 1}}, {"ragged": {"dtype": "<i4", "dims": 1}}.
         samples the largest number of samples that will be added
+        classes {FIELD: [NAME OF LABEL 0, NAME OF LABEL 1, ...]} for int fields; stored with the checksums
 
         @raises ConfigError, IoError
         """
         options: dict[str, Any] = {"checksums": checksums, "seed": seed}
         if page_size is not None:
             options["page_size"] = page_size
-        if classes:
+        if classes is not None:
             options["classes"] = classes
         self._fields = list(fields)
         self._types = [kind if isinstance(kind, str) else next(iter(kind), "") for kind in fields.values()]
@@ -105,8 +106,11 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
         value, kind = value.encode("utf-8", "surrogateescape"), TEXT
     elif isinstance(value, (bytes, bytearray)):
         kind = BYTES
-    elif hasattr(value, "__index__") and not getattr(value, "shape", ()):
-        struct.kind, struct.integer = INTEGER, value.__index__()
+    elif (number := _integer_of(value)) is not None:
+        if -2**63 <= number < 2**63:
+            struct.kind, struct.integer = INTEGER, number
+        else:
+            struct.kind, struct.floating = FLOATING, float(number)
         return value
     elif hasattr(value, "__float__") and not getattr(value, "shape", ()):
         struct.kind, struct.floating = FLOATING, float(value)
@@ -114,7 +118,21 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
     else:
         return _fill_array(struct, value)
     struct.kind, struct.bytes = kind, len(value)
-    kept = (ctypes.c_char * len(value)).from_buffer_copy(value) if value else None
+    return _point_to_copy(struct, value)
+
+
+def _integer_of(value: Any) -> int | None:
+    if not hasattr(value, "__index__") or getattr(value, "shape", ()):
+        return None
+    try:
+        return value.__index__()
+    except TypeError:  # an array of one float
+        return None
+
+
+def _point_to_copy(struct: ValueStruct, content: bytes | bytearray | memoryview) -> Any:
+    """Sets the struct's data to a copy of the content. @return the copy"""
+    kept = (ctypes.c_char * len(content)).from_buffer_copy(content) if content else None
     struct.data = ctypes.addressof(kept) if kept is not None else None
     return kept
 
@@ -140,5 +158,13 @@ def _fill_array(struct: ValueStruct, value: Any) -> Any:
     for axis, side in enumerate(shape):
         struct.shape[axis] = side
         struct.bytes *= side
-    struct.data = interface["data"][0]
-    return value, interface
+    data = interface.get("data")
+    if isinstance(data, tuple):
+        struct.data = data[0]
+        return value, interface
+    # An object with the buffer protocol (Pillow's images: bytes), or None for the array itself.
+    content = memoryview(value if data is None else data).cast("B")[interface.get("offset", 0):][:struct.bytes]
+    if len(content) < struct.bytes:
+        raise TypeError(f"expected {struct.bytes} bytes for an array {list(shape)} of {interface['typestr']}, got "
+                        f"{len(content)}")
+    return _point_to_copy(struct, content)

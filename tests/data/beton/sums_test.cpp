@@ -178,6 +178,20 @@ TEST(FileInfo, ComesBackAndWhatIsNoneIsEmpty) {
   }
 }
 
+TEST(FileInfo, HundredsOfThousandsOfNamesComeBack) {
+  FileInfo info;
+  for (int i = 0; i < 420'000; ++i) info.classes["label"].push_back(fmt::format("{:010}", i));
+  EXPECT_TRUE(parse_file_info(file_info_text(info)).classes == info.classes);
+}
+
+TEST(FileInfo, ATextThatReadersWouldIgnoreIsAnError) {
+  const FileInfo info{.classes = {{"label", {"cat", "dog"}}}, .written = {}};
+  const std::size_t bytes = file_info_text(info).size();
+  EXPECT_EQ(file_info_text(info, bytes).size(), bytes);
+  EXPECT_THAT([&] { (void)file_info_text(info, bytes - 1); },
+              ThrowsMessage<ConfigError>(Names(bytes - 1, bytes)));
+}
+
 TEST(FileInfo, OfDeepTextsIsEmptyAndTakesNoStack) {
   constexpr std::size_t kDeep = 2'000'000;
   std::string text = R"({"classes": )";

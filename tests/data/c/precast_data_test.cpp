@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "data/beton/reader.h"
@@ -20,6 +21,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/c/iterate.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 // The structs of dlpack.h as a consumer declares them. They are declared again here, so that a
@@ -236,6 +238,36 @@ TEST_F(PrecastDataTest, WrongOptionsAreAllReported) {
             PRECAST_DATA_CONFIG_ERROR);
 }
 
+TEST_F(PrecastDataTest, NormalizeAndLayoutNeedAType) {
+  const DatasetHandle dataset = open_dataset(path_);
+  const auto options = [](const std::string& more) {
+    return "{batch_size: 2, image_size: 16, " + more + "}";
+  };
+  const std::string layout = "layout: {order: nchw}";
+  for (const std::string& items : {std::string("normalize"), layout, "normalize, " + layout}) {
+    precast_data_loader* none = nullptr;
+    for (const auto& [pipeline, key] : {std::pair{"[" + items + "]", "pipeline"},
+                                        std::pair{"{image: [" + items + "]}", "pipeline.image"}}) {
+      EXPECT_EQ(
+          precast_data_loader_open(dataset.get(), options("pipeline: " + pipeline).c_str(), &none),
+          PRECAST_DATA_CONFIG_ERROR);
+      EXPECT_THAT(precast_data_error_message(), Names(key, "convert", "normalize: true"));
+    }
+    for (const std::string& more : {"pipeline: [convert: {type: f32}, " + items + "]",
+                                    "pipeline: [" + items + "], normalize: true"}) {
+      const LoaderHandle loader = open_loader(dataset, options(more).c_str());
+      ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 0), PRECAST_DATA_OK);
+      const BatchHandle batch = next_batch(loader);
+      const precast_data_tensor image = tensor_of(batch, 0);
+      EXPECT_EQ(image.dtype, PRECAST_DATA_F32);
+      const std::vector<std::int64_t> shape(image.shape, image.shape + image.ndim);
+      EXPECT_EQ(shape, items == "normalize" ? (std::vector<std::int64_t>{2, 16, 16, 3})
+                                            : (std::vector<std::int64_t>{2, 3, 16, 16}))
+          << more;
+    }
+  }
+}
+
 TEST_F(PrecastDataTest, MissingAndDamagedFilesHaveTheirCodes) {
   const std::string missing = (folder_ / "missing.beton").string();
   const char* path = missing.c_str();
@@ -416,6 +448,27 @@ TEST_F(PrecastDataTest, WritesAndReadsEveryKindOfField) {
   precast_data_value value;
   EXPECT_EQ(precast_data_dataset_read(dataset.get(), 3, 0, &value), PRECAST_DATA_CONFIG_ERROR);
   EXPECT_EQ(precast_data_dataset_read(dataset.get(), 0, 9, &value), PRECAST_DATA_CONFIG_ERROR);
+}
+
+TEST_F(PrecastDataTest, ClassesThatCannotBeStoredAreErrors) {
+  const std::string path = (folder_ / "classes.beton").string();
+  const std::vector<std::pair<const char*, NamesMatcher>> wrong = {
+      {"{classes: [cat, dog]}", Names("options:1:11: classes")},
+      {"{classes: cat}", Names("options:1:11: classes", "'cat'")},
+      {"{classes: {lable: [cat]}}", Names("options:1:12: classes.lable", "'label'")},
+      {"{classes: {weight: [cat]}}", Names("options:1:12: classes.weight", "int", "label")},
+      {"{classes: {label: cat}}", Names("options:1:12: classes.label", "'cat'")},
+      {"{classes: {label: [cat, [dog]]}}", Names("options:1:12: classes.label", "[cat, [dog]]")},
+      {"{classes: {label: [cat]}, checksums: false}", Names("classes", "checksums: true")}};
+  for (const auto& [options, facts] : wrong) {
+    precast_data_writer* handle = nullptr;
+    EXPECT_EQ(
+        precast_data_writer_open(path.c_str(), "{label: int, weight: float}", 1, options, &handle),
+        PRECAST_DATA_CONFIG_ERROR)
+        << options;
+    EXPECT_THAT(precast_data_error_message(), facts);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(PrecastDataTest, WrongValuesAreNamedAndLeftOut) {

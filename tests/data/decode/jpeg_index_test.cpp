@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 #include <thread>
+#include <vector>
 
+#include "data/decode/index_share.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -58,6 +61,31 @@ TEST(JpegIndexTest, StopsGrowingAtItsLimit) {
   index.add(1, points);
   EXPECT_TRUE(index.find(1).empty());
   EXPECT_FALSE(index.wants(2)) << "the index has reached its limit";
+}
+
+TEST(JpegIndexTest, FilesShareALimitThatIsBelowTheirNumberOfSamples) {
+  const auto index_of = [](std::uint64_t samples) {
+    return std::make_shared<JpegIndex>(samples, 8, kNoLimit);
+  };
+  JpegIndex index(std::vector<std::shared_ptr<JpegIndex>>{index_of(3000), index_of(1000)});
+  index.limit(1600);
+  // With their number, 99 checkpoints take 800 of 1,200 bytes, and 49 take all of 400 bytes.
+  index.add(0, std::vector<std::uint64_t>(99, 1));
+  index.add(3000, std::vector<std::uint64_t>(49, 1));
+  EXPECT_EQ(index.find(0).points.size(), 99U);
+  EXPECT_EQ(index.find(3000).points.size(), 49U);
+  index.add(3001, {});
+  EXPECT_FALSE(index.wants(3002));
+  EXPECT_TRUE(index.wants(1));
+}
+
+TEST(IndexShareTest, IsRoundedDownOnlyOnce) {
+  EXPECT_EQ(share_of(10, 1, 3), 3U);
+  EXPECT_EQ(share_of(10, 2, 3), 6U);
+  EXPECT_EQ(share_of(100, 50, 1000), 5U);
+  EXPECT_EQ(share_of(0, 1, 3), 0U);
+  EXPECT_EQ(share_of(kNoLimit, 7, 7), kNoLimit);
+  EXPECT_EQ(share_of(kNoLimit, 1, 2), kNoLimit / 2);
 }
 
 TEST(JpegIndexTest, ThreadsMayAddAndFindAtOnce) {

@@ -306,6 +306,26 @@ TEST_F(RemoteFileTest, ServerErrorsAreRepeatedForALimitedTime) {
               ::testing::ThrowsMessage<IoError>(Names("/data/none.beton", "404")));
 }
 
+TEST_F(RemoteFileTest, ARedirectToAServerThatIsDownIsFollowedAgain) {
+  RangeServer target(file_);
+  server_->set_faults(R"({"redirect_to": ")" + target.url() + R"("})");
+  target.kill();
+  EXPECT_THAT([&] { (void)open(0.5, "down.beton"); },
+              ::testing::ThrowsMessage<IoError>(::testing::AllOf(
+                  Names("/data/down.beton", "bytes 0-0", "0.5 s"), ::testing::Not(Names(302)))));
+
+  const std::size_t before = server_->requests().size();
+  std::jthread restart([&] {
+    // The second request shows that the first one failed.
+    EXPECT_TRUE(test::eventually([&] { return server_->requests().size() >= before + 2; }));
+    target.restart();
+  });
+  BetonOptions patient = options(/*retry_s=*/60);
+  patient.remote.http.open_retry_s = 60;
+  const BetonReader remote(server_->url("late.beton"), BlobAccess::mapped, patient);
+  EXPECT_EQ(remote.fingerprint(), BetonReader(file_).fingerprint());
+}
+
 TEST_F(RemoteFileTest, ShortBodiesAreContinued) {
   const BetonReader remote = open();
   server_->set_faults(R"({"truncate": 50000})");

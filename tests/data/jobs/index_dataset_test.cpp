@@ -144,6 +144,11 @@ TEST_F(IndexDatasetTest, LittleMemoryMeansFewerCheckpoints) {
   EXPECT_GT(open_jpeg_index(*reader_, 100)->interval(), kDefaultCheckpointInterval);
 }
 
+TEST_F(IndexDatasetTest, FilesShareMemoryOfFewerBytesThanSamples) {
+  const BetonReader files(std::vector<std::filesystem::path>{path_, path_});
+  EXPECT_NE(open_jpeg_index(files, files.size() - 1), nullptr);
+}
+
 TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
   std::vector<std::byte> file = test::golden_beton("img_jpg_w3");
   for (const std::uint64_t sample : {7U, 3U})

@@ -245,6 +245,12 @@ TEST_F(OutputsTest, ConvertAndNormalizeSayWhatComesOut) {
   EXPECT_EQ(pass("[center_crop, convert: {type: u8}]", cpu).bytes.at("image"), u8);
 }
 
+TEST_F(OutputsTest, AListThatConvertsImagesToAnotherTypeIsAnError) {
+  EXPECT_EQ(pass("[convert: {type: f16}]").types.at("image"), ElementType::f16);
+  EXPECT_THAT(config_error("[convert: {type: i64}]"),
+              Names("pipeline: image", "pipeline: mask_image", "convert", reader_->path()));
+}
+
 TEST_F(OutputsTest, WhatDoesNotFitTheFileIsReportedAtOnce) {
   std::istringstream errors(config_error(
       "{imge: [center_crop], label: [center_crop], image: [replace_label: {indices: [1], "

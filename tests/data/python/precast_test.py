@@ -148,6 +148,20 @@ class TensorTest(FileTest):
         np.testing.assert_array_equal(np.asarray(image).transpose(0, 2, 3, 1), np.asarray(plain))
 
 
+    def test_normalize_and_layout_need_a_type(self):
+        planes = {"layout": {"order": "nchw"}}
+        for items in (["normalize"], [planes], ["normalize", planes]):
+            with self.assertRaisesRegex(precast.ConfigError, "pipeline: .*convert"):
+                self.loader(pipeline=items)
+            with self.assertRaisesRegex(precast.ConfigError, "pipeline.image: .*convert"):
+                self.loader(pipeline={"image": items})
+            shape = (2, 3, SIDE, SIDE) if planes in items else (2, SIDE, SIDE, 3)
+            for options in ({"pipeline": [{"convert": {"type": "f32"}}, *items]},
+                            {"pipeline": items, "normalize": True}):
+                image = next(iter(self.loader(batch_size=2, **options)))["image"]
+                self.assertEqual((image.shape, image.dtype), (shape, "float32"))
+
+
 class LifetimeTest(FileTest):
     def test_held_batches_are_not_overwritten(self):
         loader = self.loader(batch_size=4, batches_ahead=1, workers=2)
@@ -284,6 +298,22 @@ class ErrorTest(FileTest):
         self.assertIsInstance(raised.exception, ValueError)
         with self.assertRaises(precast.ConfigError):
             self.loader(distributed=(2, 2))
+
+    def test_options_without_effect(self):
+        for options in ({"cache_mb": 64}, {"shuffle_window_mb": 64}, {"shuffle_window_mb": 64, "order": "random"}):
+            with self.assertRaisesRegex(precast.ConfigError, next(iter(options))):
+                self.loader(**options)
+        for in_memory in (1, 2):
+            with self.assertRaisesRegex(precast.ConfigError, "direct_io"):
+                precast.Dataset(self.path, in_memory=in_memory, direct_io=True)
+        dataset = precast.Dataset(self.path, in_memory=0)
+        loader = self.loader(path=dataset, cache_mb=64, order="quasi_random", shuffle_window_mb=64)
+        self.assertEqual(sum(batch.samples for batch in loader), SAMPLES)
+
+    def test_images_are_not_converted_to_integers(self):
+        for kind in ("i32", "i64", "f64"):
+            with self.assertRaisesRegex(precast.ConfigError, "pipeline: image: convert"):
+                self.loader(pipeline=[{"convert": {"type": kind}}])
 
     def test_files(self):
         with self.assertRaisesRegex(precast.IoError, "missing.beton") as raised:
@@ -475,6 +505,56 @@ class FieldTest(FileTest):
         for fields in ({"label": "no_such"}, {"box": "ndarray"}, {"label": ["int"]}, {}):
             with self.assertRaises(precast.ConfigError):
                 precast.Writer(path, fields, 1)
+
+    def test_classes_that_cannot_be_stored(self):
+        path = self.path.with_name("classes.beton")
+        for classes, place in ((["cat"], "classes"), ([], "classes"), ("cat", "classes"),
+                               ({"lable": ["cat"]}, r"classes\.lable.*'label'"), ({"label": "cat"}, r"classes\.label"),
+                               ({"label": [["cat"]]}, r"classes\.label"), ({"label": [None]}, r"classes\.label")):
+            with self.assertRaisesRegex(precast.ConfigError, place):
+                precast.Writer(path, {"label": "int"}, 1, classes=classes)
+        with self.assertRaisesRegex(precast.ConfigError, "classes.*checksums"):
+            precast.Writer(path, {"label": "int"}, 1, classes={"label": ["cat"]}, checksums=False)
+        precast.Writer(path, {"label": "int"}, 1, classes={}, checksums=False).close()
+
+    def test_integers_beyond_64_bits_do_not_wrap(self):
+        path = self.path.with_name("large.beton")
+        with precast.Writer(path, {"label": "int", "weight": "float"}, 3) as writer:
+            for number in (2**63, -2**63 - 1, np.uint64(2**64 - 1)):
+                with self.assertRaisesRegex(precast.DataError, "sample 0, field 'label'"):
+                    writer.add(label=number, weight=0)
+            writer.add(label=2**63 - 1, weight=10**20)
+            writer.add(label=-2**63, weight=np.uint64(2**64 - 1))
+            writer.add(label=np.array(3), weight=np.array(1.5))
+        self.assertEqual(list(precast.Dataset(path)), [{"label": 2**63 - 1, "weight": 1e20},
+                                                       {"label": -2**63, "weight": 2.0**64},
+                                                       {"label": 3, "weight": 1.5}])
+
+    def test_arrays_may_be_buffers(self):
+        class Picture:
+            """Like an image of Pillow: `data` is the pixels, not their address."""
+            def __init__(self, data, **more):
+                self.__array_interface__ = {"version": 3, "shape": (8, 8, 3), "typestr": "|u1", "data": data, **more}
+
+        path = self.path.with_name("pictures.beton")
+        pixels = [bytes([first]) + bytes(range(191)) for first in (0, 7)]
+        with precast.Writer(path, {"image": {"image": {"mode": "raw"}}}, 3) as writer:
+            for content in pixels:
+                writer.add(image=Picture(content))
+            writer.add(image=Picture(bytearray(b"abc" + pixels[1] + b"d"), offset=3))
+            with self.assertRaisesRegex(TypeError, "192.*191"):
+                writer.add(image=Picture(pixels[0][1:]))
+        stored = [sample["image"].tobytes() for sample in precast.Dataset(path)]
+        self.assertEqual(stored, [*pixels, pixels[1]])
+
+    def test_pixels_are_u8(self):
+        path = self.path.with_name("pixels.beton")
+        with precast.Writer(path, {"image": {"image": {"mode": "raw"}}}, 2) as writer:
+            for kind in (bool, np.int8):
+                with self.assertRaisesRegex(precast.DataError, f"field 'image'.*{np.dtype(kind).str[1:]}"):
+                    writer.add(image=np.zeros((8, 8, 3), kind))
+            writer.add(image=np.zeros((8, 8, 3), np.uint8))
+        self.assertEqual(len(precast.Dataset(path)), 1)
 
     def test_several_files_are_one_dataset(self):
         loader = self.loader(path=[self.path, self.path], batch_size=7)

@@ -57,10 +57,10 @@ TEST(ImagePipelineTest, AnErrorOfPrepareHasThePlaceOfTheTransform) {
   register_transforms(registries);
   registries.labels.add("unprepared", "", [] { return std::make_unique<Unprepared>(); });
   const ConfigNode file = parse_yaml("train: {label: [unprepared]}\n", "r.yaml", diagnostics);
-  parse_pipeline(*file.find("train"), "pipeline.train", registries, standard_train_pipeline(),
-                 diagnostics);
+  (void)parse_pipeline(*file.find("train"), "pipeline.train", registries, standard_train_pipeline(),
+                       diagnostics);
   ASSERT_EQ(diagnostics.errors().size(), 1U);
-  EXPECT_THAT(diagnostics.errors()[0], Names("r.yaml:1:17", "unprepared", "no file"));
+  EXPECT_THAT(diagnostics.errors()[0], Names("r.yaml:1:17", "pipeline.train.label[0]", "no file"));
 }
 
 TEST(ImagePipelineTest, AnEmptyListMeansTheStandard) {

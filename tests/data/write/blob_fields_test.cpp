@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/beton/reader.h"
@@ -154,6 +156,12 @@ TEST(JsonField, StoresDocumentsAsTheyAreWithAZeroByte) {
     EXPECT_THAT([&] { encoded(field, std::string(bad)); },
                 ThrowsMessage<DataError>(Names("json field", std::string(bad).size())))
         << bad;
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& [bad, fact] : {std::pair{std::numeric_limits<double>::quiet_NaN(), "nan"},
+                                  std::pair{kInfinity, "inf"}, std::pair{-kInfinity, "-inf"}}) {
+    const auto encode = [&, number = bad] { encoded(field, number); };
+    EXPECT_THAT(encode, ThrowsMessage<DataError>(Names("json field", fact)));
   }
 }
 
