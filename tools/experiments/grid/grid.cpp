@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/core/system.h"
 #include "framework/core/unix_time.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
@@ -101,8 +104,12 @@ class SweepFile {
 void check_new(const Sweep& sweep, SweepFile& file, const std::filesystem::path& program,
                std::size_t at_once) {
   std::vector<const Trial*> trials = covering_trials(sweep);
-  std::erase_if(trials, [&](const Trial* trial) { return file.is_checked(*trial); });
+  const auto is_checked = [&](const Trial* trial) { return file.is_checked(*trial); };
+  if (std::ranges::all_of(trials, is_checked)) return;
+  // Together with trials that were checked before, because these may be the only ones that read a
+  // key.
   check_trials(sweep, trials, program, at_once);
+  std::erase_if(trials, is_checked);
   file.add_checked(trials);
 }
 
@@ -134,8 +141,26 @@ void write_page(const Sweep& sweep, const States& states) {
   }
 }
 
+/// Warns if trials are done, but none of them has the figure to rank by.
+void warn_of_metric(const Sweep& sweep, const ordered_json& grid) {
+  std::set<std::string> figures;
+  for (const ordered_json& trial : grid.at("trials")) {
+    if (!trial.contains("figures")) continue;
+    for (const auto& [name, value] : trial.at("figures").items()) {
+      // A figure that is not finite is null.
+      if (value.is_number() || value.is_null()) figures.insert(name);
+    }
+  }
+  if (figures.empty() || figures.contains(sweep.metric)) return;
+  log_warning(
+      "{}: metric: expected a figure of the trials' summary.json, got {}, which none of them has. "
+      "Set it to one of {}",
+      sweep.path.string(), sweep.metric, fmt::join(figures, ", "));
+}
+
 void show_results(const Sweep& sweep, const States& states, bool json) {
   const ordered_json grid = describe_grid(sweep, states);
+  warn_of_metric(sweep, grid);
   if (json) {
     print_json(grid);
   } else {
@@ -189,7 +214,8 @@ ExitCode train_all(const Sweep& sweep, const std::filesystem::path& program,
 
 /// Runs all trials of the sweep.
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
-  const std::vector<Slot> slots = make_slots(sweep.slots, allowed_cores(), visible_gpus());
+  const std::vector<Slot> slots =
+      make_slots(sweep.slots, allowed_cores(), visible_gpus(), usable_cores());
   if (options.has("dry-run")) {
     check_trials(sweep, covering_trials(sweep), program, slots.size());
     print_trials(sweep, slots, options.has("json"));

@@ -1,39 +1,54 @@
 #include "tools/experiments/grid/recipe_metric.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
+#include <string_view>
 #include <system_error>
 
 #include "framework/core/config/node.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/experiments/grid/axis_product.h"
 
 namespace precast::tools {
 namespace {
 
+using Kind = ConfigNode::Kind;
+
 constexpr const char* kClassMetric = "top_1";
+constexpr std::string_view kBestKey = "validation.best_metric";
+constexpr std::string_view kMetricsKey = "validation.metrics";
+constexpr std::string_view kLossKey = "training.loss";
+/// More combinations of these keys are not compared.
+constexpr std::size_t kMostCombinations = 1000;
 
-/// The value of `section.key` in a recipe; null if it is not set.
-const ConfigNode* find(const ConfigNode& sections, std::string_view section, std::string_view key) {
-  const ConfigNode* const found = sections.find(section);
-  return found == nullptr ? nullptr : found->find(key);
-}
-
-std::string text(const ConfigNode* node) {
-  return node == nullptr ? "" : node->scalar;
+/// The value of `key` in `settings` or, if it is not there, in the recipe; null if neither has it.
+ConfigNode value_of(std::string_view key, const ConfigNode& recipe,
+                    const std::vector<Setting>& settings) {
+  const auto setting = std::ranges::find(settings, key, &Setting::key);
+  if (setting != settings.end()) {
+    Diagnostics ignored;
+    return parse_override(setting->value, {}, ignored);
+  }
+  const std::size_t dot = key.find('.');
+  const ConfigNode* const section = recipe.find(key.substr(0, dot));
+  const ConfigNode* const value = section != nullptr ? section->find(key.substr(dot + 1)) : nullptr;
+  return value != nullptr ? *value : ConfigNode{};
 }
 
 /// The name in summary.json of a metric that the recipe lists.
 std::string figure_of(const ConfigNode& listed) {
-  const bool with_options = listed.kind == ConfigNode::Kind::map && !listed.entries.empty();
+  const bool with_options = listed.kind == Kind::map && !listed.entries.empty();
   std::string name = with_options ? listed.entries[0].key : listed.scalar;
   if (name != "f1") return name;
-  const std::string average =
-      with_options ? text(listed.entries[0].value.find("average")) : std::string();
-  return name + "_" + (average.empty() ? "macro" : average);
+  const ConfigNode* const average =
+      with_options ? listed.entries[0].value.find("average") : nullptr;
+  return name + "_" + (average != nullptr && !average->scalar.empty() ? average->scalar : "macro");
 }
 
-}  // namespace
-
-std::string metric_of(const std::filesystem::path& recipe) {
+/// The metric of a run of the recipe with these settings.
+std::string metric_with(const ConfigNode& recipe, const std::vector<Setting>& settings) {
   // The first default metric of each loss whose targets are not class indices (recipes/README.md).
   static const std::map<std::string, std::string, std::less<>> kUsual = {
       {"mse", "r2"},
@@ -41,17 +56,33 @@ std::string metric_of(const std::filesystem::path& recipe) {
       {"huber", "r2"},
       {"multi_label_bce", "map"},
       {"pixel_cross_entropy", "mean_iou"}};
-  std::error_code missing;
-  if (!std::filesystem::is_regular_file(recipe, missing)) return kClassMetric;
-  Diagnostics of_recipe;
-  const ConfigNode sections = read_recipe_file(recipe, of_recipe).sections;
-  if (std::string best = text(find(sections, "validation", "best_metric")); !best.empty())
-    return best;
-  const auto usual = kUsual.find(text(find(sections, "training", "loss")));
+  if (std::string best = value_of(kBestKey, recipe, settings).scalar; !best.empty()) return best;
+  const auto usual = kUsual.find(value_of(kLossKey, recipe, settings).scalar);
   if (usual == kUsual.end()) return kClassMetric;
-  const ConfigNode* const metrics = find(sections, "validation", "metrics");
-  if (metrics == nullptr) return usual->second;
-  return metrics->items.empty() ? "val_loss" : figure_of(metrics->items[0]);
+  const ConfigNode metrics = value_of(kMetricsKey, recipe, settings);
+  if (metrics.kind == Kind::null) return usual->second;
+  return metrics.items.empty() ? "val_loss" : figure_of(metrics.items[0]);
+}
+
+}  // namespace
+
+std::string metric_of(const std::filesystem::path& recipe, const std::vector<SweepAxis>& axes) {
+  Diagnostics ignored;
+  std::error_code missing;
+  ConfigNode sections;
+  if (std::filesystem::is_regular_file(recipe, missing))
+    sections = read_recipe_file(recipe, ignored).sections;
+  std::vector<SweepAxis> deciding;
+  std::ranges::copy_if(axes, std::back_inserter(deciding), [](const SweepAxis& axis) {
+    return axis.key == kBestKey || axis.key == kMetricsKey || axis.key == kLossKey;
+  });
+  const AxisProduct product(deciding, {}, ignored);
+  std::set<std::string> metrics;
+  for (std::size_t number = 0; number < product.size(kMostCombinations).value_or(0); ++number)
+    metrics.insert(metric_with(sections, product.settings(number)));
+  if (metrics.size() == 1) return *metrics.begin();
+  std::erase_if(deciding, [](const SweepAxis& axis) { return axis.values.size() != 1; });
+  return metric_with(sections, AxisProduct(deciding, {}, ignored).settings(0));
 }
 
 }  // namespace precast::tools

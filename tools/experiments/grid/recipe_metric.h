@@ -2,14 +2,20 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "tools/experiments/grid/axis.h"
 
 namespace precast::tools {
 
-/// The metric that determines the best checkpoint of the recipe's runs, as far as the recipe file
-/// shows it: validation.best_metric if it is set; otherwise top_1, except for precast's losses
-/// whose targets are not class indices. For these it is the first entry of validation.metrics
-/// (val_loss if the list is empty), or the loss's first default metric if the key is missing.
-/// Errors in the file are ignored here; training reports them.
-[[nodiscard]] std::string metric_of(const std::filesystem::path& recipe);
+/// The metric that determines the best checkpoint of the trials, as far as the recipe file and the
+/// keys that the sweep sets show it: validation.best_metric if it is set; otherwise top_1, except
+/// for precast's losses whose targets are not class indices. For these it is the first entry of
+/// validation.metrics (val_loss if the list is empty), or the loss's first default metric if the
+/// key is missing. Errors in the file are ignored here; training reports them.
+/// @param axes take precedence over the recipe. If their values lead to different metrics, only
+/// axes with one value count.
+[[nodiscard]] std::string metric_of(const std::filesystem::path& recipe,
+                                    const std::vector<SweepAxis>& axes);
 
 }  // namespace precast::tools

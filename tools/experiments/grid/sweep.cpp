@@ -99,8 +99,8 @@ Schema make_schema(Keys& keys) {
   schema.add("seed", &keys.seed, "seed for axes whose values are drawn").min(0);
   schema.add(
       "metric", &keys.metric,
-      "figure of summary.json to rank trials by; empty: the recipe's "
-      "validation.best_metric, otherwise the usual metric for its loss (top_1 for class labels)");
+      "figure of summary.json to rank trials by; empty: the trials' "
+      "validation.best_metric, otherwise the usual metric for their loss (top_1 for class labels)");
   schema
       .add(
           "direction", &keys.direction,
@@ -147,6 +147,8 @@ void add_seeds(const ConfigNode& node, std::vector<SweepAxis>& axes, Diagnostics
   if (node.kind == Kind::list) {
     for (const ConfigNode& item : node.items)
       axis.values.push_back({setting_text(item), item.origin});
+    if (node.items.empty())
+      diagnostics.error(node.origin, "seeds", "expected at least one seed, got none");
   } else {
     std::int64_t count = 0;
     Schema schema;
@@ -291,14 +293,19 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   return options;
 }
 
-/// Everything in a sweep except the axes and the trials.
-Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics& diagnostics) {
-  Sweep sweep;
-  sweep.path = path;
+/// Adds everything except the trials. @param axes including seeds. @param fixed the keys of `set`
+/// and of the command line.
+void add_keys(Sweep& sweep, const Keys& keys, const std::vector<SweepAxis>& axes,
+              const std::vector<SweepAxis>& fixed, Diagnostics& diagnostics) {
   sweep.recipe = keys.recipe;
-  sweep.folder = keys.folder.empty() ? std::filesystem::path("runs") / path.stem()
+  sweep.folder = keys.folder.empty() ? std::filesystem::path("runs") / sweep.path.stem()
                                      : std::filesystem::path(keys.folder);
-  sweep.metric = keys.metric.empty() ? metric_of(sweep.recipe) : keys.metric;
+  sweep.axes = axes;
+  for (const SweepAxis& axis : axes) {
+    if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
+  }
+  sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
+  sweep.metric = keys.metric.empty() ? metric_of(sweep.recipe, sweep.axes) : keys.metric;
   sweep.maximise = is_maximised(sweep.metric, keys.direction);
   sweep.share_loader = keys.share_loader;
   sweep.slots.slots_per_device = static_cast<int>(keys.slots_per_device);
@@ -308,26 +315,6 @@ Sweep sweep_of(const Keys& keys, const std::filesystem::path& path, Diagnostics&
       std::chrono::milliseconds(static_cast<std::int64_t>(keys.retry_pause_s * 1e3));
   read_devices(keys.devices, sweep.slots, diagnostics);
   sweep.early_stop = read_early_stop(keys.early_stop, sweep.metric, keys.direction, diagnostics);
-  return sweep;
-}
-
-/// Adds the axes and the trials. An error in the number of trials is added to the diagnostics.
-/// @throws ConfigError with all earlier mistakes, if there are any
-void add_trials(Sweep& sweep, const Keys& keys, const std::vector<Override>& overrides,
-                Diagnostics& diagnostics) {
-  std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
-  add_overrides(overrides, sweep, fixed);
-  std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
-  add_seeds(keys.seeds, axes, diagnostics);
-  const AxisProduct product(axes, keys.zip, diagnostics);
-  sweep.axes = axes;
-  for (const SweepAxis& axis : axes) {
-    if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
-  }
-  sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
-  check_keys(sweep.axes, diagnostics);
-  diagnostics.throw_if_errors();
-  lay_out(sweep, fixed, product, diagnostics);
 }
 
 }  // namespace
@@ -338,13 +325,22 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   Schema schema = make_schema(keys);
   schema.apply(parse_yaml_file(path, diagnostics), diagnostics);
   schema.check_required({path.string(), 0, 0}, diagnostics);
-  Sweep sweep = sweep_of(keys, path, diagnostics);
+  Sweep sweep;
+  sweep.path = path;
+  std::vector<SweepAxis> fixed = read_set(keys.set, diagnostics);
+  add_overrides(overrides, sweep, fixed);
+  std::vector<SweepAxis> axes = read_axes(keys, diagnostics);
+  add_seeds(keys.seeds, axes, diagnostics);
+  add_keys(sweep, keys, axes, fixed, diagnostics);
   check_metric(schema.origin("metric"), "metric", sweep.metric, keys.direction, diagnostics);
   if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
     diagnostics.error(schema.origin("recipe"), "recipe",
                       fmt::format("expected a file, got {}", keys.recipe));
   }
-  add_trials(sweep, keys, overrides, diagnostics);
+  const AxisProduct product(axes, keys.zip, diagnostics);
+  check_keys(sweep.axes, diagnostics);
+  diagnostics.throw_if_errors();
+  lay_out(sweep, fixed, product, diagnostics);
   check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,7 +37,8 @@ class GridWatcher final : public PoolDisplay {
   std::optional<std::string> resumes() override;
 
  private:
-  /// Reads new lines of a trial's log and reports them to the rule.
+  /// Reads new lines of a trial's log, and reports the epochs that have not been reported yet to
+  /// the rule. PoolDisplay may have read these epochs before.
   void report(const Trial& trial);
   /// Records whether `trial` has passed a rung since `before`.
   void note_passed(const std::string& trial, int before);
@@ -51,6 +53,8 @@ class GridWatcher final : public PoolDisplay {
   /// its last epoch when the grid started. A trial that has just been restarted is therefore not
   /// stopped before it makes progress.
   std::map<std::string, std::int64_t> judged_;
+  /// For each trial, the last epoch that was reported to the rule.
+  std::map<std::string, std::int64_t> reported_;
   GridPage page_;
   /// Whether a trial has ended since the page was last written.
   bool page_is_old_ = false;

@@ -10,16 +10,17 @@
 
 namespace precast::tools {
 
-/// The file reproduce.json of a folder. It records the recipe and keys with which each trial was
-/// started, so that results of different recipes or keys are never mixed. Keys that do not change
-/// results (changes_results()) may change. Not thread-safe.
+/// The file reproduce.json of a folder. It records the recipe, the keys and the sizes of the
+/// datasets with which each trial was started, so that results of different recipes, keys or
+/// datasets are never mixed. Keys that do not change results (changes_results()) may change, and
+/// datasets may be moved. Not thread-safe.
 class JobFile {
  public:
   /// Reads the file if it exists. @throws ConfigError if it is not a JSON object.
   explicit JobFile(const std::filesystem::path& folder);
 
   /// @throws ConfigError naming the trial and the difference if the trial was started with another
-  /// recipe or other keys.
+  /// recipe, other keys or datasets of another size.
   void check(const Trial& trial) const;
   /// Records a trial when it is started. @throws IoError
   void note(const Trial& trial);

@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/system.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
@@ -245,8 +246,9 @@ int run_reproduce(const std::vector<std::string>& args) {
     job.project(options.text("project"), program, options.has("json"));
     return 0;
   }
-  const std::vector<Slot> slots = share_slots(
-      static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(), visible_gpus());
+  const std::vector<Slot> slots =
+      share_slots(static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(),
+                  visible_gpus(), usable_cores());
   // Checked before anything is trained, so that an error in the last row is not found days later.
   check_rows(job, program, slots.size());
   if (options.has("dry-run")) {

@@ -7,8 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <iterator>
+#include <map>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/process/child_process.h"
@@ -35,6 +38,36 @@ std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run
         {&trial, fmt::format("expected `train --dry-run` of trial {} to exit with code 0, got {}",
                              trial.id, run.exit_code)});
   }
+  return problems;
+}
+
+/// The warnings of a dry run about keys of its command line that have no effect, by key.
+std::map<std::string, std::string> unread_keys(const ChildResult& run) {
+  constexpr std::string_view kWarning = "warning: ";
+  constexpr std::string_view kBeforeKey = "warning: command line: ";
+  constexpr std::string_view kAfterKey = ": it has no effect";
+  std::map<std::string, std::string> unread;
+  std::istringstream lines(run.errors);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find(kAfterKey);
+    if (!line.starts_with(kBeforeKey) || end == std::string::npos) continue;
+    unread.emplace(line.substr(kBeforeKey.size(), end - kBeforeKey.size()),
+                   line.substr(kWarning.size()));
+  }
+  return unread;
+}
+
+/// The warnings of the first trial about keys that have no effect in any of the trials.
+std::vector<TrialProblem> unread_by_all(const std::vector<const Trial*>& trials,
+                                        const std::vector<ChildResult>& results) {
+  std::vector<TrialProblem> problems;
+  if (trials.empty()) return problems;
+  std::map<std::string, std::string> unread = unread_keys(results[0]);
+  for (const ChildResult& run : results) {
+    const std::map<std::string, std::string> others = unread_keys(run);
+    std::erase_if(unread, [&](const auto& entry) { return !others.contains(entry.first); });
+  }
+  for (auto& [key, warning] : unread) problems.push_back({trials[0], std::move(warning)});
   return problems;
 }
 
@@ -66,12 +99,14 @@ void check_by_dry_run(const std::vector<const Trial*>& trials, const std::filesy
                       std::size_t at_once,
                       const std::function<std::string(const TrialProblem&)>& text) {
   const std::vector<ChildResult> results = dry_run(trials, program, at_once);
+  std::vector<TrialProblem> problems;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    std::ranges::move(problems_of(*trials[i], results[i]), std::back_inserter(problems));
+  std::ranges::move(unread_by_all(trials, results), std::back_inserter(problems));
   std::vector<std::string> told;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    for (const TrialProblem& problem : problems_of(*trials[i], results[i])) {
-      std::string line = text(problem);
-      if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
-    }
+  for (const TrialProblem& problem : problems) {
+    std::string line = text(problem);
+    if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
   }
   if (!told.empty()) throw ConfigError(fmt::format("{}", fmt::join(told, "\n")));
 }

@@ -10,16 +10,17 @@
 
 namespace precast::tools {
 
-/// An error message of a trial's dry run.
+/// An error message of a trial's dry run, or its warning about a key that no trial reads.
 struct TrialProblem {
   const Trial* trial = nullptr;
   std::string text;
 };
 
 /// Runs `program train --dry-run` on the recipe of each trial with its settings. `at_once` trials
-/// are checked at the same time, but no more than 16. @param text formats a problem; problems of
-/// several trials may get the same text. @throws ConfigError with the texts of all problems, each
-/// text once; IoError if a program cannot be started.
+/// are checked at the same time, but no more than 16. A setting that has no effect in any of the
+/// trials is a problem, too. @param text formats a problem; problems of several trials may get the
+/// same text. @throws ConfigError with the texts of all problems, each text once; IoError if a
+/// program cannot be started.
 void check_by_dry_run(
     const std::vector<const Trial*>& trials, const std::filesystem::path& program,
     std::size_t at_once,

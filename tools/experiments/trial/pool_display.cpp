@@ -71,8 +71,8 @@ const RunLog& PoolDisplay::log_of(const Trial& trial) {
   return logs_.try_emplace(trial.id, trial.run_folder()).first->second;
 }
 
-bool PoolDisplay::refresh(const Trial& trial) {
-  return logs_.try_emplace(trial.id, trial.run_folder()).first->second.refresh();
+void PoolDisplay::refresh(const Trial& trial) {
+  logs_.try_emplace(trial.id, trial.run_folder()).first->second.refresh();
 }
 
 void PoolDisplay::started(const RunningTrial& running) {

@@ -36,8 +36,8 @@ class PoolDisplay : public PoolWatcher {
   void say(const std::string& text) override;
 
  protected:
-  /// Reads new lines of a trial's log. @return true if there were any.
-  bool refresh(const Trial& trial);
+  /// Reads new lines of a trial's log.
+  void refresh(const Trial& trial);
   [[nodiscard]] const RunLog& log_of(const Trial& trial);
 
  private:

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "framework/core/error.h"
 
@@ -49,6 +50,13 @@ std::size_t gpu_count(const std::filesystem::path& root) {
   return count;
 }
 
+/// The number of `cores` that `slots` processes together can use. A single process applies the CPU
+/// quota itself; several processes do not know of one another.
+std::size_t limited_cores(const std::vector<int>& cores, int usable, std::size_t slots) {
+  if (slots == 1) return cores.size();
+  return std::min(cores.size(), static_cast<std::size_t>(std::max(1, usable)));
+}
+
 }  // namespace
 
 std::vector<int> allowed_cores() {
@@ -79,17 +87,18 @@ std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
 }
 
 std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>& cores,
-                             const std::vector<std::string>& gpus) {
+                             const std::vector<std::string>& gpus, int usable) {
   require(!cores.empty() && options.slots_per_device > 0, "there is a core and a slot");
   std::vector<std::string> devices = options.devices;
   if (devices == std::vector<std::string>{"auto"}) devices = gpus;
   if (devices.empty()) devices = {"cpu"};
   const std::size_t count = devices.size() * static_cast<std::size_t>(options.slots_per_device);
-  const std::size_t share = options.cores_per_slot > 0
-                                ? static_cast<std::size_t>(options.cores_per_slot)
-                                : std::max<std::size_t>(1, cores.size() / count);
+  const auto part = [count](std::size_t all) { return std::max<std::size_t>(1, all / count); };
+  std::size_t share = part(limited_cores(cores, usable, count));
+  std::size_t spacing = part(cores.size());
+  if (options.cores_per_slot > 0)
+    share = spacing = static_cast<std::size_t>(options.cores_per_slot);
   std::vector<Slot> slots;
-  std::size_t next_core = 0;
   for (const std::string& device : devices) {
     for (int i = 0; i < options.slots_per_device; ++i) {
       Slot slot;
@@ -97,7 +106,7 @@ std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>&
       slot.name = device == "cpu" ? device : "gpu" + device;
       if (options.slots_per_device > 1) slot.name += fmt::format(".{}", i);
       for (std::size_t core = 0; core < std::min(share, cores.size()); ++core)
-        slot.cores.push_back(cores[next_core++ % cores.size()]);
+        slot.cores.push_back(cores[(slots.size() * spacing + core) % cores.size()]);
       slots.push_back(std::move(slot));
     }
   }
@@ -105,7 +114,7 @@ std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>&
 }
 
 std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
-                              const std::vector<std::string>& gpus) {
+                              const std::vector<std::string>& gpus, int usable) {
   require(count > 0 && !cores.empty(), "there is a slot and a core");
   const auto n = static_cast<std::size_t>(count);
   // Part i of n contiguous parts. If there are fewer than n elements, several parts share one.
@@ -116,11 +125,14 @@ std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
     return List(all.begin() + static_cast<std::ptrdiff_t>(first),
                 all.begin() + static_cast<std::ptrdiff_t>(std::min(last, all.size())));
   };
+  const std::size_t limit = limited_cores(cores, usable, n);
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < n; ++i) {
     std::string visible;
     if (!gpus.empty()) visible = fmt::format("{}", fmt::join(part(gpus, i), ","));
-    slots.push_back({.name = fmt::format("part{}", i), .gpu = visible, .cores = part(cores, i)});
+    std::vector<int> own = part(cores, i);
+    own.resize(std::min(own.size(), std::max<std::size_t>(1, (i + 1) * limit / n - i * limit / n)));
+    slots.push_back({.name = fmt::format("part{}", i), .gpu = visible, .cores = std::move(own)});
   }
   return slots;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -37,13 +38,20 @@ struct SlotOptions {
 /// cores, which often share caches and a memory node. If there are too few cores, slots share
 /// cores.
 /// @param gpus the GPUs to which `auto` refers.
+/// @param usable the number of cores that all slots together can use at the same time, which a CPU
+/// quota limits (usable_cores()). If it is lower than the number of `cores`, several slots get
+/// equal shares of it, evenly spaced on `cores`. A single slot gets all cores: its process applies
+/// the quota itself, and is not bound to a few cores that other containers may use.
 [[nodiscard]] std::vector<Slot> make_slots(const SlotOptions& options,
                                            const std::vector<int>& cores,
-                                           const std::vector<std::string>& gpus);
+                                           const std::vector<std::string>& gpus,
+                                           int usable = std::numeric_limits<int>::max());
 
 /// Makes `count` slots that divide `gpus` and `cores` evenly; each slot gets neighbouring GPUs and
 /// cores. If there are fewer GPUs (or cores) than slots, several slots share one.
+/// @param usable as above.
 [[nodiscard]] std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
-                                            const std::vector<std::string>& gpus);
+                                            const std::vector<std::string>& gpus,
+                                            int usable = std::numeric_limits<int>::max());
 
 }  // namespace precast::tools

@@ -35,7 +35,8 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
   // If one axis varies the optimiser, and another an option of one optimiser, the trials with the
-  // other optimisers do not read this option. That must not be an error.
+  // other optimisers do not read this option. That must not be an error. check_by_dry_run() reports
+  // the keys that no trial reads.
   arguments.emplace_back("--warn-unread");
   return arguments;
 }

@@ -218,6 +218,48 @@ TEST_F(GridTest, AWrongValueIsRefusedAtItsPlaceBeforeAnythingRuns) {
   EXPECT_TRUE(fake_log().empty());
 }
 
+TEST_F(GridTest, AKeyThatNoTrialReadsIsRefusedAtItsPlaceBeforeAnythingRuns) {
+  write_sweep("axes: {fake.script: ['epochs:1', 'epochs:2']}\nset:\n  fake.option: 1");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--dry-run"}}) {
+    const ChildResult run = grid(options);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":5:16", "fake.option"));
+    EXPECT_EQ(test::occurrences(run.errors, "fake.option"), 1) << run.errors;
+  }
+  EXPECT_TRUE(fake_log().empty());
+}
+
+TEST_F(GridTest, AKeyThatSomeTrialsReadIsAccepted) {
+  write_sweep("axes: {fake.script: [done]}\nset: {fake.option: 1}");
+  EXPECT_EQ(grid().exit_code, 0);
+  // Only the trial that has run before reads the key.
+  write_sweep("axes: {fake.script: ['epochs:1', done]}\nset: {fake.option: 1}");
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, RanksByTheMetricThatTheFixedKeysChoose) {
+  write_sweep("axes: {fake.quality: [0.2, 0.8]}\nset: {validation.best_metric: val_loss}");
+  const ChildResult run = grid({"--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run.errors.find("warning:"), std::string::npos) << run.errors;
+  const json all = json::parse(run.output);
+  EXPECT_EQ(all.at("metric"), "val_loss");
+  EXPECT_EQ(all.at("ranking")[0].at("mean"), 1.5);
+}
+
+TEST_F(GridTest, AMetricThatNoTrialHasIsReportedWithTheFiguresThatThereAre) {
+  write_sweep("axes: {fake.quality: [0.2, 0.8]}\nset: {training.loss: mse}");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--status"}}) {
+    const ChildResult run = grid(options);
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.errors,
+                Names(folder_ / "s.yaml", "metric", "r2", "top_1", "val_loss", "train_minutes"));
+    EXPECT_EQ(run.errors.find("run_folder"), std::string::npos) << run.errors;
+  }
+}
+
 TEST_F(GridTest, ListsTrialsWithoutRunningThem) {
   write_sweep("axes: {fake.quality: [0.1, 0.2]}");
   const ChildResult run = grid({"--dry-run"});

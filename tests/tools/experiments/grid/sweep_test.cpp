@@ -203,12 +203,42 @@ TEST_F(SweepTest, RanksByWhatDecidesForTheRecipesLoss) {
   }
 }
 
+TEST_F(SweepTest, KeysOfTheSweepDecideTheMetricBeforeThoseOfTheRecipe) {
+  std::ofstream(folder_ / "r.yaml") << "training: {loss: multi_label_bce}\n";
+  EXPECT_EQ(read("axes: {a.a: [1, 2]}").metric, "map");
+  EXPECT_EQ(read("set: {training.loss: bce}").metric, "top_1");
+  EXPECT_EQ(read("set: {training.loss: mse}").metric, "r2");
+  EXPECT_EQ(read("set: {training.loss: mse, validation.metrics: [mse, r2]}").metric, "mse");
+  EXPECT_EQ(read("set: {validation.metrics: [f1: {average: micro}]}").metric, "f1_micro");
+  EXPECT_EQ(read("set: {validation.metrics: []}").metric, "val_loss");
+  const Sweep sweep = read("early_stop: asha\nset: {validation.best_metric: map}",
+                           {given("validation.best_metric", "val_loss")});
+  EXPECT_EQ(sweep.metric, "val_loss") << "the command line replaces the key of `set`";
+  EXPECT_FALSE(sweep.maximise);
+  EXPECT_EQ(sweep.early_stop.metric, "val_loss");
+  EXPECT_EQ(read("metric: f1_macro\nset: {training.loss: mse}").metric, "f1_macro");
+}
+
+TEST_F(SweepTest, AxesDecideTheMetricIfAllTheirValuesLeadToIt) {
+  EXPECT_EQ(read("axes: {training.loss: [mse, huber]}").metric, "r2");
+  EXPECT_EQ(read("axes: {training.loss: [mse, l1], validation.metrics: [[mse], [mse, r2]]}").metric,
+            "mse");
+  EXPECT_EQ(read("axes: {training.loss: [mse, bce]}").metric, "top_1");
+  EXPECT_EQ(
+      read("axes: {training.loss: [multi_label_bce], validation.metrics: [[f1], [map]]}").metric,
+      "map");
+}
+
 TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {
   EXPECT_THAT(refused("metric: share_of_1"), Names(path() + ":2:9", "metric", "share_of_1"));
   const Sweep sweep = read("metric: share_of_1\ndirection: min\nearly_stop: median");
   EXPECT_FALSE(sweep.maximise);
   EXPECT_FALSE(sweep.early_stop.maximise);
   EXPECT_THAT(refused("early_stop: {median: {metric: train_minutes}}"), Names("early_stop"));
+}
+
+TEST_F(SweepTest, RefusesAnEmptyListOfSeeds) {
+  EXPECT_THAT(refused("axes: {a.a: [1, 2]}\nseeds: []"), Names(path() + ":3:8", "seeds"));
 }
 
 TEST_F(SweepTest, RefusesMoreTrialsThanCanBeCounted) {

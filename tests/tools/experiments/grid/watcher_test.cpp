@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "framework/core/file.h"
@@ -90,6 +91,32 @@ TEST_F(GridWatcherTest, EpochsOfEarlierStartsStopNothingAndLaterOnesAreJudgedOnc
   grid.ended(trial("d"), {{"status", "waiting"}});  // reads its log
   EXPECT_TRUE(grid.stops(trial("d")));
   EXPECT_FALSE(grid.stops(trial("d")));
+}
+
+TEST_F(GridWatcherTest, AnEpochThatTheDisplayHasReadFirstIsJudgedByItsFigure) {
+  start(EarlyStopOptions::Rule::asha);
+  log("a", 0, "0.9");
+  log("a", 1, "0.9");
+  log("b", 0, "0.95");
+  GridWatcher grid = watcher();
+  log("b", 1, "0.1");
+  grid.PoolDisplay::ended(trial("b"), {{"status", "waiting"}});  // reads its log
+  EXPECT_TRUE(grid.stops(trial("b")));
+}
+
+TEST_F(GridWatcherTest, EpochsThatAResumedRunWritesAgainReplaceTheOldOnes) {
+  start(EarlyStopOptions::Rule::asha);
+  log("a", 0, "0.9");
+  log("a", 1, "0.9");
+  log("b", 0, "0.95");
+  log("b", 1, "0.95");
+  GridWatcher grid = watcher();
+  std::filesystem::remove(trial("b").run_folder() / "log");
+  log("b", 0, "0.95");
+  grid.ended(trial("b"), {{"status", "waiting"}});  // reads its log
+  log("b", 1, "0.1");
+  log("b", 2, "0.1");
+  EXPECT_TRUE(grid.stops(trial("b")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
@@ -114,6 +115,57 @@ TEST_F(ReproduceTest, AMistakeInAnyRowStopsBeforeTheFirstTraining) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << "once, not once per row";
   EXPECT_EQ(starts(), 0U);
+}
+
+TEST_F(ReproduceTest, AKeyThatNoRowReadsStopsBeforeTheFirstTraining) {
+  write_table("epochs:1");
+  const ChildResult run = reproduce({"--rows", "b", "--fake.option=1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(test::occurrences(run.errors, "fake.option"), 1) << run.errors;
+  EXPECT_EQ(starts(), 0U);
+  EXPECT_EQ(reproduce({"--fake.option=1"}).exit_code, 0) << "the other rows read it";
+}
+
+TEST_F(ReproduceTest, ResultsOfOtherDatasetsAreNotMixedIn) {
+  write_table("done");
+  for (const auto& [name, bytes] :
+       {std::pair("first", 3), std::pair("moved", 3), std::pair("other", 7)})
+    std::ofstream(folder_ / name) << std::string(static_cast<std::size_t>(bytes), 'x');
+  const auto with = [&](const std::string& key, const std::string& files) {
+    return reproduce({"--data." + key + "=" + files});
+  };
+  const std::string first = folder_ / "first", moved = folder_ / "moved", other = folder_ / "other";
+  ASSERT_EQ(with("train_dataset", first).exit_code, 0);
+  EXPECT_EQ(with("train_dataset", moved).exit_code, 0);
+  EXPECT_EQ(with("train_dataset", "http://127.0.0.1/first").exit_code, 0) << "of unknown size";
+  EXPECT_EQ(starts(), 3U);
+  for (const std::string& files : {other, "[" + first + ", " + other + "]"}) {
+    const ChildResult run = with("train_dataset", files);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.errors,
+                Names("data.train_dataset", 3, files == other ? 7 : 10, "a-seed0", "--folder"));
+  }
+  EXPECT_EQ(reproduce({"--status"}).exit_code, 0);
+  EXPECT_EQ(text_of("out/table.md").find("dataset_bytes"), std::string::npos);
+
+  // A folder of an earlier version, which did not record sizes.
+  json begun = json::parse(text_of("out/reproduce.json"));
+  for (json& trial : begun) EXPECT_EQ(trial.erase("dataset_bytes"), 1U);
+  std::ofstream(folder_ / "out/reproduce.json") << begun;
+  EXPECT_EQ(with("train_dataset", other).exit_code, 0);
+}
+
+TEST_F(ReproduceTest, ADatasetOfTheRecipeThatIsReplacedIsAnotherDataset) {
+  write_table("done");
+  std::ofstream(folder_ / "r.yaml") << "data: {val_dataset: " << folder_ / "val"
+                                    << "}\n";
+  std::ofstream(folder_ / "val") << "xxx";
+  ASSERT_EQ(reproduce().exit_code, 0);
+  EXPECT_EQ(reproduce().exit_code, 0);
+  std::ofstream(folder_ / "val") << "xxxxxxx";
+  const ChildResult run = reproduce();
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names("data.val_dataset", 3, 7));
 }
 
 TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {

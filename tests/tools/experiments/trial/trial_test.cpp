@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "tests/support/temporary_folder.h"
@@ -89,6 +90,7 @@ TEST(SlotTest, ShareOutAllGpusAndCores) {
   EXPECT_THAT(shared[2].cores, ElementsAre(4, 5));
   EXPECT_EQ(share_slots(2, {0}, {})[1].gpu, "");
   EXPECT_THAT(share_slots(2, {0}, {})[1].cores, ElementsAre(0));
+  EXPECT_THAT(share_slots(4, {0, 1, 2, 3, 4, 5}, {})[1].cores, ElementsAre(1, 2));
 }
 
 TEST(SlotTest, AutoTakesEveryGpuOrTheCpu) {
@@ -148,6 +150,25 @@ TEST(SlotTest, SlotsShareCoresWhereThereAreTooFew) {
       make_slots({.devices = {"cpu"}, .slots_per_device = 3, .cores_per_slot = 1}, {6, 7}, {});
   ASSERT_EQ(slots.size(), 3U);
   EXPECT_THAT(slots[2].cores, ElementsAre(6));
+}
+
+TEST(SlotTest, SeveralSlotsDivideACpuQuotaAndASingleOneKeepsAllCores) {
+  std::vector<int> cores(64);
+  std::iota(cores.begin(), cores.end(), 0);
+  const SlotOptions eight{.devices = {"cpu"}, .slots_per_device = 8};
+  for (const std::vector<Slot>& slots :
+       {make_slots(eight, cores, {}, 8), share_slots(8, cores, {}, 8)}) {
+    std::vector<int> used;
+    for (const Slot& slot : slots) used.insert(used.end(), slot.cores.begin(), slot.cores.end());
+    EXPECT_THAT(used, ElementsAre(0, 8, 16, 24, 32, 40, 48, 56));
+  }
+  EXPECT_THAT(make_slots({.devices = {"0", "1"}}, cores, {}, 5)[1].cores, ElementsAre(32, 33));
+  EXPECT_THAT(share_slots(2, cores, {}, 5)[1].cores, ElementsAre(32, 33, 34));
+  EXPECT_THAT(make_slots(eight, cores, {}, 1)[7].cores, ElementsAre(56));
+  const SlotOptions set{.devices = {"0", "1"}, .slots_per_device = 1, .cores_per_slot = 6};
+  EXPECT_THAT(make_slots(set, cores, {}, 8)[1].cores, ElementsAre(6, 7, 8, 9, 10, 11));
+  EXPECT_EQ(make_slots({}, cores, {}, 8)[0].cores, cores);
+  EXPECT_EQ(share_slots(1, cores, {}, 8)[0].cores, cores);
 }
 
 // The half widths are from scipy.stats.t.interval(0.95, n - 1, loc=mean, scale=sem).
