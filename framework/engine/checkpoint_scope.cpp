@@ -44,7 +44,7 @@ std::map<std::string, std::int64_t> counters_of(const std::filesystem::path& pat
 std::vector<std::unique_ptr<Method::EvalGuard>> enter_checkpoint_scope(
     Model& model, const std::vector<NamedMethod>& methods,
     const std::filesystem::path& checkpoint) {
-  const WeightsFile file = load_weights(checkpoint / kMethodsFile);
+  const WeightsFile file = load_weights(checkpoint / kMethodsFile, WrapperPrefixes::keep);
   std::vector<std::unique_ptr<Method::EvalGuard>> guards;
   for (const NamedMethod& named : methods) {
     if (!has_state_of(file, named.name)) continue;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/archive/checkpoint_names.h"
 #include "framework/core/archive/safetensors.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
@@ -28,6 +29,7 @@ using nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 constexpr int kMostFailures = 3;
+constexpr const char* kScaler = "grad_scaler";
 
 bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device) {
   at::Tensor finite = at::full({}, true, at::device(device).dtype(at::kBool));
@@ -186,9 +188,24 @@ class Checkpointer::Impl {
     return true;
   }
 
+  /// @throws CheckpointError if all checkpoints are damaged: starting over would empty the log
+  void refuse_damaged() const {
+    if (!leads()) return;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(options_.folder, none)) {
+      if (const std::string name = entry.path().filename().string(); checkpoint_step(name)) {
+        throw CheckpointError(fmt::format(
+            "{}: expected an intact checkpoint, got only damaged ones, such as {}. Give another "
+            "logging.run_id, or remove this folder to train from the start",
+            options_.folder.string(), name));
+      }
+    }
+  }
+
   /// Discards the records of an earlier attempt that ended before its first checkpoint: they do not
   /// belong to this run.
   void start_over() {
+    if (options_.resume) refuse_damaged();
     for (MetricSink* sink : sinks_) sink->rewind(0);
   }
 
@@ -216,18 +233,20 @@ class Checkpointer::Impl {
   }
 
   /// Tensors of the methods and the scaler, each under its owner's name.
-  std::vector<NamedTensor> method_tensors() {
+  std::vector<NamedTensor> method_tensors(bool with_scaler = true) {
     std::vector<NamedTensor> all;
-    each_part([&](const std::string& name, Stateful& part) {
+    const auto add = [&](const std::string& name, Stateful& part) {
       for (NamedTensor& entry : part.state().tensors)
         all.push_back({name + "/" + entry.name, std::move(entry.tensor)});
-    });
+    };
+    each_part(add, with_scaler);
     return all;
   }
 
-  void each_part(const std::function<void(const std::string&, Stateful&)>& action) {
+  void each_part(const std::function<void(const std::string&, Stateful&)>& action,
+                 bool with_scaler = true) {
     for (const NamedMethod& method : parts_.methods) action(method.name, *method.method);
-    if (scaler_ != nullptr) action("grad_scaler", *scaler_);
+    if (with_scaler && scaler_ != nullptr) action(kScaler, *scaler_);
   }
 
   std::string state_text(const TrainState& state) {
@@ -242,7 +261,8 @@ class Checkpointer::Impl {
                                {"counters", counters},
                                {"sinks", sinks},
                                {"identity", identity_}};
-    return text.dump(2) + "\n";
+    // The identity may contain paths that are not UTF-8.
+    return text.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   }
 
   /// Rank 0 searches for the newest checkpoint, and reads all its files once to verify them. The
@@ -271,20 +291,23 @@ class Checkpointer::Impl {
     restore_tensors(folder / kModelFile, parts_.model.state(), /*partial=*/false);
     restore_tensors(folder / kOptimizerFile, parts_.optimizer.state().tensors,
                     options_.partial_optimizer);
-    restore_tensors(folder / kMethodsFile, method_tensors(), /*partial=*/false);
     using Counters = std::map<std::string, std::int64_t>;
     const ordered_json& counters = saved.at("counters");
+    const bool skip_scaler =
+        options_.any_precision && counters.contains(kScaler) != (scaler_ != nullptr);
+    restore_tensors(folder / kMethodsFile, method_tensors(!skip_scaler), /*partial=*/skip_scaler);
     parts_.optimizer.restore(counters.at("optimizer").get<Counters>());
-    each_part([&](const std::string& name, Stateful& part) {
+    const auto restore_part = [&](const std::string& name, Stateful& part) {
       part.restore(counters.at(name).get<Counters>());
-    });
+    };
+    each_part(restore_part, !skip_scaler);
   }
 
   /// Restores this rank's own state. If the checkpoint was saved with a different number of ranks,
   /// or on a CPU and this is a GPU, it has no state for this rank: generators keep their state
   /// (batches do not depend on them), and rank 0 gets the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
-    const WeightsFile file = load_weights(folder / kRanksFile);
+    const WeightsFile file = load_weights(folder / kRanksFile, WrapperPrefixes::keep);
     const auto tensor = [&](int rank, const char* name) {
       const std::string key = fmt::format("{}.{}", rank, name);
       const TensorRecord* record = file.find(key);

@@ -27,6 +27,13 @@ bool has_results(const std::filesystem::path& folder) {
   return (!missing && log_bytes > 0) || !find_checkpoints(folder / "checkpoints").empty();
 }
 
+/// Whether the run has finished and cannot be resumed. To train in its folder would replace its
+/// results.
+bool is_finished_for_good(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / kSummaryFile) &&
+         find_checkpoints(folder / "checkpoints").empty();
+}
+
 std::string new_run_id(const std::string& arch) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
@@ -56,11 +63,28 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
         "earlier run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",
         path_.string()));
   }
+  if (go_on && is_finished_for_good(path_)) {
+    throw IoError(
+        fmt::format("run folder: expected a run that can be resumed, got {}, a finished run "
+                    "without intact checkpoints. Give another logging.run_id",
+                    path_.string()));
+  }
 }
 
 void RunFolder::write_params(const nlohmann::ordered_json& params) const {
-  write_file(path_ / "params.json",
-             params.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_json("params.json", params);
+}
+
+void RunFolder::write_json(const std::string& name, const nlohmann::ordered_json& object) const {
+  write_file(path_ / name,
+             object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void RunFolder::remove_summary() const {
+  const std::filesystem::path summary = path_ / kSummaryFile;
+  std::error_code failure;
+  std::filesystem::remove(summary, failure);
+  if (failure) throw IoError("cannot remove", summary.string(), failure.value());
 }
 
 JsonLinesLog::JsonLinesLog(std::filesystem::path path, FileOps& ops)

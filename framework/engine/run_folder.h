@@ -13,6 +13,9 @@
 
 namespace precast::engine {
 
+/// The results of a run, which exist once it has finished.
+inline constexpr const char* kSummaryFile = "summary.json";
+
 /// The folder with the files of one run: `<folder>/<run id>/{params.json, log, final_weights.pt,
 /// final_weights.safetensors}`. While the object exists, the process that created it holds the lock
 /// `train.lock` in the folder, so that no two processes train in one folder.
@@ -22,8 +25,9 @@ class PRECAST_API RunFolder {
   /// @param go_on whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
   /// always be used again.
-  /// @throws IoError if the folder cannot be created, if another process trains in it, or if it
-  /// contains results and `go_on` is false.
+  /// @throws IoError if the folder cannot be created, if another process trains in it, if it
+  /// contains results and `go_on` is false, or if it contains a finished run (summary.json) without
+  /// checkpoints, which could only start over.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
             bool go_on);
   /// A folder that another rank has created and locked.
@@ -35,6 +39,12 @@ class PRECAST_API RunFolder {
   }
   /// Writes the resolved configuration to params.json.
   void write_params(const nlohmann::ordered_json& params) const;
+  /// Writes a file. Bytes that are not UTF-8, which paths may contain, become replacement
+  /// characters. @throws IoError
+  void write_json(const std::string& name, const nlohmann::ordered_json& object) const;
+  /// Call when a finished run trains again: until it finishes again, it has no results. @throws
+  /// IoError
+  void remove_summary() const;
 
  private:
   std::filesystem::path path_;

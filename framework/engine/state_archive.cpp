@@ -102,7 +102,7 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
 
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial) {
-  const WeightsFile file = load_weights(path);
+  const WeightsFile file = load_weights(path, WrapperPrefixes::keep);
   std::vector<std::string> wrong;
   std::map<std::string_view, const TensorRecord*> records;
   for (const TensorRecord& record : file.records()) records.emplace(record.name, &record);

@@ -30,8 +30,8 @@ class PRECAST_API StateCopy {
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 
-/// Copies the tensors of a file into the tensors of a state. @param partial whether the file may
-/// contain more tensors than `targets`.
+/// Copies the tensors of a checkpoint's file into the tensors of a state. @param partial whether
+/// the file may contain more tensors than `targets`.
 /// @throws CheckpointError naming the tensors that are missing, unexpected, or of a different shape
 /// or type; the state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,

@@ -82,7 +82,8 @@ TrainSummary Trainer::run() {
 
 TrainSummary Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
-    if (save_checkpoint() == Verdict::diverged)
+    // Saving the same position again would replace its metric.
+    if (saved_ != position() && save_checkpoint() == Verdict::diverged)
       go_back();  // throws, or restores an earlier checkpoint from which the run can be resumed
     parts_.checkpointer->finish();
   }
@@ -103,9 +104,10 @@ void Trainer::start() {
   }
   if (parts_.checkpointer == nullptr) return;
   parts_.checkpointer->attach(step_.scaler(), parts_.sinks);
-  if (parts_.checkpointer->resume(state_) && parts_.ranks.rank() == 0) {
+  if (!parts_.checkpointer->resume(state_)) return;
+  saved_ = position();
+  if (parts_.ranks.rank() == 0)
     log_info("=> resuming after step {} ({})", state_.global_step, place());
-  }
 }
 
 TrainSummary Trainer::summary() const {
@@ -156,7 +158,9 @@ Trainer::Verdict Trainer::train_epoch() {
 
 Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval) {
   tick();
-  return parts_.checkpointer->save(state_, score(eval)) ? Verdict::go_on : Verdict::diverged;
+  if (!parts_.checkpointer->save(state_, score(eval))) return Verdict::diverged;
+  saved_ = position();
+  return Verdict::go_on;
 }
 
 void Trainer::take_step(Batch& batch) {
@@ -216,6 +220,7 @@ void Trainer::go_back() {
   }
   state_.restores = restores;
   state_.lr_factor = lr_factor;
+  saved_.reset();  // the checkpoint has the earlier values of these two
   nonfinite_.reset();
   verdict_.reset();
   if (parts_.ranks.rank() == 0) {

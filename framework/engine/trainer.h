@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/api/batch_source.h"
@@ -83,6 +84,8 @@ class PRECAST_API Trainer {
 
   /// Restores the newest checkpoint, if the checkpointer has one. @throws CheckpointError
   void start();
+  /// Whether all epochs of the plan are done, so that run() only evaluates.
+  [[nodiscard]] bool trained() const { return state_.epoch >= plan_.epochs; }
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
   /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().
@@ -109,6 +112,10 @@ class PRECAST_API Trainer {
   [[nodiscard]] Verdict finish_epoch();
   void go_back();
   TrainSummary stop();
+  /// Epochs and steps done so far. A checkpoint of this position need not be saved again.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> position() const {
+    return {state_.epoch, state_.global_step};
+  }
   [[nodiscard]] TrainSummary summary() const;
   [[nodiscard]] double mean_over_ranks(const at::Tensor& value) const;
   void write(const nlohmann::ordered_json& record);
@@ -124,6 +131,8 @@ class PRECAST_API Trainer {
   TrainerOptions options_;
   TrainStep step_;
   TrainState state_;
+  /// The position of the newest checkpoint, if its state is the same as that of the run then.
+  std::optional<std::pair<std::int64_t, std::int64_t>> saved_;
   DeviceFlag nonfinite_;
   std::unique_ptr<Communicator::PendingSum> verdict_;
   std::optional<EvalResult> last_eval_;

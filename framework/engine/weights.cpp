@@ -129,7 +129,10 @@ void save_model_weights(const Model& model, const std::filesystem::path& stem,
 }
 
 void load_model_weights(Model& model, const std::filesystem::path& path, OtherHead head) {
-  const WeightsFile file = load_weights(path);
+  const bool own_prefix = std::ranges::any_of(
+      model.state(), [](const NamedTensor& entry) { return has_wrapper_prefix(entry.name); });
+  const WeightsFile file =
+      load_weights(path, own_prefix ? WrapperPrefixes::keep : WrapperPrefixes::strip);
   const Assignment assignment(model, file, head);
   assignment.check(path);
   if (!assignment.drawn().empty()) {

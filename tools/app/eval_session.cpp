@@ -62,7 +62,7 @@ std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* r
 EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
                           std::int64_t classes, const data::BetonReader* labels,
                           const std::filesystem::path& checkpoint) {
-  TrainPlan plan = make_plan(run, registries, 0, classes);
+  TrainPlan plan = make_plan(run, registries, 0, classes, RecipeUse::evaluate);
   auto model = build_model(run, plan, registries, WeightsUse::evaluate, labels);
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
   if (!checkpoint.empty())

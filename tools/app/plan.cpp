@@ -16,11 +16,6 @@ Precision parse_precision(const std::string& name, bool on_gpu) {
   return name == "bf16" ? Precision::bf16 : Precision::fp32;
 }
 
-std::string precision_name(Precision precision) {
-  constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
-  return kNames[static_cast<int>(precision)];
-}
-
 /// @throws ConfigError if batch norms cannot split their batches as ghost_batch_norm requires.
 void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
   const std::int64_t size = plan.model.ghost_batch_size;
@@ -43,8 +38,13 @@ void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
 
 }  // namespace
 
+std::string precision_name(Precision precision) {
+  constexpr const char* kNames[] = {"fp32", "fp16", "bf16"};
+  return kNames[static_cast<int>(precision)];
+}
+
 TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::int64_t samples,
-                    std::int64_t num_classes) {
+                    std::int64_t num_classes, RecipeUse use) {
   const Recipe& recipe = run.recipe;
   const TrainConfig& config = recipe.config;
   TrainPlan plan;
@@ -68,7 +68,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   plan.optimizer = recipe.optimizer;
   plan.precision = parse_precision(config.training.precision, run.device.is_cuda());
   for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
-  check_ghost_batches(run, plan);
+  if (use == RecipeUse::train && !config.training.eval_only) check_ghost_batches(run, plan);
   return plan;
 }
 

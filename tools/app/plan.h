@@ -9,10 +9,15 @@
 
 namespace precast::tools {
 
+/// The value of training.precision that chooses this precision.
+[[nodiscard]] std::string precision_name(Precision precision);
+
 /// Makes the plan of the recipe, including the changes that methods make.
 /// @param samples number of samples in an epoch; 0: unknown, and the plan has no steps.
+/// @param use for training, the batches must also suit the methods. @throws ConfigError
 [[nodiscard]] TrainPlan make_plan(const ResolvedRun& run, const Registries& registries,
-                                  std::int64_t samples, std::int64_t num_classes);
+                                  std::int64_t samples, std::int64_t num_classes,
+                                  RecipeUse use = RecipeUse::train);
 
 /// Why an epoch of `samples` samples of `dataset` has no step; empty if it has steps, or if
 /// `samples` is 0 (unknown).

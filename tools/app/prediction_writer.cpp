@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
+#include "framework/core/progress.h"
 
 namespace precast::tools {
 
@@ -84,7 +85,9 @@ void PredictionWriter::finish() {
   }
   if (format_.json) fmt::print("{}", json_);
   if (format_.file.empty() && !format_.json) fmt::print("{}", csv_);
-  if (!format_.file.empty()) log_info("{}: {} samples", format_.file.string(), samples_);
+  if (!format_.file.empty())
+    log_info("{}: {}", format_.file.string(),
+             format_count(static_cast<std::uint64_t>(samples_), "sample"));
 }
 
 }  // namespace precast::tools

@@ -39,7 +39,15 @@ int parse_port(const std::string& text) {
   return port;
 }
 
-int gpus() {
+int parse_nproc(const std::string& text) {
+  int ranks = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (failure != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > 4096)
+    throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", text));
+  return ranks;
+}
+
+int visible_gpus() {
   return at::globalContext().hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().getNumGPUs())
                                        : 0;
 }
@@ -144,20 +152,16 @@ RankInfo find_ranks(const TrainConfig& config, bool trains) {
   return info;
 }
 
-int ranks_to_launch(const TrainConfig& config, const RankInfo& info, bool trains) {
+int ranks_to_launch(const TrainConfig& config, const RankInfo& info, bool trains,
+                    std::optional<int> gpus) {
   const std::string& nproc = config.dist.nproc;
   // If another program started this process as its only task (such as a shell in a Slurm step), it
   // may start its own ranks.
   if (info.source == "precast" || info.world > 1) return 0;
-  if (nproc.empty()) {
-    const bool asked = info.source == "single" && config.training.distributed;
-    return asked ? static_cast<int>(config.dist.world_size) : 0;
-  }
-  if (nproc == "auto") return std::max(1, gpus());
-  int ranks = 0;
-  const auto [end, failure] = std::from_chars(nproc.data(), nproc.data() + nproc.size(), ranks);
-  if (failure != std::errc() || end != nproc.data() + nproc.size() || ranks < 1 || ranks > 4096)
-    throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", nproc));
+  if (nproc.empty())
+    return config.training.distributed ? static_cast<int>(config.dist.world_size) : 0;
+  const int ranks =
+      nproc == "auto" ? std::max(1, gpus ? *gpus : visible_gpus()) : parse_nproc(nproc);
   if (trains) check_with_ranks(config, ranks);
   return ranks;
 }
@@ -174,7 +178,9 @@ int launch_ranks(const std::vector<std::string>& args, int ranks) {
   return launch(options);
 }
 
-RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::Device device) {
+RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::Device device,
+                         OnEnd on_end)
+    : on_end_(std::move(on_end)) {
   if (info.world == 1) {
     communicator_ = make_single_rank();
     return;
@@ -185,10 +191,12 @@ RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::De
   communicator_ = std::move(group);
   serves_store_ = options.serves_store;
   announce(*communicator_, info);
-  heartbeat_ = std::make_unique<distributed::Heartbeat>(options, [](const std::string& cause) {
-    if (!cause.empty()) log_line("error: " + cause);
-    end_process(kPeerFailed);
-  });
+  heartbeat_ = std::make_unique<distributed::Heartbeat>(
+      options, [on_end = on_end_](const std::string& cause) {
+        if (!cause.empty()) log_line("error: " + cause);
+        if (on_end) on_end(kPeerFailed, cause.empty() ? "another rank has failed" : cause);
+        end_process(kPeerFailed);
+      });
 }
 
 std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
@@ -246,6 +254,7 @@ void RankSession::end(const std::exception_ptr& exception) {
         failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
+    if (on_end_) on_end_(failure.exit_code, failure.text);
     // The store ends with this process. Before that, the other ranks must read in it that the cause
     // has been reported.
     if (serves_store_) std::this_thread::sleep_for(kFarewell);

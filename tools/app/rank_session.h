@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,22 +28,29 @@ namespace precast::tools {
 [[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
 
 /// Number of ranks that this process must start; 0 if it is itself a rank. Given by `dist.nproc`,
-/// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). @throws
-/// ConfigError
+/// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). Checks that
+/// the recipe suits this number.
+/// @throws ConfigError
+/// @param gpus the number that `dist.nproc: auto` stands for; by default, that of this host.
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
-                                  bool trains = true);
+                                  bool trains = true, std::optional<int> gpus = std::nullopt);
 
 /// Starts `ranks` processes of this program and supervises them.
 /// @param args the arguments after the program's name: the command and its arguments.
 /// @return the exit code of the launch (launcher.h).
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);
 
+/// Called before a process with several ranks ends without returning from RankSession::run(): with
+/// its exit code and error, on the thread that ends the process.
+using OnEnd = std::function<void(int exit_code, const std::string& error)>;
+
 /// This rank's membership in the group: the constructor joins the group, and a thread sends
 /// heartbeats until leave() or the destructor is called.
 class RankSession {
  public:
   /// Rank 0 logs which ranks joined. @throws DeviceError if the other ranks do not join.
-  RankSession(const TrainConfig& config, const RankInfo& info, at::Device device);
+  RankSession(const TrainConfig& config, const RankInfo& info, at::Device device,
+              OnEnd on_end = {});
 
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
   [[nodiscard]] bool leads() const { return communicator_->rank() == 0; }
@@ -64,6 +72,7 @@ class RankSession {
  private:
   [[noreturn]] void end(const std::exception_ptr& exception);
 
+  OnEnd on_end_;
   /// Null in a run of one rank.
   distributed::ProcessGroup* group_ = nullptr;
   bool serves_store_ = false;

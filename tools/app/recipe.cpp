@@ -173,8 +173,9 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
                const std::string& path, Diagnostics& diagnostics) {
   const Origin origin{path.empty() ? "command line" : path, 0, 0};
   try {
-    const TrainPlan plan = make_plan(as_requested(recipe), registries, 0,
-                                     std::max<std::int64_t>(1, recipe.config.model.num_classes));
+    const TrainPlan plan =
+        make_plan(as_requested(recipe), registries, 0,
+                  std::max<std::int64_t>(1, recipe.config.model.num_classes), use);
     check_image_sizes(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
     const TargetKind targets = kind_of(plan.loss, registries.losses);

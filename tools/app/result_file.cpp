@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <fstream>
 #include <system_error>
 
 #include "framework/core/error.h"
@@ -40,18 +41,36 @@ ResultFile::ResultFile(std::filesystem::path path)
   if (failure) throw IoError("cannot replace", path_.string(), failure.value());
 }
 
+void ResultFile::add(const nlohmann::ordered_json& facts) {
+  const std::scoped_lock lock(mutex_);
+  facts_.update(facts);
+}
+
+void ResultFile::take_over() {
+  if (path_.empty()) return;
+  auto written = nlohmann::ordered_json::parse(std::ifstream(path_), nullptr,
+                                               /*allow_exceptions=*/false);
+  if (!written.is_object()) return;  // rank 0 was killed
+  for (const char* own : {"exit_code", "seconds"}) written.erase(own);
+  add(written);
+}
+
+void ResultFile::write_failure(int exit_code, const std::string& error) {
+  try {
+    write(exit_code, error);
+  } catch (const std::exception& failure) {
+    // The first error is the one to report to the user.
+    log_warning("{}", failure.what());
+  }
+}
+
 int ResultFile::write_after(const std::function<int()>& body) {
   int code = 0;
   try {
     code = body();
   } catch (...) {
     const Failure failure = plain_failure(std::current_exception());
-    try {
-      write(failure.exit_code, failure.text);
-    } catch (const std::exception& error) {
-      // The first error is the one to report to the user.
-      log_warning("{}", error.what());
-    }
+    write_failure(failure.exit_code, failure.text);
     throw;
   }
   write(code, "");
@@ -61,6 +80,7 @@ int ResultFile::write_after(const std::function<int()>& body) {
 void ResultFile::write(int exit_code, const std::string& error) {
   using Json = nlohmann::ordered_json;
   if (path_.empty()) return;
+  const std::scoped_lock lock(mutex_);
   Json whole = {{"exit_code", exit_code}, {"seconds", steady_seconds() - start_}};
   if (!error.empty()) whole["error"] = error;
   whole.update(facts_);

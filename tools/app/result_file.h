@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -9,7 +10,7 @@ namespace precast::tools {
 
 /// Writes `--result-json FILE` for the program that started this one, atomically: `{"exit_code",
 /// "error", "seconds", ...}`. An older file is removed at the start. A missing file therefore means
-/// that the process was killed. Not thread-safe.
+/// that the process was killed. add() and write_failure() are thread-safe.
 class ResultFile {
  public:
   /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or
@@ -17,11 +18,12 @@ class ResultFile {
   explicit ResultFile(std::filesystem::path path);
 
   /// Adds facts to the file's contents.
-  void add(const nlohmann::ordered_json& facts) { facts_.update(facts); }
-  /// Whether any process has written the file since this process started.
-  [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_); }
-  /// Call if another process writes the file (rank 0, or the ranks of a launcher).
-  void leave_to_others() { path_.clear(); }
+  void add(const nlohmann::ordered_json& facts);
+  /// Adds the facts that rank 0, which this process has started, has written to the file.
+  void take_over();
+  /// Writes the result of a process that is about to end without returning to write_after(). If the
+  /// file cannot be written, that is only a warning.
+  void write_failure(int exit_code, const std::string& error);
   /// Runs `body`, then writes its result. Rethrows what `body` throws; if the file cannot be
   /// written either, that is only a warning. @throws IoError if the file cannot be written after
   /// `body` has returned.
@@ -31,6 +33,8 @@ class ResultFile {
   void write(int exit_code, const std::string& error);
 
   std::filesystem::path path_;
+  /// Protects facts_ and the file: a thread may end the process while another one adds facts.
+  std::mutex mutex_;
   nlohmann::ordered_json facts_ = nlohmann::ordered_json::object();
   double start_;
 };

@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/engine/checkpoint_files.h"
+#include "framework/engine/run_folder.h"
 
 namespace precast::tools {
 namespace {
@@ -176,6 +177,13 @@ void use_weights(const fs::path& weights, RunArgument& found) {
   }
 }
 
+/// Whether the run's final weights are its newest weights. If a finished run was continued, it has
+/// no summary until it finishes again.
+bool has_final_weights(const fs::path& run) {
+  return fs::is_regular_file(run / kFinalWeights) &&
+         (fs::exists(run / engine::kSummaryFile) || find_checkpoints(run / kCheckpoints).empty());
+}
+
 void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
   const std::optional<StoredCheckpoint> newest = latest_valid(folder);
   if (!newest) {
@@ -201,8 +209,7 @@ void find_weights(const fs::path& path, RunArgument& found) {
     return use_weights(path / engine::kModelFile, found);
   }
   if (path.filename() == kCheckpoints) return use_newest_checkpoint(path, found);
-  if (fs::is_regular_file(found.run / kFinalWeights))
-    return use_weights(found.run / kFinalWeights, found);
+  if (has_final_weights(found.run)) return use_weights(found.run / kFinalWeights, found);
   use_newest_checkpoint(found.run / kCheckpoints, found);
 }
 

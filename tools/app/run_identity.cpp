@@ -60,6 +60,7 @@ constexpr std::string_view kMayChange[] = {
     "data.fields",
     "validation.batch_size",
     "validation.metrics",
+    // Compared as plan.best_metric.
     "validation.best_metric",
     // Compared as plan.global_batch_size.
     "training.batch_size",
@@ -77,13 +78,19 @@ bool may_change(std::string_view key) {
   });
 }
 
-/// Whether the key is an option of a part. Such a key is not a difference if only one of two runs
-/// has it: either the other run chose another part, and the names of parts are compared too, or its
-/// version recorded other options. Earlier versions recorded the options of every optimiser,
-/// schedule and order, and no options of losses.
+/// Whether the key is an option of a part. Such a key may be missing in one of two runs: either the
+/// other run chose another part, and the names of parts are compared too, or its version recorded
+/// other options. Earlier versions recorded the options of every optimiser, schedule and order, and
+/// no options of losses.
 bool is_option_of_a_part(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
+}
+
+/// Whether the key is not a difference if only one of two runs has it.
+bool may_be_missing(std::string_view key) {
+  // Earlier versions did not record these keys.
+  return key == "plan.best_metric" || key == "plan.precision" || is_option_of_a_part(key);
 }
 
 /// Earlier versions recorded switches as 0 and 1.
@@ -149,7 +156,9 @@ ordered_json describe_identity(const ordered_json& values, const Model& model) {
 }
 
 void agree_on_identity(Communicator& ranks, const ordered_json& identity) {
-  const std::vector<std::string> all = ranks.all_gather(identity.dump());
+  // Paths may contain bytes that are not UTF-8.
+  const std::vector<std::string> all =
+      ranks.all_gather(identity.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const auto differences =
         compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
@@ -166,14 +175,14 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
   for (const auto& [key, value] : here.items()) {
     const auto found = there.find(key);
     if (found == there.end()) {
-      if (is_option_of_a_part(key)) continue;
+      if (may_be_missing(key)) continue;
       differences.push_back(fmt::format("{}: nothing there, {} here", key, value.dump()));
     } else if (!is_same(*found, value)) {
       differences.push_back(fmt::format("{}: {} there, {} here", key, found->dump(), value.dump()));
     }
   }
   for (const auto& [key, value] : there.items()) {
-    if (!here.contains(key) && !is_option_of_a_part(key))
+    if (!here.contains(key) && !may_be_missing(key))
       differences.push_back(fmt::format("{}: {} there, nothing here", key, value.dump()));
   }
   return differences;

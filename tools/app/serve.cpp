@@ -105,7 +105,7 @@ int run_serve(const std::vector<std::string>& args) {
                 .pipeline = recipe.train_pipeline,
                 .loader = std::move(loader),
                 .image_size_px = plan.image_size_px,
-                .description = describe_loading(*reader, data, run, plan).dump()},
+                .description = loading_text(describe_loading(*reader, data, run, plan))},
                options);
 }
 

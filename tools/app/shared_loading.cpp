@@ -77,7 +77,7 @@ data::SharedRing of_recipe(const ordered_json& here, const ResolvedRun& run) {
 
 /// The ring of --ring. A ring that does not exist yet is expected to have this run's description.
 data::SharedRing of_option(const ordered_json& here, const ResolvedRun& run) {
-  data::SharedRing ring{.name = run.ring, .description = here.dump(), .options = {}};
+  data::SharedRing ring{.name = run.ring, .description = loading_text(here), .options = {}};
   std::string reason;
   try {
     if (run.world > 1) throw ConfigError(fmt::format("expected one rank, got {}", run.world));
@@ -119,6 +119,10 @@ ordered_json describe_loading(const data::BetonReader& reader, const TrainData& 
   loading["training.device"] = run.device.is_cuda() ? "cuda" : "cpu";
   loading[kSizes] = plan.image_size_px;
   return loading;
+}
+
+std::string loading_text(const ordered_json& loading) {
+  return loading.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::vector<LoadingDifference> compare_loading(const ordered_json& there,

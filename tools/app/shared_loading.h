@@ -20,6 +20,10 @@ namespace precast::tools {
                                                       const TrainData& data, const ResolvedRun& run,
                                                       const TrainPlan& plan);
 
+/// The description as it is written into a ring. Bytes of paths that are not UTF-8 become
+/// replacement characters.
+[[nodiscard]] std::string loading_text(const nlohmann::ordered_json& loading);
+
 /// A value in which two descriptions of loading differ.
 struct LoadingDifference {
   /// The recipe's key.

@@ -42,6 +42,16 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   return run;
 }
 
+/// Applies --ring. @throws ConfigError if another program makes the training batches
+void use_ring(const Arguments& options, ResolvedRun& run) {
+  if (!options.has("ring")) return;
+  const Recipe& recipe = run.recipe;
+  if (!recipe.outside.empty())
+    recipe.refuse("data.train_dataset",
+                  fmt::format("expected files with --ring, got {}", recipe.outside));
+  run.ring = options.text("ring");
+}
+
 /// Also opens and checks the validation set.
 ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& recipe,
                                   std::int64_t classes) {
@@ -164,7 +174,7 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   planned.classes = count_outputs(*reader, recipe, recipe.train_pipeline, planned.classes);
   planned.datasets["train"] = dataset_summary(*reader);
   // Checks that the ring loads the same batches as this run.
-  if (!recipe.ring.name.empty())
+  if (!recipe.ring.name.empty() || !run.ring.empty())
     static_cast<void>(shared_ring(*reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
   if (!recipe.config.data.val_dataset.empty())
@@ -231,13 +241,9 @@ int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t t
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
              const Arguments& options, ResultFile& result) {
   ResolvedRun run = resolve_run(recipe, info);
-  if (options.has("ring")) {
-    if (!recipe.outside.empty())
-      recipe.refuse("data.train_dataset",
-                    fmt::format("expected files with --ring, got {}", recipe.outside));
-    run.ring = options.text("ring");
-  }
-  RankSession ranks(recipe.config, info, run.device);
+  use_ring(options, run);
+  RankSession ranks(recipe.config, info, run.device,
+                    [&](int code, const std::string& error) { result.write_failure(code, error); });
   return ranks.run([&] {
     TrainRun training(run, registries, ranks);
     result.add({{"run_folder", training.folder().string()}});
@@ -248,38 +254,59 @@ int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo&
   });
 }
 
+/// Rejects options that only a dry run reads.
+void check_dry_run_options(const Arguments& options) {
+  if (options.has("dry-run")) return;
+  for (const char* name : {"train-samples", "per-step"}) {
+    if (options.given(name)) {
+      throw ConfigError(
+          fmt::format("--{0}: expected --dry-run with --{0}, got a training run", name));
+    }
+  }
+}
+
 int train(RecipeArguments& command, const std::vector<std::string>& args, Registries& registries,
           ResultFile& result) {
   const Arguments& options = command.arguments();
+  check_dry_run_options(options);
   const Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::train,
                   options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
   const RankInfo info = find_ranks(recipe.config);
-  if (info.rank != 0) result.leave_to_others();
   const auto train_samples = options.get<std::int64_t>("train-samples");
   if (train_samples < 0)
     throw ConfigError(fmt::format("--train-samples: expected at least 0, got {}", train_samples));
   if (options.has("dry-run")) {
-    return dry_run(planned_run(recipe, info), registries, train_samples, options.has("json"),
-                   options.has("per-step"));
+    ResolvedRun run = planned_run(recipe, info);
+    use_ring(options, run);
+    return dry_run(run, registries, train_samples, options.has("json"), options.has("per-step"));
   }
   std::vector<std::string> arguments = {"train"};
   arguments.insert(arguments.end(), args.begin(), args.end());
   if (recipe.config.training.eval_only)
     return evaluate_recipe(recipe, registries, arguments, options.has("json"));
   check_datasets(recipe.datasets);
+  result.add({{"params", recipe.resolved}});
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     if (!recipe.outside.empty()) check_outside_ranks(recipe, recipe.outside, ranks);
     const int code = launch_ranks(arguments, ranks);
-    // Rank 0 has written the file, unless it was killed.
-    if (result.is_there()) result.leave_to_others();
+    result.take_over();
     return code;
   }
   if (info.world == 1) {
     for (const std::string& warning : recipe.unread_by_one_rank) log_warning("{}", warning);
   }
-  result.add({{"params", recipe.resolved}});
   return run_rank(recipe, registries, info, options, result);
+}
+
+/// Whether this process is a rank other than rank 0, which alone writes the result file. Wrong
+/// variables of a launcher are an error later.
+bool is_other_rank() {
+  try {
+    return find_rank_info(process_environment()).rank != 0;
+  } catch (const ConfigError&) {
+    return false;
+  }
 }
 
 RecipeArguments train_command() {
@@ -311,7 +338,8 @@ int run_train(const std::vector<std::string>& args) {
   RecipeArguments command = train_command();
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
-  ResultFile result(options.has("result-json") ? options.text("result-json") : "");
+  const bool writes = options.has("result-json") && !is_other_rank();
+  ResultFile result(writes ? options.text("result-json") : "");
   return result.write_after([&] { return train(command, args, registries, result); });
 }
 

@@ -102,6 +102,8 @@ std::unique_ptr<BatchSource> TrainRun::open_train_source() const {
 ordered_json TrainRun::identity() const {
   ordered_json identity =
       describe_identity(values_, parts_.plan(), fields(), *val_reader_, parts_.model());
+  identity["plan.best_metric"] = run_.recipe.best.name;
+  identity["plan.precision"] = precision_name(parts_.plan().precision);
   if (!train_reader_) identity["dataset.train"] = outside_identity(run_);
   return identity;
 }
@@ -150,6 +152,7 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
           .keep_best = keys.keep_best,
           .keep_finished = keys.keep_finished,
           .resume = keys.resume != "never",
+          .any_precision = keys.resume == "force",
           .sharded_optimizer = spread && run_.config().dist.zero,
           .partial_optimizer = spread && (run_.config().dist.zero ||
                                           run_.config().dist.variable_update == "parameter_server"),
@@ -236,6 +239,7 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   if (ranks_.leads()) {
     folder_.write_params(values_);
     write_facts();
+    if (!trainer.trained()) folder_.remove_summary();
   }
   engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval && ranks_.leads()) {
@@ -314,7 +318,7 @@ void TrainRun::write_facts() const {
       {"epochs", parts_.plan().epochs},
       {"steps_per_epoch", parts_.plan().steps_per_epoch},
       {"started_in", std::filesystem::current_path(unknown).string()}};
-  write_file(folder_ / "run.json", facts.dump(2) + "\n");
+  folder_.write_json("run.json", facts);
 }
 
 void TrainRun::write_page() const {
@@ -364,7 +368,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
   for (const auto& [name, value] : eval.metrics) figures[name] = value;
   figures["best_metric"] = best_json();
   figures["classes"] = class_figures(eval, *val_reader_, run_.config().data.targets);
-  write_file(folder_ / "summary.json", figures.dump(2) + "\n");
+  folder_.write_json(engine::kSummaryFile, figures);
   write_page();
   if (json) {
     print_json(figures);

@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "framework/core/export.h"
+
 namespace precast {
 
 /// `ckpt-0000000042`
 [[nodiscard]] std::string checkpoint_name(std::int64_t step);
 /// The step in the name of a checkpoint; nothing for any other name.
-[[nodiscard]] std::optional<std::int64_t> checkpoint_step(const std::string& name);
+[[nodiscard]] PRECAST_API std::optional<std::int64_t> checkpoint_step(const std::string& name);
 
 /// A temporary name in the folder of `checkpoint` that no other call, process or host generates:
 /// `ckpt-0000000042.tmp.<host>.<process>.<token>`.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -12,13 +13,15 @@
 namespace precast {
 namespace {
 
+constexpr std::string_view kWrapperPrefixes[] = {"module.", "_orig_mod."};
+
 void strip_wrappers(std::vector<TensorRecord>& records, const std::string& source) {
   std::set<std::string_view> names;
   for (TensorRecord& record : records) {
     std::string_view name = record.name;
     for (bool stripped = true; stripped;) {
       stripped = false;
-      for (const std::string_view prefix : {"module.", "_orig_mod."}) {
+      for (const std::string_view prefix : kWrapperPrefixes) {
         if (!name.starts_with(prefix)) continue;
         name.remove_prefix(prefix.size());
         stripped = true;
@@ -50,7 +53,12 @@ const TensorRecord* WeightsFile::find(std::string_view name) const {
   return nullptr;
 }
 
-WeightsFile load_weights(const std::filesystem::path& path) {
+bool has_wrapper_prefix(std::string_view name) {
+  return std::ranges::any_of(kWrapperPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+WeightsFile load_weights(const std::filesystem::path& path, WrapperPrefixes prefixes) {
   auto file = std::make_unique<MappedFile>(path);
   const auto bytes = file->bytes();
   const std::string source = path.string();
@@ -61,7 +69,7 @@ WeightsFile load_weights(const std::filesystem::path& path) {
         source, bytes.size()));
   }
   TensorArchive archive = torch ? parse_torch_zip(bytes, source) : parse_safetensors(bytes, source);
-  strip_wrappers(archive.records, source);
+  if (prefixes == WrapperPrefixes::strip) strip_wrappers(archive.records, source);
   return {std::move(file), std::move(archive),
           torch ? WeightsFormat::torch : WeightsFormat::safetensors};
 }

@@ -17,12 +17,19 @@ namespace precast {
 
 enum class WeightsFormat : std::uint8_t { safetensors, torch };
 
+/// What to do with the prefixes `module.` and `_orig_mod.`, which DistributedDataParallel and
+/// torch.compile add to names.
+enum class WrapperPrefixes : std::uint8_t {
+  strip,
+  /// For files of precast's checkpoints, in which these are names of the model's own modules.
+  keep,
+};
+
 /// An open weights file. Its records view the mapped file and live as long as this object.
 /// Move-only. Reading is thread-safe.
 class PRECAST_API WeightsFile {
  public:
-  /// The records in the file's order. `module.` and `_orig_mod.`, the prefixes that
-  /// DistributedDataParallel and torch.compile add, are removed from the names.
+  /// The records in the file's order.
   [[nodiscard]] const std::vector<TensorRecord>& records() const { return archive_.records; }
   /// The record called `name`; null if there is none.
   [[nodiscard]] const TensorRecord* find(std::string_view name) const;
@@ -34,7 +41,8 @@ class PRECAST_API WeightsFile {
   [[nodiscard]] const std::filesystem::path& path() const { return file_->path(); }
 
  private:
-  friend PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
+  friend PRECAST_API WeightsFile load_weights(const std::filesystem::path& path,
+                                              WrapperPrefixes prefixes);
   WeightsFile(std::unique_ptr<MappedFile> file, TensorArchive archive, WeightsFormat format);
 
   std::unique_ptr<MappedFile> file_;
@@ -46,7 +54,11 @@ class PRECAST_API WeightsFile {
 /// from a file.
 /// @throws IoError if the file cannot be read; CheckpointError naming the file if it has a
 /// different format, is truncated or is damaged.
-[[nodiscard]] PRECAST_API WeightsFile load_weights(const std::filesystem::path& path);
+[[nodiscard]] PRECAST_API WeightsFile
+load_weights(const std::filesystem::path& path, WrapperPrefixes prefixes = WrapperPrefixes::strip);
+
+/// Whether the name starts with a prefix that load_weights() strips.
+[[nodiscard]] PRECAST_API bool has_wrapper_prefix(std::string_view name);
 
 /// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (in which the
 /// model spec is the only metadata, see torch_zip.h). Atomic. @throws IoError; CheckpointError for

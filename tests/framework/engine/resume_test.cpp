@@ -26,6 +26,7 @@
 #include "recipes/register.h"
 #include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 #include "tests/support/temporary_folder.h"
 
@@ -34,7 +35,8 @@ namespace {
 
 using test::ColourSource;
 
-/// A convolution, batch statistics and dropout: everything that a step can depend on.
+/// A convolution, batch statistics and dropout: everything that a step can depend on. One name
+/// starts with the prefix that DistributedDataParallel adds to names.
 class SmallNet final : public ImageModel {
  public:
   SmallNet() {
@@ -43,13 +45,13 @@ class SmallNet final : public ImageModel {
               {"bn.bias", at::zeros({4}).requires_grad_(true)},
               {"bn.running_mean", at::zeros({4})},
               {"bn.running_var", at::ones({4})},
-              {"fc.weight", test::noise_tensor(2, {3, 4}).requires_grad_(true)}};
+              {"module.fc.weight", test::noise_tensor(2, {3, 4}).requires_grad_(true)}};
   }
   at::Tensor classify(const at::Tensor& images) override {
     at::Tensor x = at::conv2d(images, at("conv.weight"), {}, 1, 1);
     x = at::relu(at::batch_norm(x, at("bn.weight"), at("bn.bias"), at("bn.running_mean"),
                                 at("bn.running_var"), training_, 0.1, 1e-5, false));
-    return at::linear(at::dropout(x.mean({2, 3}), 0.3, training_), at("fc.weight"));
+    return at::linear(at::dropout(x.mean({2, 3}), 0.3, training_), at("module.fc.weight"));
   }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
     std::vector<NamedTensor> parameters;
@@ -157,7 +159,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     plan.global_batch_size = 4;
     plan.image_size_px = {4, 4, 8};
     plan.schedule = std::make_shared<Rising>();
-    plan.precision = GetParam();
+    plan.precision = precision_;
     std::vector<NamedMethod> methods;
     methods.push_back({"ema", test::make_method("ema")});
     for (const auto& [name, options] : more_methods_)
@@ -178,7 +180,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     const auto sync = make_single_rank_sync();
     const MeanCrossEntropy loss;
     Checkpointer checkpointer(
-        {.folder = folder}, {model, *optimizer, methods, *ranks, at::kCPU}, {{"run", "this"}},
+        {.folder = folder, .any_precision = any_precision_},
+        {model, *optimizer, methods, *ranks, at::kCPU}, {{"run", "this"}},
         [](const nlohmann::ordered_json& saved) { EXPECT_EQ(saved.at("run"), "this"); });
     const StopSignals signals(StopSignals::kTraining);
     Trainer trainer(plan,
@@ -213,6 +216,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     return outcome;
   }
 
+  Precision precision_ = GetParam();
+  bool any_precision_ = false;
   /// Names and options of further methods.
   std::vector<std::pair<std::string, std::string>> more_methods_;
 };
@@ -286,6 +291,43 @@ TEST_P(ResumeTest, AFinishedRunKeepsOnlyItsLastAndItsBestCheckpoint) {
   if (kept.size() == 2) {
     EXPECT_GT(*kept[1].metric, *kept[0].metric);
   }
+}
+
+TEST_P(ResumeTest, CutInTheEvaluationOfAFinishedRunTheLastCheckpointKeepsItsMetric) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  const auto before = latest_valid(folder.path());
+  ASSERT_TRUE(before && before->metric);
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_val_batch = 0}).finished);
+  const auto after = latest_valid(folder.path());
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->step, before->step);
+  EXPECT_EQ(after->metric, before->metric);
+}
+
+TEST_P(ResumeTest, AnotherPrecisionIsRefusedUnlessItIsAllowed) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  precision_ = GetParam() == Precision::fp16 ? Precision::fp32 : Precision::fp16;
+  EXPECT_THROW(static_cast<void>(run(folder.path(), sink)), CheckpointError);
+  any_precision_ = true;
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  EXPECT_EQ(sink.records.size(), static_cast<std::size_t>(kEpochs * (kSteps + 1)));
+}
+
+TEST_P(ResumeTest, WithOnlyDamagedCheckpointsItDoesNotStartOver) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  const std::vector<std::string> records = sink.records;
+  for (const StoredCheckpoint& checkpoint : find_checkpoints(folder.path()))
+    std::filesystem::resize_file(checkpoint.path / "model.safetensors", 10);
+  EXPECT_THAT([&] { static_cast<void>(run(folder.path(), sink)); },
+              testing::ThrowsMessage<CheckpointError>(
+                  test::Names(folder.path().string(), "logging.run_id")));
+  EXPECT_EQ(sink.records, records);
 }
 
 TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {

@@ -60,6 +60,16 @@ TEST(RunFolderTest, AFolderWithoutResultsCanBeUsedAgain) {
   EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
 }
 
+TEST(RunFolderTest, AFinishedRunWithoutCheckpointsCannotGoOn) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "mine");
+  std::ofstream(folder / "mine/summary.json") << "{}\n";
+  EXPECT_THAT([&] { const RunFolder resumed(folder.path(), "mine", "x", true); },
+              testing::ThrowsMessage<IoError>(Names(folder / "mine", "logging.run_id")));
+  CheckpointWriter(folder / "mine/checkpoints", 1, 0).commit();
+  EXPECT_EQ(RunFolder(folder.path(), "mine", "x", true).path(), folder / "mine");
+}
+
 TEST(RunFolderTest, OneProcessAtATimeTrainsInAFolder) {
   const test::TemporaryFolder folder;
   std::optional<RunFolder> first(std::in_place, folder.path(), "mine", "x", false);

@@ -108,6 +108,27 @@ TEST_F(WeightsTest, NamesOfThePublishedScriptAndOfDdpAreUnderstood) {
   EXPECT_TRUE(model.weight.equal(at::full({2, 2}, 1.5)));
 }
 
+TEST_F(WeightsTest, AModelsOwnModuleMayHaveTheNameOfDdpsPrefix) {
+  class Wrapper final : public ImageModel {
+   public:
+    at::Tensor classify(const at::Tensor& images) override { return images; }
+    [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+      return {{"module.fc.weight", weight}, {"scale", scale}};
+    }
+    [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters(); }
+    void train(bool /*training*/) override {}
+    void to(at::Device /*device*/, bool /*channels_last*/) override {}
+    at::Tensor weight = at::full({2, 2}, 0.5F);
+    at::Tensor scale = at::full({1}, 2.0F);
+  } model, loaded;
+  save_model_weights(model, folder_ / "w");
+  for (const char* name : {"w.pt", "w.safetensors"}) {
+    loaded.weight.zero_();
+    load_model_weights(loaded, folder_ / name);
+    EXPECT_TRUE(loaded.weight.equal(model.weight)) << name;
+  }
+}
+
 TEST_F(WeightsTest, TheSpecIsStoredAndBlurredLayersGetFfcvImagenetsNames) {
   class Convolution final : public ImageModel {
    public:

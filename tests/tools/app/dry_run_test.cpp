@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,11 +25,14 @@ using ::testing::IsEmpty;
 class DryRunTest : public ::testing::Test {
  protected:
   DryRunTest() { test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1")); }
-  [[nodiscard]] ChildResult dry_run(const std::vector<std::string>& keys) const {
+  [[nodiscard]] ChildResult dry_run(std::vector<std::string> keys) const {
+    keys.emplace_back("--dry-run");
+    return train(keys);
+  }
+  [[nodiscard]] ChildResult train(const std::vector<std::string>& keys) const {
     const std::string data = folder_ / "d.beton";
     std::vector<std::string> all = {test::bin_dir() + "/precast",
                                     "train",
-                                    "--dry-run",
                                     "--json",
                                     "--data.train_dataset=" + data,
                                     "--data.val_dataset=" + data,
@@ -54,6 +58,27 @@ TEST_F(DryRunTest, TheRanksAreThoseThatTheCommandStarts) {
   const auto plan = nlohmann::json::parse(run.output);
   EXPECT_EQ(plan.at("world_size"), 2);
   EXPECT_EQ(plan.at("global_batch_size"), 16);
+}
+
+TEST_F(DryRunTest, TheRingIsChecked) {
+  // No ring has the batches of several ranks.
+  const ChildResult run = dry_run({"--ring=none", "--dist.nproc=2"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("warning", "--ring", "'none'", 2));
+  const ChildResult outside = dry_run(
+      {"--ring=none", "--data.train_dataset=zmq://127.0.0.1:9", "--data.batches_per_epoch=3"});
+  EXPECT_EQ(outside.exit_code, 2);
+  EXPECT_THAT(outside.errors, Names("data.train_dataset", "--ring", "zmq://127.0.0.1:9"));
+}
+
+TEST_F(DryRunTest, ItsOptionsAreErrorsInATraining) {
+  for (const std::string option : {"--train-samples=100", "--per-step"}) {
+    const ChildResult run =
+        train({option, "--logging.folder=" + (folder_ / "runs").string(), "--training.epochs=1"});
+    EXPECT_EQ(run.exit_code, 2) << option;
+    EXPECT_THAT(run.errors, Names(option.substr(0, option.find('=')), "--dry-run"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << option;
+  }
 }
 
 TEST_F(DryRunTest, WeightsAndFrozenLayersAreChecked) {

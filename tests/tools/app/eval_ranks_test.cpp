@@ -140,6 +140,15 @@ TEST_F(EvalRanksTest, RanksWithoutSamplesTakePart) {
     EXPECT_EQ(predict(3, ".csv", {two, batch}), predict(1, ".csv", {two, batch})) << batch;
 }
 
+TEST_F(EvalRanksTest, TheBatchesOfTrainingNeedNotSuitTheRanksOfAnEvaluation) {
+  Program train(ranks_->command("ghost", {"--training.epochs=1", "--training.global_batch_size=8",
+                                          "--methods=[ghost_batch_norm: {size: 8}]"}));
+  ASSERT_EQ(train.wait(), 0) << train.err;
+  // In training, a rank would have 4 samples.
+  const Ended ended = precast({"eval", ranks_->folder("ghost")}, 2);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
 TEST_F(EvalRanksTest, ARankThatEndsEndsAllWithItsCause) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"eval", run()}, {"predict", run()}}) {

@@ -71,12 +71,33 @@ TEST_F(RanksTest, RanksStartedByHandTrainLikeThoseOfTheLauncher) {
   }
 }
 
+TEST_F(RanksTest, TheOnlyTaskOfALauncherStartsTheRanksOfTheRecipe) {
+  const std::vector<std::string> step = {
+      "OMP_NUM_THREADS=1", "SLURM_PROCID=0",         "SLURM_NTASKS=1",
+      "SLURM_LOCALID=0",   "SLURM_NODEID=0",         "SLURM_JOB_ID=1000",
+      "SLURM_STEP_ID=0",   "SLURM_TASKS_PER_NODE=1", "SLURM_STEP_NODELIST=localhost"};
+  const Ended ended = alone({"--training.distributed=1", "--dist.world_size=2"}, step);
+  EXPECT_EQ(ended.codes[0], 0) << ended.err;
+  EXPECT_THAT(ended.err, Names("2 ranks", "1 host"));
+}
+
 TEST_F(RanksTest, RanksThatWereGivenDifferentThingsAreRefused) {
   const Ended ended = by_hand({{}, {"--lr.lr=0.03"}}, 2);
   EXPECT_THAT(ended.codes, testing::Each(AnyOf(2, 13)));
   EXPECT_EQ(occurrences(ended.err, "error:"), 1) << ended.err;
   EXPECT_THAT(ended.err, Names("lr.lr", "0.03", "0.01"));
   EXPECT_FALSE(std::filesystem::exists(ranks_.folder("hand")));
+}
+
+TEST_F(RanksTest, RankZeroWritesTheResultFileOfAFailure) {
+  const std::filesystem::path file =
+      ranks_.folder("hand").parent_path().parent_path() / "result.json";
+  const std::string option = "--result-json=" + file.string();
+  const Ended ended = by_hand({{option}, {option, "--lr.lr=0.03"}}, 2);
+  const auto result = nlohmann::json::parse(std::ifstream(file));
+  EXPECT_EQ(result.at("exit_code"), ended.codes[0]) << ended.err;
+  EXPECT_FALSE(result.at("error").get<std::string>().empty());
+  EXPECT_EQ(result.at("params").at("lr.lr"), 0.01);
 }
 
 TEST_F(RanksTest, RanksThatDoNotComeAreNamed) {

@@ -155,6 +155,17 @@ TEST_F(RecipeTest, AllMistakesAreToldAtOnceWithTheirPlaces) {
   EXPECT_THAT(message, Names("lr.lr", "fast"));
 }
 
+TEST_F(RecipeTest, AKeyOutsideItsSectionIsRefusedExceptInTheRecordOfARun) {
+  EXPECT_THAT(refusal("lr: {lr: 0.5}\ntraining.label_smoothing: 0.3\n"),
+              Names("r.yaml:2:1: training.label_smoothing", "training: {label_smoothing: 0.3}"));
+  // The other keys are checked as usual.
+  EXPECT_THAT(refusal("lr.lr: 0.5\noptimizer: {beta1: 0.8}\ntraining.optimiser: lamb\n"),
+              Names("r.yaml:1:1: lr.lr", "optimizer.beta1", "training.optimiser"));
+  std::ofstream(folder_ / "copy.json") << R"({"training.label_smoothing": 0.3})";
+  EXPECT_EQ(load_recipe(folder_ / "copy.json", {}, registries_).config.training.label_smoothing,
+            0.3);
+}
+
 TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal("resolution: {min_res: 200, max_res: 100}"),
               Names("resolution.min_res", 200, "resolution.max_res", 100));

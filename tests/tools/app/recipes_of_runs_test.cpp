@@ -177,6 +177,44 @@ TEST_F(RecipesOfRunsTest, AListOfSamplesMayMoveButMustNotChangeOnResume) {
   EXPECT_THAT(gone.errors, Names("data.subset", "gone.txt"));
 }
 
+TEST_F(RecipesOfRunsTest, AFinishedRunThatWasContinuedAndStoppedIsUnfinished) {
+  std::vector<std::string> train = {test::bin_dir() + "/precast",
+                                    "train",
+                                    "--data.train_dataset=" + path("d.beton"),
+                                    "--data.val_dataset=" + path("d.beton"),
+                                    "--training.batch_size=8",
+                                    "--resolution.min_res=32",
+                                    "--resolution.max_res=32",
+                                    "--validation.resolution=32",
+                                    "--lr.lr=0.01",
+                                    "--logging.folder=" + path("runs"),
+                                    "--logging.run_id=r",
+                                    "--training.device=cpu"};
+  for (const std::string& option : test::small_network()) train.push_back(option);
+  const auto run = [&](const std::vector<std::string>& more, const std::string& failpoint) {
+    std::vector<std::string> all = {"/usr/bin/env", "PRECAST_FAILPOINTS=" + failpoint};
+    all.insert(all.end(), train.begin(), train.end());
+    all.insert(all.end(), more.begin(), more.end());
+    return run_child(all, std::chrono::minutes(3));
+  };
+  const auto weights = [&] {
+    const ChildResult eval = precast({"eval", path("runs/r"), "--json"});
+    EXPECT_EQ(eval.exit_code, 0) << eval.errors;
+    return nlohmann::json::parse(eval.output).at("weights").get<std::string>();
+  };
+  const ChildResult first = run({"--training.epochs=1"}, "");
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  EXPECT_THAT(weights(), testing::HasSubstr("final_weights"));
+  const std::vector<std::string> more = {"--training.epochs=3", "--checkpoint.resume=force"};
+  const ChildResult stopped = run(more, "trainer.before_step=term@2");
+  ASSERT_EQ(stopped.exit_code, 85) << stopped.errors;
+  EXPECT_FALSE(std::filesystem::exists(path("runs/r/summary.json")));
+  EXPECT_THAT(weights(), testing::HasSubstr("ckpt-"));
+  const ChildResult rest = run(more, "");
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_THAT(weights(), testing::HasSubstr("final_weights"));
+}
+
 TEST_F(RecipesOfRunsTest, MissingDatasetsAreReportedTogether) {
   std::ofstream(path("r.yaml")) << "data:\n  train_dataset: a.beton\n  val_dataset: b.beton\n";
   for (const std::string mode : {"--dry-run", "--training.device=cpu"}) {

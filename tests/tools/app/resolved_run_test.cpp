@@ -1,11 +1,15 @@
 #include "tools/app/resolved_run.h"
 
 #include <ATen/Parallel.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "framework/core/error.h"
 #include "framework/core/system.h"
+#include "tests/support/message_matchers.h"
+#include "tools/app/rank_session.h"
 
 namespace precast::tools {
 namespace {
@@ -49,6 +53,18 @@ TEST(ResolvedRunTest, TheRanksThatJoinedReplaceThoseThatTheRecipeAsksFor) {
   EXPECT_EQ(at::get_num_threads(), std::max(1, usable_cores() / 2));
   EXPECT_EQ(recipe.config.dist.world_size, 8) << "the recipe must not change";
   at::set_num_threads(before);
+}
+
+TEST(ResolvedRunTest, OneRankForEachGpuMustSuitTheRecipe) {
+  TrainConfig config;
+  config.dist.nproc = "auto";
+  config.training.global_batch_size = 9;
+  EXPECT_EQ(ranks_to_launch(config, RankInfo{}, /*trains=*/true, /*gpus=*/0), 1);
+  EXPECT_EQ(ranks_to_launch(config, RankInfo{}, /*trains=*/true, /*gpus=*/3), 3);
+  EXPECT_EQ(ranks_to_launch(config, RankInfo{}, /*trains=*/false, /*gpus=*/2), 2);
+  EXPECT_THAT(
+      [&] { static_cast<void>(ranks_to_launch(config, RankInfo{}, /*trains=*/true, /*gpus=*/2)); },
+      testing::ThrowsMessage<ConfigError>(test::Names("training.global_batch_size", 2, 9)));
 }
 
 }  // namespace

@@ -34,6 +34,22 @@ TEST(RunIdentityTest, ADifferenceIsNamedWithBothValues) {
   EXPECT_THAT(compare_identities({{"a", 1}}, {{"b", 1}}), ElementsAre(Names("b"), Names("a")));
 }
 
+TEST(RunIdentityTest, WhatDefaultsResolveToIsComparedIfBothHaveIt) {
+  const ordered_json there = resumable_part({{"validation.best_metric", ""},
+                                             {"plan.best_metric", "top_1"},
+                                             {"plan.precision", "fp16"},
+                                             {"training.epochs", 16}});
+  ordered_json here = {
+      {"plan.best_metric", "top_1"}, {"plan.precision", "fp16"}, {"training.epochs", 16}};
+  EXPECT_THAT(compare_identities(there, here), IsEmpty());
+  here["plan.best_metric"] = "val_loss";
+  here["plan.precision"] = "fp32";
+  EXPECT_THAT(compare_identities(there, here),
+              ElementsAre(Names("plan.best_metric", "top_1", "val_loss"),
+                          Names("plan.precision", "fp16", "fp32")));
+  EXPECT_THAT(compare_identities({{"training.epochs", 16}}, here), IsEmpty());
+}
+
 /// Writes a dataset whose labels are 0, 1, ..., samples - 1.
 std::filesystem::path numbers(const std::filesystem::path& path, std::uint64_t samples) {
   data::BetonWriter writer(path, {{"label", data::FieldType::integer}}, samples, {});

@@ -95,6 +95,15 @@ TEST_F(TrainTest, LeavesAWholeRunFolder) {
   EXPECT_GT(lines[3].at("loader_time").at("decoding").get<double>(), 0);
 }
 
+TEST_F(TrainTest, AFolderWhoseNameIsNotUtf8CanTrain) {
+  const std::string there = folder_ / "caf\xe9";
+  std::filesystem::create_directory(there);
+  const ChildResult run = precast({"train"}, {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", there});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const auto facts = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/run.json"));
+  EXPECT_THAT(facts.at("started_in").get<std::string>(), testing::HasSubstr("caf"));
+}
+
 TEST_F(TrainTest, APageThatCannotBeWrittenFailsNoRun) {
   std::filesystem::create_directories(folder_ / "runs/r/report.html");
   const ChildResult run = precast({"train"});
@@ -121,6 +130,14 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
   // If a launcher starts the ranks, only rank 0 writes the result file.
   ASSERT_EQ(precast({"train", option, "--logging.run_id=ranks", "--dist.nproc=2"}).exit_code, 0);
   EXPECT_EQ(result().at("world_size"), 2);
+  EXPECT_EQ(result().at("exit_code"), 0);
+  const ChildResult failed =
+      precast({"train", option, "--logging.run_id=failed", "--dist.nproc=2"},
+              {"/usr/bin/env", "PRECAST_FAILPOINTS=trainer.before_step=error@2"});
+  EXPECT_EQ(failed.exit_code, 5) << failed.errors;
+  EXPECT_EQ(result().at("exit_code"), 5);
+  EXPECT_THAT(result().at("error").get<std::string>(), Names("trainer.before_step"));
+  EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
 }
 
 TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
@@ -151,6 +168,28 @@ TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
   std::filesystem::remove(folder_ / "runs/r/summary.json");
   ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
   EXPECT_EQ(figures(), before);
+}
+
+TEST_F(TrainTest, ARunCannotGoOnWithAnotherBestMetric) {
+  ASSERT_EQ(precast({"train", "--training.epochs=1"}).exit_code, 0);
+  const ChildResult other = precast({"train", "--training.epochs=1", "--checkpoint.resume=auto",
+                                     "--validation.best_metric=val_loss"});
+  EXPECT_EQ(other.exit_code, 4) << other.errors;
+  EXPECT_THAT(other.errors, Names("plan.best_metric", "top_1", "val_loss"));
+  // The default, given as a value.
+  const ChildResult same = precast({"train", "--training.epochs=1", "--checkpoint.resume=auto",
+                                    "--validation.best_metric=top_1"});
+  EXPECT_EQ(same.exit_code, 0) << same.errors;
+}
+
+TEST_F(TrainTest, AFinishedRunWithoutCheckpointsIsNotTrainedAgain) {
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  const std::vector<std::byte> before = test::read_bytes(folder_ / "runs/r/log");
+  std::filesystem::remove_all(folder_ / "runs/r/checkpoints");
+  const ChildResult again = precast({"train", "--checkpoint.resume=auto"});
+  EXPECT_EQ(again.exit_code, 5) << again.errors;
+  EXPECT_THAT(again.errors, Names((folder_ / "runs/r").string(), "logging.run_id"));
+  EXPECT_EQ(test::read_bytes(folder_ / "runs/r/log"), before);
 }
 
 TEST_F(TrainTest, ARunThatFailedInItsFirstStepDoesNotBlockItsName) {

@@ -67,6 +67,8 @@ TEST_F(WeightsFileTest, StripsThePrefixesOfWrappers) {
   EXPECT_EQ(file.records()[0].name, "fc.weight");
   EXPECT_EQ(file.records()[1].name, "fc.bias");
   EXPECT_EQ(file.records()[2].name, "submodule.x");
+  const WeightsFile kept = load_weights(folder_ / "a.safetensors", WrapperPrefixes::keep);
+  EXPECT_EQ(dump(kept.records()), dump(records));
 
   records[1].name = "fc.weight";
   save_weights(folder_ / "twice.safetensors", records);
