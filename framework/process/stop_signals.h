@@ -15,11 +15,11 @@ namespace precast {
 /// process ignores (nohup) stays ignored. Only one StopSignals may exist in a process at a time.
 class PRECAST_API StopSignals {
  public:
-  /// The signals that terminals, shells and containers send.
-  static constexpr std::array kCommand = {SIGINT, SIGTERM};
-  /// Also the signal that batch systems send before they take a machine away (SIGUSR1), and the
-  /// signal that is sent when a terminal is closed (SIGHUP).
-  static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+  /// The signals that terminals, shells and containers send; SIGHUP is sent when a terminal is
+  /// closed.
+  static constexpr std::array kCommand = {SIGINT, SIGTERM, SIGHUP};
+  /// Also the signal that batch systems send before they take a machine away (SIGUSR1).
+  static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
   explicit StopSignals(std::span<const int> signals = kCommand);
   StopSignals(const StopSignals&) = delete;

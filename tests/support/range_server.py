@@ -15,6 +15,7 @@ the body. CONTROL is a JSON file that is read at each request; without it, the s
   no_etag        send Last-Modified instead of an ETag
   no_checks      send neither ETag nor Last-Modified
   redirects      answer each request with another redirect to this server
+  redirect_to    answer each request with a redirect to this URL
 """
 
 import hashlib
@@ -75,6 +76,8 @@ class Handler(BaseHTTPRequestHandler):
         limit = faults.get("times", 10**9)
         if faults.get("redirects"):
             return self.answer(302, b"", asked, {"Location": self.path + "x"})
+        if "redirect_to" in faults:
+            return self.answer(302, b"", asked, {"Location": faults["redirect_to"]})
         if "status" in faults and take("status", limit):
             extra = {"Retry-After": faults["retry_after"]} if "retry_after" in faults else {}
             return self.answer(faults["status"], b"no", asked, extra)

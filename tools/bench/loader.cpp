@@ -158,7 +158,7 @@ Arguments loader_arguments() {
   arguments.example("precast bench loader train.beton --config-file recipe.yaml");
   arguments.example("precast bench loader recipe.yaml --seconds 5");
   arguments.example("precast bench loader photos.tar --table seeds");
-  arguments.exit_codes({3, 10, 130, 143});
+  arguments.exit_codes({3, 10, 129, 130, 143});
   return arguments;
 }
 

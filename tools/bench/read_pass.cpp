@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <thread>
+#include <future>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -24,6 +24,19 @@ std::uint64_t sum_bytes(std::span<const std::byte> bytes) {
   return sum;
 }
 
+/// Reads the samples that `ticket` gives to one thread.
+ReadPass read_share(const data::BetonReader& reader, std::size_t field,
+                    std::atomic<std::uint64_t>& ticket) {
+  ReadPass share;
+  for (std::uint64_t sample = ticket++; sample < reader.size(); sample = ticket++) {
+    const auto image = reader.image(sample, field).bytes;
+    ++share.images;
+    share.bytes += image.size();
+    share.sum += sum_bytes(image);
+  }
+  return share;
+}
+
 }  // namespace
 
 ReadPass read_all_images(const data::BetonReader& reader, int threads) {
@@ -31,23 +44,19 @@ ReadPass read_all_images(const data::BetonReader& reader, int threads) {
   if (field >= reader.fields().size())
     throw DataError(
         fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
-  std::atomic<std::uint64_t> ticket{0}, bytes{0}, sum{0};
-  {
-    std::vector<std::jthread> readers;
-    for (int i = 0; i < threads; ++i) {
-      readers.emplace_back([&] {
-        std::uint64_t own_bytes = 0, own_sum = 0;
-        for (std::uint64_t sample = ticket++; sample < reader.size(); sample = ticket++) {
-          const auto image = reader.image(sample, field).bytes;
-          own_bytes += image.size();
-          own_sum += sum_bytes(image);
-        }
-        bytes += own_bytes;
-        sum += own_sum;
-      });
-    }
+  std::atomic<std::uint64_t> ticket{0};
+  std::vector<std::future<ReadPass>> shares;
+  for (int i = 0; i < threads; ++i)
+    shares.push_back(
+        std::async(std::launch::async, [&] { return read_share(reader, field, ticket); }));
+  ReadPass all;
+  for (std::future<ReadPass>& share : shares) {
+    const ReadPass own = share.get();
+    all.images += own.images;
+    all.bytes += own.bytes;
+    all.sum += own.sum;
   }
-  return {.images = static_cast<std::int64_t>(reader.size()), .bytes = bytes, .sum = sum};
+  return all;
 }
 
 void drop_from_page_cache(const std::filesystem::path& path) {

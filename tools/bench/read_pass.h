@@ -16,7 +16,7 @@ struct ReadPass {
 };
 
 /// Reads every byte of the first image field of each sample, on `threads` threads that take samples
-/// in file order.
+/// in file order. @throws DataError if there is no image field, or if the file changes meanwhile.
 [[nodiscard]] ReadPass read_all_images(const data::BetonReader& reader, int threads);
 
 /// Asks the kernel to drop a file from the page cache. Pages that a process has mapped stay, and so

@@ -25,6 +25,7 @@ constexpr std::pair<ExitCode, const char*> kMeanings[] = {
     {ExitCode::stalled, "no progress for training.stall_timeout_s"},
     {ExitCode::preempted, "stopped by a signal; can be resumed"},
 };
+constexpr int kHungUp = 129;
 constexpr int kInterrupted = 130;
 constexpr int kTerminated = 143;
 
@@ -33,6 +34,7 @@ constexpr int kTerminated = 143;
 const char* exit_code_meaning(int code) {
   for (const auto& [known, meaning] : kMeanings)
     if (static_cast<int>(known) == code) return meaning;
+  if (code == kHungUp) return "the terminal was closed";
   if (code == kInterrupted) return "interrupted (Ctrl-C)";
   if (code == kTerminated) return "terminated by a signal";
   require(false, "an exit code has a meaning");

@@ -85,7 +85,7 @@ RecipeArguments::RecipeArguments(const std::string& command, std::string about, 
   arguments_.options().add_options()("config-file", po::value<std::string>()->value_name("FILE"),
                                      "recipe to read; as CONFIG.yaml")(
       "help-keys", "show all keys of a recipe, with types, ranges and defaults");
-  arguments_.exit_codes({3, 4, 6, 130, 143});
+  arguments_.exit_codes({3, 4, 6, 129, 130, 143});
 }
 
 bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<RecipeKey> keys) {

@@ -21,12 +21,28 @@ constexpr const char* kSmoothingKey = "training.label_smoothing";
 /// If this key is given, the default of kSmoothingKey does not apply.
 constexpr const char* kLossSmoothingKey = "loss.label_smoothing";
 
-/// Whether this is a params.json: its top level has keys with dots; the top level of a recipe has
-/// sections.
-bool is_recorded(const ConfigNode& top) {
-  return std::ranges::any_of(top.entries, [](const ConfigNode::Entry& entry) {
-    return entry.key.find('.') != std::string::npos;
-  });
+bool has_dot(const ConfigNode::Entry& entry) {
+  return entry.key.find('.') != std::string::npos;
+}
+
+/// Whether this is a params.json or a copy of one: its top level has keys with dots; the top level
+/// of a recipe has sections. In YAML, such a key is a mistake: if it made the file a recorded one,
+/// the checks of the other keys would be lost.
+bool is_recorded(const std::filesystem::path& path, const ConfigNode& top) {
+  return path.extension() == ".json" && std::ranges::any_of(top.entries, has_dot);
+}
+
+/// Reports the keys with dots at the top level of a recipe.
+void refuse_dots(const ConfigNode& top, Diagnostics& diagnostics) {
+  for (const auto& [key, origin, value] : top.entries) {
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos) continue;
+    diagnostics.error(origin, key,
+                      fmt::format("expected the key in its section, got it at the top level. Write "
+                                  "{}: {{{}: {}}}. A copy of a run's params.json must be named "
+                                  ".json",
+                                  key.substr(0, dot), key.substr(dot + 1), value.text()));
+  }
 }
 
 bool says_yes(const ConfigNode* value) {
@@ -144,9 +160,12 @@ RecipeFile read_recipe_file(const std::filesystem::path& path, Diagnostics& diag
   file.sections.kind = Kind::map;
   if (path.empty()) return file;
   file.sections = parse_yaml_file(path, diagnostics);
-  file.recorded = is_recorded(file.sections);
-  if (!file.recorded) return file;
-  settle_methods(file.sections);
+  file.recorded = is_recorded(path, file.sections);
+  if (file.recorded) {
+    settle_methods(file.sections);
+  } else {
+    refuse_dots(file.sections, diagnostics);
+  }
   file.sections = in_sections(file.sections);
   return file;
 }

@@ -30,8 +30,9 @@ struct RecipeFile {
   bool recorded = false;
 };
 
-/// Reads a recipe, in YAML, or the `params.json` of a run. A recorded configuration is converted to
-/// the form of a recipe: in sections, and without the methods that keys such as
+/// Reads a recipe, in YAML, or the `params.json` of a run (a copy must also be named `.json`); in a
+/// recipe, keys such as `lr.lr` at the top level are errors. A recorded configuration is converted
+/// to the form of a recipe: in sections, and without the methods that keys such as
 /// `training.use_blurpool` enable. Overrides of these keys then work as they do with a recipe.
 /// @param path empty: an empty map. @throws IoError if the file cannot be read.
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,

@@ -10,6 +10,7 @@
 #include "data/beton/reader.h"
 #include "data/jobs/index_dataset.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
 #include "tools/cli/arguments.h"
@@ -62,9 +63,12 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
 }
 
 /// Reads all images and writes the sidecar. @throws Error with the signal's exit code if a signal
-/// arrives.
+/// arrives; IoError, before anything is read, if the sidecar cannot be written.
 data::IndexSummary make_index(const data::BetonReader& reader, std::size_t interval, int workers) {
+  const std::size_t field = first_image(reader);
+  const auto path = data::jpeg_sidecar(reader.path());
   const StopSignals signals;
+  static_cast<void>(AtomicFile(path));  // throws if it cannot be written
   Progress progress;
   const auto show = [&](std::uint64_t done) {
     if (progress.due())
@@ -73,10 +77,9 @@ data::IndexSummary make_index(const data::BetonReader& reader, std::size_t inter
   };
   data::IndexSummary summary;
   const auto index = data::index_dataset(
-      reader, first_image(reader), interval,
+      reader, field, interval,
       {.workers = workers, .on_progress = show, .cancel = &StopSignals::requested()}, summary);
   progress.clear();
-  const auto path = data::jpeg_sidecar(reader.path());
   if (summary.cancelled || !index->write(path, reader.fingerprint(), &StopSignals::requested()))
     throw Error(path.string() + ": stopped before the file was complete",
                 static_cast<ExitCode>(StopSignals::exit_code()));
@@ -95,7 +98,7 @@ Arguments index_arguments() {
       "workers", number(0), kWorkersHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast index train.beton");
-  arguments.exit_codes({3, 130, 143});
+  arguments.exit_codes({3, 129, 130, 143});
   return arguments;
 }
 

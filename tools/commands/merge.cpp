@@ -43,7 +43,7 @@ Arguments declare() {
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast merge dogs.beton cats.beton pets.beton --label-rule offset");
-  arguments.exit_codes({3, 130, 143});
+  arguments.exit_codes({3, 129, 130, 143});
   return arguments;
 }
 

@@ -14,6 +14,7 @@
 #include "framework/core/config/node.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 
 namespace precast::tools {
@@ -331,9 +332,11 @@ int run_new_recipe(const std::vector<std::string>& args) {
   check_same_classes(facts, train, val_reader);
   const Choice choice = choose(facts);
   write_file(path, recipe_text(facts, choice, path.string(), train, val));
-  fmt::print("{}: {} classes, images of {} px, {} epochs of {} steps\nnext: precast train {}\n",
-             path.string(), facts.classes, choice.train_px, choice.epochs,
-             facts.samples / static_cast<std::uint64_t>(choice.batch), path.string());
+  const std::uint64_t steps = facts.samples / static_cast<std::uint64_t>(choice.batch);
+  fmt::print("{}: {}, images of {} px, {} of {}\nnext: precast train {}\n", path.string(),
+             format_count(static_cast<std::uint64_t>(facts.classes), "class"), choice.train_px,
+             format_count(static_cast<std::uint64_t>(choice.epochs), "epoch"),
+             format_count(steps, "step"), path.string());
   return static_cast<int>(ExitCode::done);
 }
 

@@ -59,7 +59,7 @@ Arguments declare() {
   add_field_options(arguments.options(), data::make_fields(), "keep");
   arguments.example("precast select train.beton small.beton --fraction 0.1 --stratify");
   arguments.example("precast select all.beton train.beton val.beton --split 0.9,0.1 --seed 1");
-  arguments.exit_codes({3, 130, 143});
+  arguments.exit_codes({3, 129, 130, 143});
   return arguments;
 }
 

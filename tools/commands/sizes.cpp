@@ -78,7 +78,7 @@ Arguments declare() {
                                                                         kJsonHelp);
   arguments.example("precast sizes photos/train --ram 64 --cores 8 --target-img-s 3000");
   arguments.example("precast sizes photos.tar --image.quality 90 --image.max_resolution 256,0");
-  arguments.exit_codes({3, 130, 143});
+  arguments.exit_codes({3, 129, 130, 143});
   return arguments;
 }
 

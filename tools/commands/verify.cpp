@@ -9,6 +9,7 @@
 #include "data/beton/reader.h"
 #include "data/jobs/verify_dataset.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
 #include "tools/cli/arguments.h"
@@ -36,7 +37,7 @@ Arguments declare() {
       "workers", number(0), kWorkersHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast verify --deep train.beton val.beton");
-  arguments.exit_codes({3, 130, 143});
+  arguments.exit_codes({3, 129, 130, 143});
   return arguments;
 }
 
@@ -88,10 +89,9 @@ void print_found(const Json& report) {
 }
 
 void print(const Json& report) {
-  if (report.contains("error"))
-    return fmt::print("error: {}\n", report["error"].get<std::string>());
-  print_found(report);
+  if (report.contains("samples")) print_found(report);
   if (report.contains("wrote")) fmt::print("  wrote {}\n", report["wrote"].get<std::string>());
+  if (report.contains("error")) fmt::print("error: {}\n", report["error"].get<std::string>());
 }
 
 struct Job {
@@ -101,9 +101,14 @@ struct Job {
   data::BetonOptions layouts = {};
 };
 
-/// Checks one file. @return the report; null if a signal arrived. @throws IoError, DataError
-Json verify_file(const std::string& file, const Job& job) {
+/// Checks one file. @return the report, which also contains an error that prevents writing the
+/// checksums after the check; null if a signal arrived. @throws IoError, DataError; IoError, before
+/// values are read, if the checksums cannot be written
+Json verify_file(const std::string& file, const Job& job, ExitCode& code) {
   const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
+  const bool write_sums = job.write_sums && reader.sums().empty();
+  // Throws if the checksums cannot be written.
+  if (write_sums) static_cast<void>(AtomicFile(data::sums_sidecar(file)));
   data::VerifySummary found;
   if (job.deep) {
     Progress progress;
@@ -117,9 +122,14 @@ Json verify_file(const std::string& file, const Job& job) {
   }
   if (found.cancelled || StopSignals::requested()) return {};
   Json report = describe(reader, found, job.deep);
-  if (job.write_sums && found.damaged.empty() && reader.sums().empty()) {
+  if (!found.damaged.empty()) code = std::max(code, ExitCode::dataset_invalid);
+  if (!write_sums || !found.damaged.empty()) return report;
+  try {
     write_sums_sidecar(reader);
     report["wrote"] = data::sums_sidecar(file).string();
+  } catch (const IoError& error) {
+    code = std::max(code, error.exit_code());
+    report["error"] = error.what();
   }
   return report;
 }
@@ -129,10 +139,7 @@ Json verify_file(const std::string& file, const Job& job) {
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {
     if (StopSignals::requested()) return {};
-    Json report = verify_file(file, job);
-    if (report.is_object() && !report.value("damaged", Json::array()).empty())
-      code = std::max(code, ExitCode::dataset_invalid);
-    return report;
+    return verify_file(file, job, code);
   } catch (const Error& error) {
     code = std::max(code, error.exit_code());
     return {{"file", file}, {"error", error.what()}};

@@ -89,7 +89,7 @@ Arguments declare(const data::DataParts& parts) {
                     "a folder with a subfolder of images for each class");
   arguments.example(
       "precast write imagenet train.beton --preset ffcv-imagenet:500,0.50,90 --index");
-  arguments.exit_codes({3, 130, 143});
+  arguments.exit_codes({3, 129, 130, 143});
   return arguments;
 }
 

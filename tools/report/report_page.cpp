@@ -160,9 +160,10 @@ void add_comparison(HtmlPage& page, const std::vector<RunRecord>& runs) {
   const auto figure = [&](const RunRecord& run) {
     return metric.empty() ? run.top_1() : run.metric_value();
   };
+  const bool higher = metric.empty() || runs[0].higher_is_better;
   double best = NAN;
   for (const RunRecord& run : runs)
-    best = runs[0].higher_is_better ? std::fmax(best, figure(run)) : std::fmin(best, figure(run));
+    best = higher ? std::fmax(best, figure(run)) : std::fmin(best, figure(run));
   for (const RunRecord& run : runs) {
     const bool is_best = figure(run) == best;
     table.rows.push_back(

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <span>
 
 namespace precast {
 namespace {
@@ -45,19 +46,19 @@ TEST(StopSignalsTest, CatchOnlyTheirOwn) {
   EXPECT_EQ(after.sa_handler, &ignore_signal) << "the previous handler is restored";
 }
 
-TEST(StopSignalsTest, AClosedTerminalStopsATrainingUnlessItWasStartedByNohup) {
+TEST(StopSignalsTest, AClosedTerminalStopsAProgramUnlessItWasStartedByNohup) {
   auto* const before = std::signal(SIGHUP, SIG_IGN);
-  {
-    const StopSignals signals(StopSignals::kTraining);
+  const auto stopped_by_hangup = [](std::span<const int> handled) {
+    const StopSignals signals(handled);
     ::raise(SIGHUP);
-    EXPECT_FALSE(StopSignals::requested());
-  }
+    return StopSignals::requested().load();
+  };
+  EXPECT_FALSE(stopped_by_hangup(StopSignals::kCommand));
+  EXPECT_FALSE(stopped_by_hangup(StopSignals::kTraining));
   std::signal(SIGHUP, SIG_DFL);
-  {
-    const StopSignals signals(StopSignals::kTraining);
-    ::raise(SIGHUP);
-    EXPECT_TRUE(StopSignals::requested());
-  }
+  EXPECT_TRUE(stopped_by_hangup(StopSignals::kCommand));
+  EXPECT_EQ(StopSignals::exit_code(), 128 + SIGHUP);
+  EXPECT_TRUE(stopped_by_hangup(StopSignals::kTraining));
   std::signal(SIGHUP, before);
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/beton/format.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -14,6 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/bench/read_pass.h"
 #include "tools/bench/side_by_side.h"
 
 namespace precast::tools {
@@ -267,6 +269,19 @@ TEST(SideBySide, AFailureKeepsItsMessageAndExitCodeAndWaitsForNobody) {
     EXPECT_STREQ(error.what(), "sample 7 is damaged");
     EXPECT_EQ(error.exit_code(), ExitCode::dataset_invalid);
   }
+}
+
+TEST(ReadPass, CountsImagesAndThrowsTheErrorOfAThread) {
+  std::vector<std::byte> bytes = test::golden_beton("img_raw_w1");
+  const data::BetonReader reader(bytes, "d.beton");
+  const ReadPass pass = read_all_images(reader, 2);
+  EXPECT_EQ(pass.images, static_cast<std::int64_t>(reader.size()));
+  EXPECT_GT(pass.sum, 0U);
+  // The file changes: the pointer to the first image is now invalid.
+  const std::size_t records = data::kHeaderBytes + reader.fields().size() * data::kFieldBytes;
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(records), data::kImageMetadataBytes,
+              std::byte{0xFF});
+  EXPECT_THROW(static_cast<void>(read_all_images(reader, 2)), DataError);
 }
 
 TEST(SideBySide, AProcessThatIsKilledIsTold) {

@@ -129,6 +129,17 @@ TEST_F(BenchTest, RanksAreTabledWithTheirEfficiency) {
               1e-9);
 }
 
+TEST_F(BenchTest, TheTableOfRanksIsWrittenToTheOutputFile) {
+  const std::string file = folder_ / "ranks.json";
+  const ChildResult run = step({"--ranks", "1", "--runs", "1", "--output", file});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run.output, "");
+  ASSERT_TRUE(std::filesystem::exists(file));
+  const json rows = json::parse(std::ifstream(file));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("ranks"), 1);
+}
+
 TEST_F(BenchTest, AllreduceTimesEachSize) {
   const ChildResult run = bench({"allreduce", "--device", "cpu", "--ranks", "2", "--sizes",
                                  "4KB,1MB", "--runs", "3", "--json"});
@@ -166,6 +177,15 @@ TEST_F(BenchTest, StagesAreMeasuredAndDrawn) {
     EXPECT_THAT(text, HasSubstr(stage.at("stage").get<std::string>()));
 }
 
+TEST_F(BenchTest, ABatchLargerThanTheDatasetEndsStagesWithCodeTwo) {
+  const ChildResult run =
+      bench({"stages", "--data.train_dataset=" + dataset(), "--training.batch_size=25",
+             "--training.device=cpu", "--resolution.min_res=32", "--resolution.max_res=32",
+             "--steps", "1", "--runs", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names("training.batch_size", 24, folder_ / "d.beton", 25));
+}
+
 TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
   const auto fails = [](const std::vector<std::string>& args, const test::NamesMatcher& facts) {
     const ChildResult run = bench(args);
@@ -180,6 +200,8 @@ TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
   fails({"step", "--model", "resnet19"}, Names("model.arch", "resnet19"));
   fails({"step", "--ranks", "1,x"}, Names("--ranks", "x"));
   fails({"step", "--ranks", "1,,2"}, Names("--ranks", "1,,2"));
+  fails({"step", "--ranks", "1,2", "--profile", "t.json"},
+        Names("--profile", "--ranks", "'t.json'"));
   fails({"allreduce", "--sizes", "1XB"}, Names("--sizes", "1XB"));
   fails({"allreduce", "--ranks", "1"}, Names("--ranks", 1));
   fails({"stages", "--training.device=cpu"}, Names("data.train_dataset"));

@@ -80,6 +80,16 @@ TEST_F(IndexTest, ASignalThatComesWhileTheFileIsWrittenLeavesNothingUnfinished) 
   EXPECT_EQ(count_files(), 2U);
 }
 
+TEST_F(IndexTest, ASidecarThatCannotBeWrittenIsAnErrorBeforeTheImagesAreRead) {
+  std::filesystem::create_directory(file_ + ".jidx");
+  // The failpoint would end a pass over the images with another exit code.
+  const auto run =
+      test::precast_run({"index", file_}, {"PRECAST_FAILPOINTS=each_sample.before_sample=term"});
+  EXPECT_EQ(run.code, 5) << run.err;
+  EXPECT_THAT(run.err, Names(file_ + ".jidx"));
+  EXPECT_EQ(count_files(), 2U);
+}
+
 TEST_F(IndexTest, WrongOptionsEndWithCode2) {
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> cases = {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "data/beton/reader.h"
@@ -88,6 +89,30 @@ TEST_F(VerifyTest, ChecksumsBesideAForeignFileFindLaterDamage) {
   EXPECT_EQ(json::parse(verify({path, "--json"}).output)[0].at("checksums"), "beside");
   damage(path, 0, 0, 5);
   EXPECT_EQ(verify({path, "--deep"}).exit_code, 3);
+}
+
+TEST_F(VerifyTest, ChecksumsThatCannotBeWrittenAreAnErrorBeforeTheValuesAreRead) {
+  const std::string path = golden("img_raw_w1");
+  std::filesystem::create_symlink(folder_ / "none/x.sum", path + ".sum");
+  // The failpoint would end a pass over the values with another exit code.
+  const auto run = test::precast_run({"verify", path, "--write-sums"},
+                                     {"PRECAST_FAILPOINTS=each_sample.before_sample=term"});
+  EXPECT_EQ(run.code, 5) << run.err;
+  EXPECT_THAT(run.out, Names(folder_ / "none/x.sum"));
+}
+
+TEST_F(VerifyTest, TheResultOfTheCheckIsKeptIfTheChecksumsCannotBeWritten) {
+  const std::string path = golden("img_raw_w1");
+  const std::vector<std::string> failing = {"PRECAST_FAILPOINTS=atomic_file.before_sync=error"};
+  const auto run = test::precast_run({"verify", path, "--write-sums", "--json"}, failing);
+  EXPECT_EQ(run.code, 5) << run.err;
+  const json report = json::parse(run.out)[0];
+  EXPECT_EQ(report.at("damaged").size(), 0U);
+  EXPECT_FALSE(report.contains("wrote"));
+  EXPECT_THAT(report.at("error").get<std::string>(), HasSubstr("atomic_file.before_sync"));
+  EXPECT_FALSE(std::filesystem::exists(path + ".sum"));
+  const auto text = test::precast_run({"verify", path, "--write-sums"}, failing);
+  EXPECT_THAT(text.out, Names(path, report.at("samples").get<int>(), "atomic_file.before_sync"));
 }
 
 TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {

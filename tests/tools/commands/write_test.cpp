@@ -436,7 +436,7 @@ TEST_F(WriteTest, SignalsStopItWithTheirCodeAndNothingIsLeft) {
   test::write_bytes(labels, std::as_bytes(std::span(label_head)));
   std::filesystem::resize_file(images, 16 + 30000 * 64 * 64);
   std::filesystem::resize_file(labels, 8 + 30000);
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     test::PrecastProgram program({"write", images.string(), out_, "--workers", "1", "--index"});
     // The file appears after the signal handlers are in place.
     EXPECT_TRUE(test::eventually([this] { return !no_output(); }));

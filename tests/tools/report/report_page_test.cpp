@@ -89,6 +89,16 @@ TEST_F(ReportPageTest, TheMetricThatDecidesIsNamed) {
   EXPECT_THAT(page, Not(HasSubstr("higher_is_better")));
 }
 
+TEST_F(ReportPageTest, WithoutACommonMetricTheHighestTop1IsTheBest) {
+  write_run(folder_ / "a", sample_log(1));
+  write_file(folder_ / "a/run.json",
+             R"({"best_metric":{"name":"mse","higher_is_better":false},"epochs":1})");
+  const std::string page =
+      report_page({load_run(folder_ / "a"), run("b", sample_log(3))}, folder_.path());
+  EXPECT_THAT(page, HasSubstr("<b>75.00 %</b>"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>25.00 %</b>")));
+}
+
 TEST_F(ReportPageTest, ALossThatRanAwayHasALogarithmicAxis) {
   const auto axis = [&](const std::string& name, double last) {
     const std::string log = fmt::format(

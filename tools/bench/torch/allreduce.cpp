@@ -99,7 +99,7 @@ Arguments allreduce_arguments() {
       "device", po::value<std::string>()->default_value("auto"),
       "where to compute; auto, cpu (Gloo) or cuda (NCCL)")("json", kJsonHelp);
   arguments.example("precast bench allreduce --ranks 4 --sizes 1MB,64MB");
-  arguments.exit_codes({6, 13, 130, 143});
+  arguments.exit_codes({6, 13, 129, 130, 143});
   return arguments;
 }
 

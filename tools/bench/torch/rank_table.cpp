@@ -129,10 +129,16 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
     throw ConfigError(
         "--ranks: expected a single process, got one of several ranks. Start the command without a "
         "launcher");
+  if (options.has("profile")) {
+    throw ConfigError(
+        fmt::format("--profile: expected none with --ranks, which measures several runs, got '{}'. "
+                    "To trace a run of several ranks, use --dist.nproc instead of --ranks",
+                    options.text("profile")));
+  }
   const std::vector<Column> columns = read_columns(options);
   const ResultFile result;
   std::vector<std::string> common =
-      without_options(args, {"ranks", "data", "variable-update", "out", "output", "o", "profile"});
+      without_options(args, {"ranks", "data", "variable-update", "out", "output", "o"});
   std::erase(common, "--json");
   common.insert(common.begin(), {"bench", "step", "--output", result.path().string()});
   auto rows = ordered_json::array();
@@ -145,8 +151,8 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
     add_efficiency(row, rows.empty() ? row : rows.front());
     rows.push_back(std::move(row));
   }
-  if (options.has("out")) {
-    write_file(options.text("out"), rows.dump(2) + "\n");
+  if (options.has("output")) {
+    write_file(options.text("output"), rows.dump(2) + "\n");
   } else if (options.has("json")) {
     print_json(rows);
   } else {

@@ -75,12 +75,6 @@ class Stages {
     }
     wait_for_device(run_.device);
     pass.seconds = watch.seconds();
-    if (pass.images == 0) {
-      throw ConfigError(
-          fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
-                      "size of {}, got {}",
-                      reader->size(), reader->path().string(), rig_->plan().global_batch_size));
-    }
     return pass;
   }
 
@@ -104,9 +98,17 @@ class Stages {
   [[nodiscard]] std::unique_ptr<data::BetonReader> open() const {
     return open_dataset("data.train_dataset", run_.recipe);
   }
+  /// @throws ConfigError if the samples do not fill a batch.
   std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) {
-    return make_train_source(reader, make_train_data(reader, run_, registries_), run_,
-                             rig_->plan());
+    auto source =
+        make_train_source(reader, make_train_data(reader, run_, registries_), run_, rig_->plan());
+    if (source->size(/*world=*/1) == 0) {
+      throw ConfigError(
+          fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
+                      "size of {}, got {}",
+                      reader.size(), reader.path().string(), rig_->plan().global_batch_size));
+    }
+    return source;
   }
   [[nodiscard]] EpochRequest request() const {
     return {.image_size_px = rig_->plan().image_size_px.front()};
