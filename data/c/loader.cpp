@@ -107,8 +107,8 @@ void Options::read_order(Diagnostics& diagnostics) {
 
 void Options::check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const {
   if (mapped && schema.given("cache_mb")) {
-    schema.report_unread("cache_mb", "it has no effect with in_memory: 1 or 2, only with 0",
-                         diagnostics);
+    schema.report_unread(
+        "cache_mb", "it has no effect with a mapped dataset, only with in_memory: 0", diagnostics);
   }
   if (samples.name != "quasi_random" && schema.given("shuffle_window_mb")) {
     schema.report_unread(

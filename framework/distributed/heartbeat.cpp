@@ -74,6 +74,15 @@ class Heartbeat::Pulse {
     }
   }
 
+  std::string claimed_cause() {
+    try {
+      const std::scoped_lock lock(mutex_);
+      return store_->check({kFailureKey}) ? cause_in_store() : "";
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+
   bool wait_for_claim() {
     const auto deadline = Clock::now() + longest_silence() + 2 * options_.period;
     while (Clock::now() < deadline) {
@@ -130,16 +139,15 @@ class Heartbeat::Pulse {
       }
       try {
         const std::scoped_lock lock(mutex_);
-        if (!claimed_ && store_->check({kFailureKey})) return die("");
+        if (!claimed_ && store_->check({kFailureKey})) return die(cause_in_store(), /*told=*/true);
         if (Clock::now() < next_beat) continue;
         next_beat += options_.period;
         store_->add(beat_key(group_.rank), 1);
         if (const int silent = silent_rank(); silent >= 0) return die_of_silence(silent);
       } catch (const std::exception&) {
-        return die(group_.rank == teller_without_store()
-                       ? fmt::format("the store at {}:{} (rank 0's, or the launcher's) is gone",
-                                     group_.host, group_.port)
-                       : "");
+        return die(fmt::format("the store at {}:{} (rank 0's, or the launcher's) is gone",
+                               group_.host, group_.port),
+                   /*told=*/group_.rank != teller_without_store());
       }
     }
   }
@@ -165,10 +173,14 @@ class Heartbeat::Pulse {
     const std::string cause =
         fmt::format("rank {} is dead or stopped: no heartbeat for {} s", rank,
                     std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
-    die(claim(*store_, name(), cause) ? cause : "");
+    die(cause, /*told=*/!claim(*store_, name(), cause));
   }
 
-  void die(const std::string& cause) { on_death_(cause); }
+  void die(const std::string& cause, bool told) { on_death_(cause, told); }
+  [[nodiscard]] std::string cause_in_store() {
+    const std::vector<std::uint8_t> cause = store_->get(kFailureKey);
+    return {cause.begin(), cause.end()};
+  }
 
   GroupOptions group_;
   OnDeath on_death_;
@@ -189,6 +201,10 @@ Heartbeat::~Heartbeat() = default;
 
 bool Heartbeat::claim_failure(const std::string& cause) {
   return pulse_->claim_failure(cause);
+}
+
+std::string Heartbeat::claimed_cause() {
+  return pulse_->claimed_cause();
 }
 
 bool Heartbeat::wait_for_claim() {

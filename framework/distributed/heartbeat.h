@@ -26,8 +26,8 @@ class PRECAST_API Heartbeat {
  public:
   /// Called on the heartbeat's thread when the run cannot continue: another rank is silent or has
   /// failed, or the store cannot be reached. The function must end the process.
-  /// @param cause the cause that this rank must report; empty if another rank reports it.
-  using OnDeath = std::function<void(const std::string& cause)>;
+  /// @param cause empty if it is unknown. @param told whether another rank reports it
+  using OnDeath = std::function<void(const std::string& cause, bool told)>;
 
   /// @throws DeviceError if the store cannot be reached.
   Heartbeat(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options = {});
@@ -39,6 +39,9 @@ class PRECAST_API Heartbeat {
   /// Claims the run's failure for `cause`. Thread-safe.
   /// @return whether this claim is the first; if not, another rank's cause is reported.
   bool claim_failure(const std::string& cause);
+  /// The cause of the failure that a rank has claimed, after `[rank N] `; empty if there is none or
+  /// the store is gone. Thread-safe.
+  [[nodiscard]] std::string claimed_cause();
   /// Waits for another rank's claim, at most for the time that it takes to detect a silent rank.
   /// This is needed because collectives fail immediately when a peer dies, while the cause becomes
   /// known only later.

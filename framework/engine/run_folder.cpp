@@ -80,13 +80,6 @@ void RunFolder::write_json(const std::string& name, const nlohmann::ordered_json
              object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-void RunFolder::remove_summary() const {
-  const std::filesystem::path summary = path_ / kSummaryFile;
-  std::error_code failure;
-  std::filesystem::remove(summary, failure);
-  if (failure) throw IoError("cannot remove", summary.string(), failure.value());
-}
-
 JsonLinesLog::JsonLinesLog(std::filesystem::path path, FileOps& ops)
     : file_(std::move(path), ops), start_(unix_seconds()) {}
 

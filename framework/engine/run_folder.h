@@ -42,9 +42,6 @@ class PRECAST_API RunFolder {
   /// Writes a file. Bytes that are not UTF-8, which paths may contain, become replacement
   /// characters. @throws IoError
   void write_json(const std::string& name, const nlohmann::ordered_json& object) const;
-  /// Call when a finished run trains again: until it finishes again, it has no results. @throws
-  /// IoError
-  void remove_summary() const;
 
  private:
   std::filesystem::path path_;

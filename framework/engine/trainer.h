@@ -84,8 +84,8 @@ class PRECAST_API Trainer {
 
   /// Restores the newest checkpoint, if the checkpointer has one. @throws CheckpointError
   void start();
-  /// Whether all epochs of the plan are done, so that run() only evaluates.
-  [[nodiscard]] bool trained() const { return state_.epoch >= plan_.epochs; }
+  /// Steps since the start of the run, including those before it was resumed.
+  [[nodiscard]] std::int64_t global_step() const { return state_.global_step; }
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
   /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().

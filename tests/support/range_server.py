@@ -4,7 +4,7 @@ usage: range_server.py FILE CONTROL [PORT [CERTIFICATE]]
 
 With CERTIFICATE, a PEM file with a certificate and its key, it serves HTTPS.
 
-Prints "port N" when it listens, then a line for each request: its range, the status, the bytes of
+Prints "port N open" when it listens, then a line for each request: its range, the status, the bytes of
 the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
   delay_s        wait before the answer
   status, times  answer the first `times` requests with this status (retry_after: its header)
@@ -132,5 +132,5 @@ if len(sys.argv) > 4:
     context.load_cert_chain(sys.argv[4])
     # The handshake is part of the first read of a connection's thread, so that it does not delay others.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-print("port", server.server_address[1], flush=True)
+print(f"port {server.server_address[1]} open", flush=True)
 server.serve_forever()

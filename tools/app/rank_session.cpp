@@ -192,8 +192,8 @@ RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::De
   serves_store_ = options.serves_store;
   announce(*communicator_, info);
   heartbeat_ = std::make_unique<distributed::Heartbeat>(
-      options, [on_end = on_end_](const std::string& cause) {
-        if (!cause.empty()) log_line("error: " + cause);
+      options, [on_end = on_end_](const std::string& cause, bool told) {
+        if (!told) log_line("error: " + cause);
         if (on_end) on_end(kPeerFailed, cause.empty() ? "another rank has failed" : cause);
         end_process(kPeerFailed);
       });
@@ -254,7 +254,8 @@ void RankSession::end(const std::exception_ptr& exception) {
         failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
     if (!told_elsewhere && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
-    if (on_end_) on_end_(failure.exit_code, failure.text);
+    if (on_end_)
+      on_end_(failure.exit_code, told_elsewhere ? heartbeat_->claimed_cause() : failure.text);
     // The store ends with this process. Before that, the other ranks must read in it that the cause
     // has been reported.
     if (serves_store_) std::this_thread::sleep_for(kFarewell);

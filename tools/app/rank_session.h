@@ -28,10 +28,9 @@ namespace precast::tools {
 [[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
 
 /// Number of ranks that this process must start; 0 if it is itself a rank. Given by `dist.nproc`,
-/// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script). Checks that
-/// the recipe suits this number.
-/// @throws ConfigError
-/// @param gpus the number that `dist.nproc: auto` stands for; by default, that of this host.
+/// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script).
+/// @param gpus the number for `dist.nproc: auto`; by default, all GPUs of this host.
+/// @throws ConfigError also if the recipe does not suit the number that `dist.nproc` gives
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
                                   bool trains = true, std::optional<int> gpus = std::nullopt);
 

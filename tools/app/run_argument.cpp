@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -177,11 +178,17 @@ void use_weights(const fs::path& weights, RunArgument& found) {
   }
 }
 
-/// Whether the run's final weights are its newest weights. If a finished run was continued, it has
-/// no summary until it finishes again.
+/// Whether the run's final weights are its newest weights. If a finished run was continued, its
+/// checkpoints are newer until it finishes again.
 bool has_final_weights(const fs::path& run) {
-  return fs::is_regular_file(run / kFinalWeights) &&
-         (fs::exists(run / engine::kSummaryFile) || find_checkpoints(run / kCheckpoints).empty());
+  if (!fs::is_regular_file(run / kFinalWeights)) return false;
+  const auto checkpoints = find_checkpoints(run / kCheckpoints);
+  if (checkpoints.empty()) return true;
+  const auto summary = nlohmann::json::parse(std::ifstream(run / engine::kSummaryFile), nullptr,
+                                             /*allow_exceptions=*/false);
+  // Earlier versions did not record the steps.
+  const std::int64_t newest = checkpoints[0].step;
+  return summary.is_object() && summary.value("steps", newest) >= newest;
 }
 
 void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {

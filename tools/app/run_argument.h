@@ -30,8 +30,8 @@ struct RunArgument {
 
 /// Determines what `argument` refers to:
 /// - a folder with `params.json`, or that file: a run. Its weights are `final_weights.safetensors`
-///   or, if the run has not finished (it has checkpoints and no summary.json), its newest intact
-///   checkpoint;
+///   or, if the run has not finished, or was continued after that (it has a checkpoint of a later
+///   step than summary.json), its newest intact checkpoint;
 /// - a folder `ckpt-<step>` of a run, or `checkpoints` for the newest one in it;
 /// - a weights file of a run (`.safetensors`, `.pt`, `.pth`);
 /// - anything else: a recipe.

@@ -239,7 +239,6 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   if (ranks_.leads()) {
     folder_.write_params(values_);
     write_facts();
-    if (!trainer.trained()) folder_.remove_summary();
   }
   engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval && ranks_.leads()) {
@@ -258,7 +257,7 @@ void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summ
       engine::save_model_weights(parts_.model(), folder_ / "final_weights", parts_.weights_spec());
     }
   });
-  if (ranks_.leads()) report(summary, json);
+  if (ranks_.leads()) report(summary, trainer.global_step(), json);
   // No rank leaves before rank 0 has written the results.
   static_cast<void>(ranks_.communicator().all_gather("done"));
 }
@@ -349,7 +348,7 @@ ordered_json TrainRun::best_json() const {
   return {{"name", best.name}, {"higher_is_better", best.higher_is_better}};
 }
 
-void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
+void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, bool json) const {
   const engine::EvalResult& eval = *summary.final_eval;
   const double rate = summary.train_seconds > 0
                           ? static_cast<double>(summary.images_trained) / summary.train_seconds
@@ -364,6 +363,7 @@ void TrainRun::report(const engine::TrainSummary& summary, bool json) const {
                               {"wait_minutes", summary.wait_seconds / 60},
                               {"images_per_second", rate},
                               {"world_size", ranks_.communicator().world()},
+                              {"steps", steps},
                               {"replaced_samples", data_facts(summary).replaced.size()}});
   for (const auto& [name, value] : eval.metrics) figures[name] = value;
   figures["best_metric"] = best_json();

@@ -48,7 +48,7 @@ class TrainRun {
   [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
   /// The metric that determines the best checkpoint, as it is recorded.
   [[nodiscard]] nlohmann::ordered_json best_json() const;
-  void report(const engine::TrainSummary& summary, bool json) const;
+  void report(const engine::TrainSummary& summary, std::int64_t steps, bool json) const;
   /// run.json: facts about the run other than its configuration.
   void write_facts() const;
   /// Writes report.html. An error is only a warning.

@@ -25,11 +25,14 @@ bool has_dot(const ConfigNode::Entry& entry) {
   return entry.key.find('.') != std::string::npos;
 }
 
-/// Whether this is a params.json or a copy of one: its top level has keys with dots; the top level
-/// of a recipe has sections. In YAML, such a key is a mistake: if it made the file a recorded one,
-/// the checks of the other keys would be lost.
+/// Whether this is a params.json or a copy of one: the top level has keys with dots and no
+/// sections. In a recipe, such a key is a mistake: if it made the file a recorded one, the checks
+/// of the other keys would be lost.
 bool is_recorded(const std::filesystem::path& path, const ConfigNode& top) {
-  return path.extension() == ".json" && std::ranges::any_of(top.entries, has_dot);
+  return path.extension() == ".json" && std::ranges::any_of(top.entries, has_dot) &&
+         std::ranges::all_of(top.entries, [](const ConfigNode::Entry& entry) {
+           return has_dot(entry) || entry.value.kind != Kind::map;
+         });
 }
 
 /// Reports the keys with dots at the top level of a recipe.

@@ -109,8 +109,9 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
     elif (number := _integer_of(value)) is not None:
         if -2**63 <= number < 2**63:
             struct.kind, struct.integer = INTEGER, number
-        else:
-            struct.kind, struct.floating = FLOATING, float(number)
+            return value
+        # Float fields round it, int fields refuse it.
+        struct.kind, struct.floating = FLOATING, float(number)
         return value
     elif hasattr(value, "__float__") and not getattr(value, "shape", ()):
         struct.kind, struct.floating = FLOATING, float(value)

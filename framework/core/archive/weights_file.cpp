@@ -35,7 +35,9 @@ void strip_wrappers(std::vector<TensorRecord>& records, const std::string& sourc
   }
 }
 
-/// A safetensors file starts with 8 bytes of header length and `{`.
+/// A safetensors file starts with 8 bytes of header length and `{`. Must be asked before
+/// looks_like_torch(): a header of 640 bytes starts like a pickle, because 640 is 80 02 in the
+/// file.
 bool looks_like_safetensors(std::span<const std::byte> file) {
   return file.size() >= 9 && file[8] == std::byte{'{'};
 }
@@ -62,16 +64,17 @@ WeightsFile load_weights(const std::filesystem::path& path, WrapperPrefixes pref
   auto file = std::make_unique<MappedFile>(path);
   const auto bytes = file->bytes();
   const std::string source = path.string();
-  const bool torch = looks_like_torch(bytes);
-  if (!torch && !looks_like_safetensors(bytes)) {
+  const bool safetensors = looks_like_safetensors(bytes);
+  if (!safetensors && !looks_like_torch(bytes)) {
     throw CheckpointError(fmt::format(
         "{}: expected weights (.safetensors or a .pt of torch.save), got something else ({} bytes)",
         source, bytes.size()));
   }
-  TensorArchive archive = torch ? parse_torch_zip(bytes, source) : parse_safetensors(bytes, source);
+  TensorArchive archive =
+      safetensors ? parse_safetensors(bytes, source) : parse_torch_zip(bytes, source);
   if (prefixes == WrapperPrefixes::strip) strip_wrappers(archive.records, source);
   return {std::move(file), std::move(archive),
-          torch ? WeightsFormat::torch : WeightsFormat::safetensors};
+          safetensors ? WeightsFormat::safetensors : WeightsFormat::torch};
 }
 
 void save_weights(const std::filesystem::path& path, std::span<const TensorRecord> records,

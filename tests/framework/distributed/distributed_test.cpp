@@ -26,6 +26,7 @@ using test::Names;
 using test::Program;
 using test::TemporaryFolder;
 using testing::ElementsAre;
+using testing::Pair;
 using testing::UnorderedElementsAre;
 
 struct Result {
@@ -282,14 +283,14 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
 class Causes {
  public:
   [[nodiscard]] Heartbeat::OnDeath teller() {
-    return [this](const std::string& cause) {
+    return [this](const std::string& cause, bool told) {
       const std::scoped_lock lock(mutex_);
-      all_.push_back(cause);
+      all_.push_back({cause, told});
       told_.notify_one();
     };
   }
   /// Waits for `count` causes, at most a minute. @return the causes so far.
-  [[nodiscard]] std::vector<std::string> wait_for(std::size_t count) {
+  [[nodiscard]] std::vector<std::pair<std::string, bool>> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
     told_.wait_for(lock, std::chrono::minutes(1), [&] { return all_.size() >= count; });
     return all_;
@@ -298,7 +299,8 @@ class Causes {
  private:
   std::mutex mutex_;
   std::condition_variable told_;
-  std::vector<std::string> all_;
+  /// Each with whether another rank reports it.
+  std::vector<std::pair<std::string, bool>> all_;
 };
 
 constexpr HeartbeatOptions kQuick{.period = std::chrono::milliseconds(100), .missed = 10};
@@ -307,7 +309,7 @@ TEST(HeartbeatTest, ASilentRankIsNamed) {
   const StoreHost store("127.0.0.1");
   Causes causes;
   const Heartbeat alone({.rank = 0, .world = 2, .port = store.port()}, causes.teller(), kQuick);
-  EXPECT_THAT(causes.wait_for(1), ElementsAre(Names("rank 1", "1 s")));
+  EXPECT_THAT(causes.wait_for(1), ElementsAre(Pair(Names("rank 1", "1 s"), false)));
 }
 
 TEST(HeartbeatTest, WhenTwoNoticeASilenceOneTellsIt) {
@@ -317,19 +319,21 @@ TEST(HeartbeatTest, WhenTwoNoticeASilenceOneTellsIt) {
   const Heartbeat first(group, causes.teller(), kQuick);
   group.rank = 1;
   const Heartbeat second(group, causes.teller(), kQuick);
-  EXPECT_THAT(causes.wait_for(2), UnorderedElementsAre("", Names("rank", "1 s")));
+  EXPECT_THAT(causes.wait_for(2), UnorderedElementsAre(Pair(Names("rank", "1 s"), true),
+                                                       Pair(Names("rank", "1 s"), false)));
 }
 
 TEST(HeartbeatTest, TheFirstClaimIsTheCause) {
   const StoreHost store("127.0.0.1");
   GroupOptions group{.rank = 0, .world = 2, .port = store.port()};
-  const auto ignore = [](const std::string& /*cause*/) {};
+  const auto ignore = [](const std::string& /*cause*/, bool /*told*/) {};
   Heartbeat first(group, ignore);
   group.rank = 1;
   Heartbeat second(group, ignore);
   EXPECT_TRUE(first.claim_failure("disk full"));
   EXPECT_FALSE(second.claim_failure("lost touch"));
   EXPECT_TRUE(second.wait_for_claim());
+  EXPECT_THAT(second.claimed_cause(), Names("rank 0", "disk full"));
 }
 
 }  // namespace

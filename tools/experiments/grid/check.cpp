@@ -50,7 +50,10 @@ std::vector<const Trial*> covering_trials(const Sweep& sweep) {
 
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
                   const std::filesystem::path& program, std::size_t at_once) {
-  check_by_dry_run(trials, program, at_once,
+  // A setting that no checked trial reads may have an effect in other trials.
+  const auto unread =
+      trials.size() == sweep.trials.size() ? UnreadSettings::refuse : UnreadSettings::warn;
+  check_by_dry_run(trials, program, at_once, unread,
                    [&](const TrialProblem& problem) { return place_in_sweep(sweep, problem); });
 }
 

@@ -46,13 +46,8 @@ GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialSt
 
 void GridWatcher::report(const Trial& trial) {
   refresh(trial);
-  const RunLog& log = log_of(trial);
-  std::int64_t& reported = reported_.try_emplace(trial.id, -1).first->second;
-  // A resumed run has truncated its log, and writes the later epochs again.
-  if (last_epoch(log) < reported) reported = -1;
-  for (auto next = log.epochs().upper_bound(reported); next != log.epochs().end(); ++next) {
-    const auto& [epoch, record] = *next;
-    reported = epoch;
+  // Epochs that were reported before are reported again, because a resumed run may repeat them.
+  for (const auto& [epoch, record] : log_of(trial).epochs()) {
     const auto value = record.find(sweep_.early_stop.metric);
     if (value == record.end()) continue;
     // JSON has no NaN: null stands for a value that was not finite.

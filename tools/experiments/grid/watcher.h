@@ -53,8 +53,6 @@ class GridWatcher final : public PoolDisplay {
   /// its last epoch when the grid started. A trial that has just been restarted is therefore not
   /// stopped before it makes progress.
   std::map<std::string, std::int64_t> judged_;
-  /// For each trial, the last epoch that was reported to the rule.
-  std::map<std::string, std::int64_t> reported_;
   GridPage page_;
   /// Whether a trial has ended since the page was last written.
   bool page_is_old_ = false;

@@ -167,10 +167,14 @@ class Reproduction {
 /// Checks each row with one seed, because errors do not depend on the seed.
 void check_rows(const Reproduction& job, const std::filesystem::path& program,
                 std::size_t at_once) {
+  const JobFile begun(job.folder());
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
+  // Rows that have begun keep their settings, even if only other rows read them.
+  const bool is_new = std::ranges::none_of(
+      first, [&](const Trial* trial) { return begun.settings_of(trial->id).has_value(); });
   // An error in a key of the command line is the same in all rows; it is reported once.
-  check_by_dry_run(first, program, at_once);
+  check_by_dry_run(first, program, at_once, is_new ? UnreadSettings::refuse : UnreadSettings::warn);
 }
 
 /// A display that also records each run in the job file when it begins, and writes the results

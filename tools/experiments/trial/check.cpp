@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/process/child_process.h"
 
 namespace precast::tools {
@@ -96,13 +97,18 @@ std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
 }  // namespace
 
 void check_by_dry_run(const std::vector<const Trial*>& trials, const std::filesystem::path& program,
-                      std::size_t at_once,
+                      std::size_t at_once, UnreadSettings unread,
                       const std::function<std::string(const TrialProblem&)>& text) {
   const std::vector<ChildResult> results = dry_run(trials, program, at_once);
   std::vector<TrialProblem> problems;
   for (std::size_t i = 0; i < trials.size(); ++i)
     std::ranges::move(problems_of(*trials[i], results[i]), std::back_inserter(problems));
-  std::ranges::move(unread_by_all(trials, results), std::back_inserter(problems));
+  std::vector<TrialProblem> unread_settings = unread_by_all(trials, results);
+  if (unread == UnreadSettings::refuse) {
+    std::ranges::move(unread_settings, std::back_inserter(problems));
+  } else {
+    for (const TrialProblem& problem : unread_settings) log_warning("{}", text(problem));
+  }
   std::vector<std::string> told;
   for (const TrialProblem& problem : problems) {
     std::string line = text(problem);

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,20 @@ class WeightsFileTest : public ::testing::Test {
   }
   test::TemporaryFolder folder_;
 };
+
+TEST_F(WeightsFileTest, HeaderLengthsMayLookLikeAPickle) {
+  for (const std::uint64_t header_bytes : {0x0280U, 0x10280U, 256U}) {
+    std::string header = R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+    header.resize(header_bytes, ' ');
+    std::ofstream file(folder_ / "w", std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&header_bytes), 8);
+    file << header << "1234";
+    file.close();
+    const WeightsFile weights = load_weights(folder_ / "w");
+    EXPECT_EQ(weights.format(), WeightsFormat::safetensors) << header_bytes;
+    EXPECT_NE(weights.find("w"), nullptr) << header_bytes;
+  }
+}
 
 TEST_F(WeightsFileTest, SavesByExtensionAndLoadsByContent) {
   save_weights(folder_ / "a.safetensors", test::sample_tensors(), {{"epoch", "16"}});
