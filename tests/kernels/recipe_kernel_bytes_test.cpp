@@ -139,7 +139,7 @@ TEST(RecipeKernelBytesTest, SgdStep) {
 TEST(RecipeKernelBytesTest, GradientNorm) {
   for (const FloatType type : kTypes) {
     CountedMemory memory;
-    const Parameters parameters(memory, type, true);
+    const Parameters parameters(memory, type, /*momentum=*/false);
     const GradientNorm call{
         .norm = memory.array<float>("norm", 1),
         .clip = memory.array<float>("clip", 1),

@@ -44,7 +44,8 @@ void refuse_dots(const ConfigNode& top, Diagnostics& diagnostics) {
                       fmt::format("expected the key in its section, got it at the top level. Write "
                                   "{}: {{{}: {}}}. A copy of a run's params.json must be named "
                                   ".json",
-                                  key.substr(0, dot), key.substr(dot + 1), value.text()));
+                                  key.substr(0, dot), key.substr(dot + 1),
+                                  value.kind == Kind::scalar ? value.scalar : "..."));
   }
 }
 
