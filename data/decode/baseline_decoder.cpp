@@ -334,8 +334,8 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
                            window_.first_column * 8 * static_cast<std::size_t>(header.luma_columns);
   const int top = static_cast<int>(mcu_row) * header.luma_rows * 8;
   Strip& luma = strips_[0];
-  const std::uint8_t* const samples =
-      luma.row(static_cast<std::size_t>(y - top + static_cast<int>(luma.kept))) + left;
+  const int row = y - top + static_cast<int>(luma.kept);
+  const std::uint8_t* const samples = luma.row(static_cast<std::size_t>(row)) + left;
   if (is_grey(header)) {
     if (as_planes_) {
       std::memcpy(out, samples, width);

@@ -39,24 +39,24 @@ HWY_INLINE hn::Vec<D> scaled(D d, hn::Vec<D> value, int factor) {
 }
 
 /// One pass of the fast DCT down the columns (Arai, Agui, Nakajima 1988; libjpeg's jidctfst.c). Its
-/// factors have 8 fractional bits.
+/// factors (1.082, 1.414 ...) have 8 fractional bits.
 template <class D>
 HWY_INLINE void ifast_columns(D d, Rows<D>& rows) {
-  constexpr int k1_082 = 277, k1_414 = 362, k1_847 = 473, kMinus1_613 = -(669 - 256);
+  constexpr int k1082 = 277, k1414 = 362, k1847 = 473, kMinus1613 = -(669 - 256);
   auto& v = rows.v;
   const auto even_sum = hn::Add(v[0], v[4]), even_difference = hn::Sub(v[0], v[4]);
   const auto pair_sum = hn::Add(v[2], v[6]);
-  const auto rotated = hn::Sub(scaled(d, hn::Sub(v[2], v[6]), k1_414), pair_sum);
+  const auto rotated = hn::Sub(scaled(d, hn::Sub(v[2], v[6]), k1414), pair_sum);
   const auto e0 = hn::Add(even_sum, pair_sum), e3 = hn::Sub(even_sum, pair_sum);
   const auto e1 = hn::Add(even_difference, rotated), e2 = hn::Sub(even_difference, rotated);
 
   const auto z13 = hn::Add(v[5], v[3]), z10 = hn::Sub(v[5], v[3]);
   const auto z11 = hn::Add(v[1], v[7]), z12 = hn::Sub(v[1], v[7]);
   const auto o7 = hn::Add(z11, z13);
-  const auto t11 = scaled(d, hn::Sub(z11, z13), k1_414);
-  const auto z5 = scaled(d, hn::Add(z10, z12), k1_847);
-  const auto t10 = hn::Sub(scaled(d, z12, k1_082), z5);
-  const auto t12 = hn::Add(hn::Sub(scaled(d, z10, kMinus1_613), z10), z5);
+  const auto t11 = scaled(d, hn::Sub(z11, z13), k1414);
+  const auto z5 = scaled(d, hn::Add(z10, z12), k1847);
+  const auto t10 = hn::Sub(scaled(d, z12, k1082), z5);
+  const auto t12 = hn::Add(hn::Sub(scaled(d, z10, kMinus1613), z10), z5);
   const auto o6 = hn::Sub(t12, o7);
   const auto o5 = hn::Sub(t11, o6);
   const auto o4 = hn::Add(t10, o5);
@@ -120,7 +120,7 @@ HWY_INLINE void transform_pair(D d, const T* in, const Pass1& pass1, const Pass2
   const std::size_t lanes = hn::Lanes(d);
   for (std::size_t x = 0; x < 16; x += lanes) {
     Rows<D> rows;
-    for (int y = 0; y < 8; ++y) rows.v[y] = hn::LoadU(d, in + y * 16 + x);
+    for (std::size_t y = 0; y < 8; ++y) rows.v[y] = hn::LoadU(d, in + y * 16 + x);
     pass1(rows);
     alignas(64) T column[8][16];
     for (int y = 0; y < 8; ++y) hn::StoreU(rows.v[y], d, column[y]);
@@ -187,7 +187,7 @@ HWY_INLINE void ifast_pair(const std::int16_t* in, PairSamples& out) {
   const auto flip_sign = hn::Set(d_u8, 0x80);
   for (std::size_t x = 0; x < 16; x += hn::Lanes(d)) {
     Rows<hn::CappedTag<std::int16_t, 16>> rows;
-    for (int y = 0; y < 8; ++y) rows.v[y] = hn::LoadU(d, in + y * 16 + x);
+    for (std::size_t y = 0; y < 8; ++y) rows.v[y] = hn::LoadU(d, in + y * 16 + x);
     ifast_columns(d, rows);
     transpose_blocks(d, rows);
     ifast_columns(d, rows);
