@@ -321,8 +321,9 @@ RecipeArguments train_command() {
       "ring of `precast serve` from which training batches are taken; batches that the ring does "
       "not have are loaded by this process, with equal results")(
       "per-step", "show the learning rate of every step; with --dry-run --json")(
-      "warn-unread", "warn about keys that have no effect; without this option they are errors")(
-      "json", kJsonHelp)(
+      "warn-unread",
+      "warn about keys that have no effect; without this option they are errors, except "
+      "ffcv-imagenet's keys, which are always warnings")("json", kJsonHelp)(
       "result-json", po::value<std::string>()->value_name("FILE"),
       "write figures, exit code and all keys to a file at the end, even after an error");
   arguments.example("precast train recipe.yaml --training.epochs=16 --data.num_workers=8");
