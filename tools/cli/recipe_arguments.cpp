@@ -33,8 +33,7 @@ const char* name_of_first(RecipeArguments::Takes takes) {
 }
 
 std::string help_of_first(RecipeArguments::Takes takes) {
-  std::string recipe =
-      "recipe; if it is left out, the defaults and the keys given here apply";
+  std::string recipe = "recipe; if it is left out, the defaults and the keys given here apply";
   switch (takes) {
     case RecipeArguments::Takes::recipe:
       return recipe;
