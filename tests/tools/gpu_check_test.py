@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 GIT_VERSION = "70d99e998b"
@@ -233,12 +234,25 @@ class Time(Bundle):
         self.program("engine_gpu_test", "#!/bin/sh\nsleep 60\n")
 
     def test_a_stage_out_of_time_keeps_what_it_has(self):
-        self.edit("gpu_host/stages.py", '"correctness": 330', '"correctness": 3')
-        self.assertEqual(self.run_check("correctness"), 1)
-        steps = self.steps("correctness")
-        self.assertEqual(steps["kernels_gpu_test"]["state"], "passed")
-        self.assertIn("timed out", steps["engine_gpu_test"]["problem"])  # the wording is tested: a line of the report
-        self.assertEqual(steps["racecheck"]["state"], "not started")
+        self.program("kernel_bench", "#!/bin/sh\nsleep 60\n")
+        self.edit("gpu_host/stages.py", '"speed": 420', '"speed": 5')
+        self.assertEqual(self.run_check("speed"), 1)
+        steps = self.steps("speed")
+        self.assertEqual(steps["precast: resnet50 224 px x 256 fp16"]["state"], "passed")
+        self.assertIn("timed out", steps["kernel_bench"]["problem"])  # the wording is tested: a line of the report
+        self.assertEqual(steps["precast: resnet50 224 px x 512 bf16"]["state"], "not started")
+
+    def test_the_programs_of_tests_run_at_the_same_time(self):
+        wait_for = 'touch "{0}/$(basename "$0")"; for i in $(seq 100); do test -e "{0}/{1}" && break; sleep 0.1; done\n'
+        for test, other in [("kernels_gpu_test", "engine_gpu_test"), ("engine_gpu_test", "kernels_gpu_test")]:
+            self.program(test, "#!/bin/sh\n" + wait_for.format(self.scratch, other)
+                         + f'test -e "{self.scratch}/{other}" || exit 1\n' + GTEST)
+        self.assertEqual(self.run_check("correctness"), 0, self.output)
+
+    def test_only_the_named_steps_run(self):
+        self.assertEqual(self.run_check("correctness", "--only", "kernels"), 0, self.output)
+        self.assertEqual(set(self.steps("correctness")), {"kernels_gpu_test", "versions"})
+        self.assertEqual(self.run_check("correctness", "--only", "("), 2)
 
     def test_a_stage_that_is_stopped_from_outside_keeps_what_it_has(self):
         running = subprocess.Popen(self.command("correctness"), env=self.environment(),
@@ -286,7 +300,8 @@ class Figures(Bundle):
             parity = self.steps("fused")[name]
             self.assertEqual(parity["state"], "passed")
             self.assertIn("GTEST_FILTER=", parity["command"])
-        self.assertIn(f"| {self.case} | 300 | 360 | 1.200 |", (self.out / "report.md").read_text())
+        report = (self.out / "report.md").read_text()
+        self.assertIn(f"| {self.case} | 300 | 360 | 360 | 360 | 1.200 | 1.200 | 1.200 |", report)
 
     def test_recorded_steps_are_compared_with_those_launched_kernel_by_kernel(self):
         self.program("precast", PRECAST.replace('case "$1" in\n', 'case "$*" in *cuda_graphs=step*) '
@@ -362,6 +377,22 @@ class Rehearsal(Bundle):
 
     def test_a_test_program_that_fails_is_found(self):
         self.faults("correctness", "engine_gpu_test", START + "exit 1\n")
+
+
+class Options(unittest.TestCase):
+    def test_the_twin_has_the_options_of_bench_step(self):
+        """`bench step` checks its options in the rehearsal of a bundle; the twin needs torch to start."""
+        sys.path.insert(0, str(TOOLS))
+        sys.path.insert(0, str(TOOLS / "peers/torch_twin"))
+        from gpu_host import cases
+        with unittest.mock.patch.dict(sys.modules, {"torch": unittest.mock.MagicMock(),
+                                                    "recipe": unittest.mock.MagicMock()}):
+            import twin_step
+        for case in cases.CASES:
+            command = case.compiled(pathlib.Path("cache")).command
+            args = twin_step.arguments([str(part) for part in command[2:]])
+            self.assertEqual((args.image_size, args.batch_size, args.steps),
+                             (case.size_px, case.batch, case.steps))
 
 
 if __name__ == "__main__":

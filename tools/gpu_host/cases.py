@@ -77,13 +77,17 @@ def baseline_steps(state):
     return steps + [case.compiled(cache) for case in COMPILED[4:]]
 
 
-FUSED = [RN50, RN18_BLUR, bf16(RN50)]
+FUSED = [RN50, RN18_BLUR, bf16(RN50), RN50_BLUR]
+FUSED_MODEL = ["--model.kernels=fused"]
+ALL_FUSED = [*FUSED_MODEL, "--loss.kernels=fused", "--optimizer.kernels=fused"]
+KERNELS = {"reference": ["--model.kernels=reference"], "fused": FUSED_MODEL, "all fused": ALL_FUSED,
+           "all fused, one graph": [*ALL_FUSED, "--training.cuda_graphs=step"]}
 
 
 def fused_steps():
-    """Each case with and without fused kernels, one directly after the other, at the same clock rate of the card."""
-    return [case.ours(f"kernels {kernels}", [f"--model.kernels={kernels}"])
-            for case in FUSED for kernels in ("reference", "fused")]
+    """Each case with each choice of kernels, one directly after the other, at the same clock rate of the card: separate
+    ops, a fused model, also a fused loss and optimizer, and all of it replayed as one CUDA graph."""
+    return [case.ours(f"kernels {name}", options) for case in FUSED for name, options in KERNELS.items()]
 
 
 # From launch-bound to compute-bound: a graph saves launches, so it helps much in the first case and little in the last.

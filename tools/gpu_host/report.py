@@ -105,11 +105,12 @@ def graphs(timed):
 def fused(steps):
     rows = []
     for case in cases.FUSED:
-        reference, ours = [rate(steps.get(f"kernels {kernels}: {case.name}", {"state": "absent"}))
-                           for kernels in ("reference", "fused")]
-        if reference or ours:
-            rows.append([case.name, cell(reference), cell(ours), cell(quotient(ours, reference), "{:.3f}")])
-    head = ["step, img/s", "reference", "fused", "fused/reference"]
+        rates = [rate(steps.get(f"kernels {name}: {case.name}", {"state": "absent"})) for name in cases.KERNELS]
+        if any(rates):
+            rows.append([case.name, *map(cell, rates),
+                         *[cell(quotient(one, rates[0]), "{:.3f}") for one in rates[1:]]])
+    names = list(cases.KERNELS)
+    head = ["step, img/s", *names, *[f"{name} / {names[0]}" for name in names[1:]]]
     return ["## Fused kernels", "", *table(head, rows)] if rows else []
 
 

@@ -6,8 +6,10 @@ the steps that have not passed, and every call copies all results so far.
 
 import concurrent.futures
 import datetime
+import itertools
 import json
 import pathlib
+import re
 import shutil
 import signal
 import tempfile
@@ -28,8 +30,16 @@ def replace_file(path, text):
     part.replace(path)
 
 
+def pattern(text):
+    try:
+        return re.compile(text)
+    except re.error as wrong:
+        raise Problem(EXIT_USAGE, f"--only: expected a regular expression, got {text!r}: {wrong}") from None
+
+
 class Session:
     def __init__(self, args, bundle):
+        self.only = pattern(args.only)
         self.out = pathlib.Path(args.out).resolve()
         root = pathlib.Path(args.state or pathlib.Path(tempfile.gettempdir()) / "gpu_check").resolve()
         if root == self.out or self.out in root.parents:
@@ -57,10 +67,13 @@ class Session:
         entry = self.results["stages"].setdefault(name, {"steps": {}})
         entry |= {"state": "running", "began": now()}
         try:
-            for planned in stages.plan(name, place):
-                if entry["steps"].get(planned.name, {}).get("state") != "passed":
-                    entry["steps"][planned.name] = self.run_step(name, planned, end - time.monotonic())
-                self.save(name)
+            todo = [planned for planned in stages.plan(name, place)
+                    if (self.only.search(planned.name) or planned.rehearsal == "works")
+                    and entry["steps"].get(planned.name, {}).get("state") != "passed"]
+            for group in side_by_side(todo):
+                for planned, record in self.run_group(name, group, end):
+                    entry["steps"][planned.name] = record
+                    self.save(name)
             entry["state"] = verdict(entry["steps"])
         except BaseException:
             # Stopped from outside: finished steps are kept.
@@ -71,6 +84,18 @@ class Session:
             self.save(name)
             say(f"{name}: {entry['state']} in {entry['seconds']} s")
         return entry["state"] == "passed"
+
+    def run_group(self, stage, group, end):
+        """Runs the steps of the group at the same time; yields each step with its record as soon as it ends."""
+        with concurrent.futures.ThreadPoolExecutor(len(group)) as pool:
+            started = {pool.submit(self.run_step, stage, planned, end - time.monotonic()): planned
+                       for planned in group}
+            try:
+                for done in concurrent.futures.as_completed(started):
+                    yield started[done], done.result()
+            except BaseException:
+                step.end_all()
+                raise
 
     def run_step(self, stage, planned, left_s):
         if left_s < LEAST_STEP_S:
@@ -96,6 +121,12 @@ class Session:
             (self.out / "device.json").write_text(json.dumps(devices["figures"], indent=1) + "\n")
         for folder in sorted((self.state / "logs").glob("*")):
             (self.out / f"{folder.name}.log").write_bytes(joined(folder)[-MOST_LOG_BYTES:])
+
+
+def side_by_side(steps):
+    """Groups of steps that run at the same time: neighbours that are all `parallel`; any other step is alone."""
+    return [group for parallel, found in itertools.groupby(steps, key=lambda one: one.parallel)
+            for group in ([list(found)] if parallel else [[one] for one in found])]
 
 
 def joined(folder):

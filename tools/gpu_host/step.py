@@ -55,6 +55,7 @@ class Step:
     missing: str = ""  # why the step cannot start; empty if it can
     optional: bool = False  # a failure is noted, but does not fail the stage
     reads_failures: bool = False  # `read` also checks the exit code
+    parallel: bool = False  # runs at the same time as its neighbours that are parallel, too
 
     def text(self):
         settings = [f"{name}={value}" for name, value in self.environment.items()]
@@ -93,6 +94,15 @@ def result_of(case):
     return "passed" if case.get("result", "COMPLETED") == "COMPLETED" else "skipped"
 
 
+# Commands that are running. If gpu_check is stopped, it ends them; otherwise it would wait for their time limits.
+running = set()
+
+
+def end_all():
+    for process in list(running):
+        end_group(process)
+
+
 def end_group(process):
     """Ends the command and all processes that it has started."""
     for number in [signal.SIGTERM, signal.SIGKILL]:
@@ -114,11 +124,13 @@ def start(step, log, limit_s, hide_gpus):
     with open(out, "wb") as out_file, open(err, "wb") as err_file:
         process = subprocess.Popen([str(part) for part in step.command], stdout=out_file,
                                    stderr=err_file, env=environment, start_new_session=True)
+        running.add(process)
         try:
             process.wait(timeout=limit_s)
         finally:
             if process.poll() is None:
                 end_group(process)
+            running.discard(process)
     return Output(process.returncode, read_end(out), read_end(err))
 
 

@@ -40,14 +40,13 @@ class Bench:
         self.pinned = ["taskset", "-c", ",".join(map(str, cores))] if args.device == "cpu" else []
 
     def measure(self, peer, size, batch):
-        options = ["--image_size", size, "--batch_size", batch, "--threads", self.args.threads,
+        options = ["--image-size", size, "--batch-size", batch, "--threads", self.args.threads,
                    "--device", self.args.device, "--steps", self.args.steps, "--warmup", self.args.warmup,
-                   "--windows", self.args.windows, *self.args.both]
+                   "--runs", self.args.windows, *self.args.both]
         environment = os.environ | dict(setting.split("=", 1) for setting in self.args.env)
         if peer == "precast":
             environment |= dict(setting.split("=", 1) for setting in self.args.precast_env)
-            own = ["--runs" if option == "--windows" else option for option in options]
-            return call([*self.pinned, self.args.precast, "bench", "step", "--data", "device", "--json", *own],
+            return call([*self.pinned, self.args.precast, "bench", "step", "--data", "device", "--json", *options],
                         environment)
         environment |= dict(setting.split("=", 1) for setting in self.args.python_env)
         return call([*self.pinned, sys.executable, TWIN, *options], environment)

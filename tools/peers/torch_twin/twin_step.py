@@ -22,25 +22,25 @@ LEARNING_RATE = 0.01
 TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-def arguments():
+def arguments(argv=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--blurpool", action="store_true")
-    parser.add_argument("--image_size", type=int, default=160)
-    parser.add_argument("--batch_size", type=int, default=64)
+    parser.add_argument("--image-size", type=int, default=160)
+    parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--precision", default="fp32", choices=["fp32", "fp16", "bf16"])
     parser.add_argument("--layout", default="channels_last", choices=["channels_last", "nchw"])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=5)
-    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=5, help="timed windows of --steps steps")
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--compile", nargs="?", const="default",
                         choices=["default", "max-autotune-no-cudagraphs"],
                         help="torch.compile the model, in this mode")
-    return parser.parse_args()
+    return parser.parse_args(argv)
 
 
 class Step:
@@ -102,7 +102,7 @@ def main():
     torch.backends.cudnn.benchmark = True
     step = Step(args)
     warmup = time_steps(step, args.warmup)
-    windows = [time_steps(step, args.steps) for _ in range(args.windows)]
+    windows = [time_steps(step, args.steps) for _ in range(args.runs)]
     images = args.steps * args.batch_size
     for window in windows:
         window["images_per_second"] = images / window["seconds"]
