@@ -188,6 +188,12 @@ class Correctness(Bundle):
         self.program("engine_gpu_test", GTEST.replace("=COMPLETED", "=SKIPPED"))
         self.assertIn("Kernel.Works: skipped", self.problem("engine_gpu_test"))
 
+    def test_a_disabled_test_is_not_counted(self):
+        self.program("engine_gpu_test", GTEST.replace('"testsuite": [', '"testsuite": [{"classname": "Kernel", '
+                                                      '"name": "DISABLED_Part", "result": "SUPPRESSED"}, '))
+        self.assertEqual(self.run_check("correctness"), 0, self.output)
+        self.assertEqual(self.steps("correctness")["engine_gpu_test"]["figures"], {"Kernel.Works": "passed"})
+
     def test_a_program_without_tests_is_a_failure(self):
         self.program("engine_gpu_test", START + "echo '{\"testsuites\": []}' > ${1#--gtest_output=json:}\n")
         self.assertIn("0 tests", self.problem("engine_gpu_test"))

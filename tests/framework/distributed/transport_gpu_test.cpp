@@ -6,12 +6,12 @@ namespace {
 
 const at::Device kGpu(at::kCUDA, 0);
 
-INSTANTIATE_TEST_SUITE_P(
-    Gpu, TransportTest,
-    ::testing::Values(
-        Carrier{.name = "nccl", .device = kGpu, .ranks_may_share_a_device = false},
-        Carrier{.name = "gloo", .device = kGpu, .transport = distributed::Transport::gloo}),
-    [](const auto& test) { return test.param.name; });
+const Carrier kGloo{.name = "gloo", .device = kGpu, .transport = distributed::Transport::gloo};
+constexpr auto kName = [](const auto& test) { return test.param.name; };
+
+INSTANTIATE_TEST_SUITE_P(Gpu, TransportTest,
+                         ::testing::Values(Carrier{.name = "nccl", .device = kGpu}, kGloo), kName);
+INSTANTIATE_TEST_SUITE_P(Gpu, SharedDeviceTest, ::testing::Values(kGloo), kName);
 
 }  // namespace
 }  // namespace precast::test

@@ -215,7 +215,7 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
 
 /// One of two ranks, in a separate process that the test below starts. Writes the final weights for
 /// each of ways().
-TEST_P(TransportTest, DISABLED_OneOfTwoRanks) {
+TEST_P(SharedDeviceTest, DISABLED_OneOfTwoRanks) {
   const char* given = std::getenv(kRankVariable);
   ASSERT_NE(given, nullptr);
   const auto task = nlohmann::json::parse(given);
@@ -260,8 +260,7 @@ std::vector<nlohmann::json> run_two_ranks(const std::string& filter) {
   return results;
 }
 
-TEST_P(TransportTest, TwoRanksOnOneDeviceTrainOneModel) {
-  if (!GetParam().ranks_may_share_a_device) GTEST_SKIP() << "NCCL allows only one rank per GPU";
+TEST_P(SharedDeviceTest, TwoRanksTrainOneModel) {
   const SmallNetwork alone(GetParam().device);
   for (int step = 0; step < kSteps; ++step) {
     backward_alone(alone);

@@ -15,8 +15,6 @@ struct Carrier {
   std::string name;
   at::Device device = at::kCPU;
   distributed::Transport transport = distributed::Transport::by_device;
-  /// False for NCCL, which allows one rank per GPU.
-  bool ranks_may_share_a_device = true;
   /// Prints the name of the transport in lists of tests.
   friend void PrintTo(const Carrier& carrier, std::ostream* out) { *out << carrier.name; }
 };
@@ -25,5 +23,8 @@ class TransportTest : public ::testing::TestWithParam<Carrier> {
  protected:
   void SetUp() override;
 };
+
+/// Two ranks on one device. Not for NCCL, which allows one rank per GPU.
+class SharedDeviceTest : public TransportTest {};
 
 }  // namespace precast::test
