@@ -205,13 +205,13 @@ class Builder {
     read_nothing(entry);
     entry.chain.last_norm =
         detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks, spec_.ghost_batch_size);
+    if (spec_.fused_kernels) entry.chain.last_norm->fuse();
     module_step(entry, entry.chain.last_norm);
   }
   void add_relu(const Entry& entry) {
     read_nothing(entry);
     detail::BatchNorm2d norm = entry.chain.last_norm;
     if (spec_.fused_kernels && norm) {
-      norm->fuse();
       entry.chain.steps.back() = [norm](const Tensor& x) mutable { return norm->forward_relu(x); };
       return;
     }

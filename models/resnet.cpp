@@ -45,11 +45,7 @@ struct LayerMaker {
     return made;
   }
   [[nodiscard]] BatchNorm2d norm(std::int64_t channels) const {
-    return BatchNorm2d(channels, batch_norm_ranks, ghost_batch_size);
-  }
-  /// A norm that is followed by a ReLU, directly or after an addition.
-  [[nodiscard]] BatchNorm2d norm_relu(std::int64_t channels) const {
-    BatchNorm2d made = norm(channels);
+    BatchNorm2d made(channels, batch_norm_ranks, ghost_batch_size);
     if (fused) made->fuse();
     return made;
   }
@@ -107,9 +103,9 @@ struct BasicBlock final : Block {
 
   BasicBlock(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
       : conv1(register_module("conv1", make.conv(s.in, s.planes, 3, s.stride))),
-        bn1(register_module("bn1", make.norm_relu(s.planes))),
+        bn1(register_module("bn1", make.norm(s.planes))),
         conv2(register_module("conv2", make.conv(s.planes, s.planes, 3))),
-        bn2(register_module("bn2", make.norm_relu(s.planes))) {
+        bn2(register_module("bn2", make.norm(s.planes))) {
     if (shortcut) downsample = register_module("downsample", shortcut);
   }
 
@@ -137,11 +133,11 @@ struct Bottleneck final : Block {
   Bottleneck(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
       : width(s.planes * s.width_per_group / 64 * s.groups),
         conv1(register_module("conv1", make.conv(s.in, width, 1))),
-        bn1(register_module("bn1", make.norm_relu(width))),
+        bn1(register_module("bn1", make.norm(width))),
         conv2(register_module("conv2", make.conv(width, width, 3, s.stride, s.groups))),
-        bn2(register_module("bn2", make.norm_relu(width))),
+        bn2(register_module("bn2", make.norm(width))),
         conv3(register_module("conv3", make.conv(width, s.planes * kExpansion, 1))),
-        bn3(register_module("bn3", make.norm_relu(s.planes * kExpansion))) {
+        bn3(register_module("bn3", make.norm(s.planes * kExpansion))) {
     if (shortcut) downsample = register_module("downsample", shortcut);
   }
 
@@ -184,7 +180,8 @@ struct ResNet : torch::nn::Module {
                                            .padding(3)
                                            .bias(false),
                                        spec.blurpool));
-    bn1 = register_module("bn1", make_.norm_relu(kStemChannels));
+    if (spec.fused_kernels) conv1->fuse();
+    bn1 = register_module("bn1", make_.norm(kStemChannels));
     maxpool = register_module("maxpool", detail::MaxPool2d(3, 2, 1));
     if (spec.fused_kernels) maxpool->fuse();
     std::int64_t in = kStemChannels;

@@ -12,6 +12,9 @@
 //     Uninitialised static shared memory of a block: PRECAST_SHARED(sums, float[8][2]).
 //   PRECAST_DYNAMIC_SHARED(name, type)
 //     A `type*` to the launch's shared_bytes, aligned to 16 bytes. Use it at most once per kernel.
+//   PRECAST_BOUNDS(threads, blocks)
+//     __launch_bounds__: nvcc limits registers so that `blocks` blocks fit on a multiprocessor.
+//     Write it between __global__ and void.
 //   PRECAST_UNROLL
 //     Write it before a loop with a constant number of iterations: nvcc then unrolls the loop.
 
@@ -27,6 +30,7 @@ using SharedMemory = T;
 
 #ifdef __CUDACC__
 #define PRECAST_UNROLL _Pragma("unroll")
+#define PRECAST_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
   kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 #define PRECAST_SHARED(name, ...) __shared__ ::precast::SharedMemory<__VA_ARGS__> name
@@ -35,6 +39,7 @@ using SharedMemory = T;
   auto* const name = reinterpret_cast<::precast::SharedMemory<__VA_ARGS__>*>(name##_bytes)
 #else
 #define PRECAST_UNROLL
+#define PRECAST_BOUNDS(threads, blocks)
 #define PRECAST_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
   ::precast::cuda_on_host::launch(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 #define PRECAST_SHARED(name, ...)                   \

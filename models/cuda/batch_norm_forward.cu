@@ -22,31 +22,36 @@ __device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
 
 /// Writes the moments of the chunk's rows for each channel: partial[chunk, channel].
 template <typename T, int V>
-__global__ void moments_kernel(const T* __restrict__ x, Tiling tiling,
-                               float2* __restrict__ partial) {
+__global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__ x, Tiling tiling,
+                                                           float2* __restrict__ partial) {
   PRECAST_SHARED(moments, float2[kThreads][V]);
   PRECAST_SHARED(counts, float[kThreads]);
+  constexpr int kInFlight = 4;
   const Place place(tiling);
+  const auto* const packs = reinterpret_cast<const Pack<T, V>*>(x);
   // Differences from the first value are summed, which is accurate even if the mean is far from
   // zero.
   float shift[V] = {}, sum[V] = {}, squares[V] = {};
-  float count = 0;
-  if (place.group < tiling.groups) {
-    for (std::int64_t row = place.first_row + place.line; row < place.end_row;
-         row += tiling.lines) {
-      const auto pack = reinterpret_cast<const Pack<T, V>*>(x)[row * tiling.groups + place.group];
+  for (int k = 0; k < place.rows; k += kInFlight) {
+    Pack<T, V> in[kInFlight] = {};
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u)
+      if (k + u < place.rows) in[u] = packs[place.first + (k + u) * place.step];
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k + u >= place.rows) continue;
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {
-        const float value = to_float(pack.values[v]);
-        if (count == 0) shift[v] = value;
+        const float value = to_float(in[u].values[v]);
+        if (k + u == 0) shift[v] = value;
         const float difference = value - shift[v];
         sum[v] += difference;
         squares[v] += difference * difference;
       }
-      count += 1;
     }
   }
-  const float share = count > 0 ? 1 / count : 0;
+  const auto count = static_cast<float>(place.rows);
+  const float share = place.rows > 0 ? 1 / count : 0;
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) {
     const float mean = sum[v] * share;
@@ -78,28 +83,39 @@ __global__ void moments_kernel(const T* __restrict__ x, Tiling tiling,
   }
 }
 
-/// Merges the moments of the chunks, with one warp per channel.
+/// Merges the moments of the chunks.
 __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling tiling,
                                       BatchNormForward call) {
-  const int channel =
-      static_cast<int>(blockIdx.x) * kFinishedChannels + static_cast<int>(threadIdx.x) / warpSize;
-  const int lane = static_cast<int>(threadIdx.x) % warpSize;
+  PRECAST_SHARED(moments, Moments[kThreads]);
+  constexpr int kInFlight = 4;
+  const int mine = static_cast<int>(threadIdx.x), lane = mine / kFinishedChannels;
+  const int channel = static_cast<int>(blockIdx.x) * kFinishedChannels + mine % kFinishedChannels;
+  const int chunks = channel < tiling.channels ? tiling.chunks : 0;
   Moments all{0, 0, 0};
-  if (channel < tiling.channels) {
-    for (int chunk = lane; chunk < tiling.chunks; chunk += warpSize) {
-      const std::int64_t left = tiling.rows - static_cast<std::int64_t>(chunk) * tiling.chunk_rows;
-      const float2 moments = partial[static_cast<std::int64_t>(chunk) * tiling.channels + channel];
-      all = merged(all, {static_cast<float>(left < tiling.chunk_rows ? left : tiling.chunk_rows),
-                         moments.x, moments.y});
+  for (int chunk = lane; chunk < chunks; chunk += kInFlight * kFinishLanes) {
+    float2 in[kInFlight] = {};
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      const std::int64_t from = chunk + u * kFinishLanes;
+      if (from < chunks) in[u] = partial[from * tiling.channels + channel];
+    }
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      const std::int64_t from = chunk + u * kFinishLanes;
+      if (from >= chunks) continue;
+      const std::int64_t left = tiling.rows - from * tiling.chunk_rows;
+      const auto count = static_cast<float>(left < tiling.chunk_rows ? left : tiling.chunk_rows);
+      all = merged(all, {count, in[u].x, in[u].y});
     }
   }
-  for (int offset = warpSize / 2; offset > 0; offset /= 2) {
-    const Moments other{__shfl_down_sync(~0U, all.count, offset),
-                        __shfl_down_sync(~0U, all.mean, offset),
-                        __shfl_down_sync(~0U, all.m2, offset)};
-    all = merged(all, other);
+  moments[mine] = all;
+  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (lane < half)
+      moments[mine] = merged(moments[mine], moments[mine + half * kFinishedChannels]);
   }
   if (lane != 0 || channel >= tiling.channels) return;
+  all = moments[mine];
   const float rows = static_cast<float>(tiling.rows);
   call.mean[channel] = all.mean;
   call.inv_std[channel] = 1 / sqrtf(all.m2 / rows + call.eps);
@@ -109,33 +125,43 @@ __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling
 }
 
 template <typename T, int V, bool kResidual>
-__global__ void apply_kernel(Tiling tiling, BatchNormForward call) {
+__global__ PRECAST_BOUNDS(kThreads, 3) void apply_kernel(Tiling tiling, BatchNormForward call) {
+  constexpr int kInFlight = 2;
   const Place place(tiling);
-  if (place.group >= tiling.groups) return;
+  if (place.rows == 0) return;
   const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
   const auto* const x = static_cast<const Pack<T, V>*>(call.x);
   const auto* const residual = static_cast<const Pack<T, V>*>(call.residual);
   auto* const y = static_cast<Pack<T, V>*>(call.y);
-  for (std::int64_t row = place.first_row + place.line; row < place.end_row; row += tiling.lines) {
-    const std::int64_t at = row * tiling.groups + place.group;
-    const Pack<T, V> in = x[at];
-    Pack<T, V> added{};
-    if constexpr (kResidual) added = residual[at];
-    Pack<T, V> out;
-    unsigned mask = 0;
+  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
+    Pack<T, V> in[kInFlight] = {}, added[kInFlight] = {};
     PRECAST_UNROLL
-    for (int v = 0; v < V; ++v) {
-      float value = norm(v, to_float(in.values[v]));
-      if constexpr (kResidual) value += to_float(added.values[v]);
-      // Not fmaxf, which would turn NaN into 0.
-      if (call.relu && value <= 0) value = 0;
-      round_to(value, out.values[v]);
-      // The mask depends on the rounded value, as with separate ops.
-      if (to_float(out.values[v]) > 0) mask |= 1U << v;
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      const std::int64_t at = place.first + (k - u) * place.step;
+      in[u] = x[at];
+      if constexpr (kResidual) added[u] = residual[at];
     }
-    y[at] = out;
-    if constexpr (kResidual)
-      if (call.relu) call.mask[at] = static_cast<std::uint8_t>(mask);
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      const std::int64_t at = place.first + (k - u) * place.step;
+      Pack<T, V> out;
+      unsigned mask = 0;
+      PRECAST_UNROLL
+      for (int v = 0; v < V; ++v) {
+        float value = norm(v, to_float(in[u].values[v]));
+        if constexpr (kResidual) value += to_float(added[u].values[v]);
+        // Not fmaxf, which would turn NaN into 0.
+        if (call.relu && value <= 0) value = 0;
+        round_to(value, out.values[v]);
+        // The mask depends on the rounded value, as with separate ops.
+        if (to_float(out.values[v]) > 0) mask |= 1U << v;
+      }
+      y[at] = out;
+      if constexpr (kResidual)
+        if (call.relu) call.mask[at] = static_cast<std::uint8_t>(mask);
+    }
   }
 }
 

@@ -9,22 +9,34 @@
 namespace precast::models {
 namespace {
 
-/// Channels per block in the kernels that combine partial results, with one warp per channel.
-constexpr int kFinishedChannels = kThreads / 32;
+/// In the kernels that combine partial results, channels per block and threads per channel.
+constexpr int kFinishedChannels = 4;
+constexpr int kFinishLanes = kThreads / kFinishedChannels;
 
-/// The position of a thread in the matrix.
+/// The rows of a thread. Its k-th pack is at index first + k * step of the matrix.
+///
+/// A thread loads several rows before it uses the first one, because memory takes longer to answer
+/// than the arithmetic of a row. The second pass over a tensor goes from the last row of each chunk
+/// to the first: the rows that the first pass read last are still in the L2 cache.
 struct Place {
   int group;
   int line;
-  std::int64_t first_row;
-  std::int64_t end_row;
+  /// 0 for a thread beyond the last channel.
+  int rows;
+  std::int64_t first;
+  std::int64_t step;
   __device__ explicit Place(const Tiling& tiling)
       : group(static_cast<int>(blockIdx.x) * tiling.lanes +
               static_cast<int>(threadIdx.x) % tiling.lanes),
-        line(static_cast<int>(threadIdx.x) / tiling.lanes),
-        first_row(static_cast<std::int64_t>(blockIdx.y) * tiling.chunk_rows),
-        end_row(first_row + tiling.chunk_rows < tiling.rows ? first_row + tiling.chunk_rows
-                                                            : tiling.rows) {}
+        line(static_cast<int>(threadIdx.x) / tiling.lanes) {
+    const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * tiling.chunk_rows;
+    const std::int64_t left = tiling.rows - first_row;
+    const int chunk = left < tiling.chunk_rows ? static_cast<int>(left) : tiling.chunk_rows;
+    const bool outside = group >= tiling.groups || line >= chunk;
+    rows = outside ? 0 : (chunk - line + tiling.lines - 1) / tiling.lines;
+    first = (first_row + line) * tiling.groups + group;
+    step = static_cast<std::int64_t>(tiling.lines) * tiling.groups;
+  }
 };
 
 /// The norm as y = scale * x + offset, for the channels of one thread.

@@ -13,6 +13,7 @@
 namespace precast::models::detail {
 
 at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
+  if (fuses(input)) return fused(input, /*residual=*/{}, /*relu=*/false).y;
   const std::int64_t chunks =
       ghost_batch_size_ == 0 ? 1 : (input.size(0) + ghost_batch_size_ - 1) / ghost_batch_size_;
   if (!is_training() || (ranks_ == nullptr && chunks <= 1))
@@ -30,22 +31,28 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
 }
 
 Forked BatchNorm2dImpl::forward_relu_fork(const at::Tensor& input, const at::Tensor& residual) {
-  const bool fuses = unfused_because_.empty() && is_training() && can_fuse(input) &&
-                     weight.scalar_type() == at::kFloat && options.momentum().has_value();
-  if (fuses) {
-    count_batch();
-    return fused_norm_relu(input, residual,
-                           {.weight = weight,
-                            .bias = bias,
-                            .running_mean = running_mean,
-                            .running_var = running_var,
-                            .momentum = options.momentum().value(),
-                            .eps = options.eps()});
-  }
+  if (fuses(input)) return fused(input, residual, /*relu=*/true);
   at::Tensor output = forward(input);
   if (residual.defined()) output.add_(residual);
   output.relu_();
   return {output, output};
+}
+
+bool BatchNorm2dImpl::fuses(const at::Tensor& input) const {
+  return unfused_because_.empty() && is_training() && can_fuse(input) &&
+         weight.scalar_type() == at::kFloat && options.momentum().has_value();
+}
+
+Forked BatchNorm2dImpl::fused(const at::Tensor& input, const at::Tensor& residual, bool relu) {
+  count_batch();
+  return fused_norm(input, residual,
+                    {.weight = weight,
+                     .bias = bias,
+                     .running_mean = running_mean,
+                     .running_var = running_var,
+                     .momentum = options.momentum().value(),
+                     .eps = options.eps(),
+                     .relu = relu});
 }
 
 void BatchNorm2dImpl::fuse() {

@@ -24,9 +24,11 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
   explicit BatchNorm2dImpl(std::int64_t channels, Communicator* ranks = nullptr,
                            std::int64_t ghost_batch_size = 0)
       : torch::nn::BatchNorm2dImpl(channels), ranks_(ranks), ghost_batch_size_(ghost_batch_size) {}
+  /// Uses the kernels of fused_norm.h after fuse(), in training mode and if can_fuse(input);
+  /// otherwise libtorch's.
   at::Tensor forward(const at::Tensor& input);
-  /// Computes relu(forward(input) + residual): with the kernels of fused_norm.h after fuse(), in
-  /// training mode and if can_fuse(input); otherwise with separate ops.
+  /// Computes relu(forward(input) + residual): with fused kernels, if forward() would use them, as
+  /// one op; otherwise with separate ops.
   /// @param residual has input's shape; undefined: nothing is added.
   at::Tensor forward_relu(const at::Tensor& input, const at::Tensor& residual = {}) {
     return forward_relu_fork(input, residual).y;
@@ -34,20 +36,22 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
   /// forward_relu() for two consumers. The two tensors may be the same.
   Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& residual = {});
 
-  /// Lets forward_relu() use the fused kernels. Has no effect with `ranks` or with ghost batches.
+  /// Lets the norm use the fused kernels. Has no effect with `ranks` or with ghost batches.
   void fuse();
   /// Undoes fuse().
   void unfuse(const std::string& reason) { unfused_because_ = reason; }
-  /// Why forward_relu() does not use the fused kernels; empty: it does.
+  /// Why the norm does not use the fused kernels; empty: it does.
   [[nodiscard]] const std::string& unfused_because() const { return unfused_because_; }
 
  private:
+  [[nodiscard]] bool fuses(const at::Tensor& input) const;
+  [[nodiscard]] Forked fused(const at::Tensor& input, const at::Tensor& residual, bool relu);
   void count_batch();
   [[nodiscard]] at::Tensor normalize_chunks(const at::Tensor& input, std::int64_t chunks) const;
 
   Communicator* ranks_;
   std::int64_t ghost_batch_size_;
-  std::string unfused_because_ = "no ReLU follows";
+  std::string unfused_because_ = "not requested";
 };
 TORCH_MODULE(BatchNorm2d);
 

@@ -23,11 +23,11 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   at::Tensor forward(const at::Tensor& input);
   [[nodiscard]] bool blurs() const { return blurs_; }
 
-  /// If this layer blurs, uses the kernels of fused_blur.h for that, in training and if
-  /// can_fuse(input).
-  void fuse() { fused_ = blurs_; }
-  /// Whether this layer blurs and fuse() was called.
-  [[nodiscard]] bool is_fused() const { return fused_; }
+  /// In training, lets the layer use the kernels of fused_blur.h if it blurs and can_fuse(input),
+  /// and those of fused_stem.h if it is the first layer of a ResNet and can_fuse_stem(input).
+  void fuse() { fused_ = true; }
+  /// Whether this layer blurs with fused kernels.
+  [[nodiscard]] bool fuses_blur() const { return fused_ && blurs_; }
   /// Whether fused_blur_both(input) computes the inputs of this layer and of the 1x1 layer `other`.
   [[nodiscard]] bool blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const;
   /// The convolution of an input that is already blurred. @param blurred for a 1x1 kernel, only the
@@ -45,6 +45,8 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   const at::Tensor& filter_for(const at::Tensor& input);
 
   bool blurs_ = false;
+  /// 7 x 7 pixels, stride 2, padding 3, few channels.
+  bool stem_ = false;
   bool pointwise_ = false;
   bool fused_ = false;
   at::Tensor filter_;

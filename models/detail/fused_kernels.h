@@ -10,6 +10,7 @@
 #include "models/cuda/batch_norm.h"
 #include "models/cuda/blur.h"
 #include "models/cuda/max_pool.h"
+#include "models/cuda/stem.h"
 
 namespace precast::models::detail {
 
@@ -28,6 +29,7 @@ struct FusedKernels {
   Launch<BlurShape, BlurBackward> blur_backward;
   Launch<MaxPoolShape, MaxPoolForward> max_pool_forward;
   Launch<MaxPoolShape, MaxPoolBackward> max_pool_backward;
+  Launch<StemShape, StemInput> stem_input;
 };
 
 /// The kernels for GPUs.

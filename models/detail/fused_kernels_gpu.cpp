@@ -29,7 +29,8 @@ const FusedKernels* gpu_kernels() {
                                             .blur_forward = launch<blur_forward>,
                                             .blur_backward = launch<blur_backward>,
                                             .max_pool_forward = launch<max_pool_forward>,
-                                            .max_pool_backward = launch<max_pool_backward>};
+                                            .max_pool_backward = launch<max_pool_backward>,
+                                            .stem_input = launch<stem_input>};
   return &kKernels;
 }
 

@@ -25,7 +25,7 @@ at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes) {
   return at::empty({static_cast<std::int64_t>(bytes)}, x.options().dtype(at::kByte));
 }
 
-struct NormRelu : torch::autograd::Function<NormRelu> {
+struct Norm : torch::autograd::Function<Norm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::optional<at::Tensor>& residual, const at::Tensor& weight,
                                const at::Tensor& bias, const FusedNorm& norm) {
@@ -36,7 +36,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     at::Tensor added, mask;
     if (residual) {
       added = as_kernels_read(*residual, x.scalar_type());
-      mask = bytes_like(x, kernels.norm_mask_bytes(shape));
+      if (norm.relu) mask = bytes_like(x, kernels.norm_mask_bytes(shape));
     }
     const at::Tensor workspace = bytes_like(x, kernels.norm_workspace_bytes(shape));
     kernels.norm_forward(x, shape,
@@ -46,16 +46,18 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                           .bias = bias.const_data_ptr<float>(),
                           .eps = static_cast<float>(norm.eps),
                           .momentum = static_cast<float>(norm.momentum),
-                          .relu = true,
+                          .relu = norm.relu,
                           .running_mean = norm.running_mean.mutable_data_ptr<float>(),
                           .running_var = norm.running_var.mutable_data_ptr<float>(),
                           .y = y.mutable_data_ptr(),
                           .mean = mean.mutable_data_ptr<float>(),
                           .inv_std = inv_std.mutable_data_ptr<float>(),
-                          .mask = residual ? mask.mutable_data_ptr<std::uint8_t>() : nullptr,
+                          .mask = mask.defined() ? mask.mutable_data_ptr<std::uint8_t>() : nullptr,
                           .workspace = workspace.mutable_data_ptr()});
     context->set_materialize_grads(false);
     context->save_for_backward({x, weight, bias, mean, inv_std, mask});
+    context->saved_data["relu"] = norm.relu;
+    context->saved_data["adds"] = residual.has_value();
     return {y, fork_of(y)};
   }
 
@@ -67,7 +69,7 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &mean = saved[3],
                      &inv_std = saved[4], &mask = saved[5];
-    const bool adds = mask.defined();
+    const bool adds = context->saved_data["adds"].toBool();
     const BatchNormShape shape = norm_shape(x);
     const at::Tensor dx = at::empty_like(x);
     const at::Tensor d_weight = at::empty_like(weight), d_bias = at::empty_like(bias);
@@ -83,8 +85,8 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
                            .bias = bias.const_data_ptr<float>(),
                            .mean = mean.const_data_ptr<float>(),
                            .inv_std = inv_std.const_data_ptr<float>(),
-                           .relu = true,
-                           .mask = adds ? mask.const_data_ptr<std::uint8_t>() : nullptr,
+                           .relu = context->saved_data["relu"].toBool(),
+                           .mask = mask.defined() ? mask.const_data_ptr<std::uint8_t>() : nullptr,
                            .dx = dx.mutable_data_ptr(),
                            .d_residual = adds ? d_residual.mutable_data_ptr() : nullptr,
                            .d_weight = d_weight.mutable_data_ptr<float>(),
@@ -96,11 +98,11 @@ struct NormRelu : torch::autograd::Function<NormRelu> {
 
 }  // namespace
 
-Forked fused_norm_relu(const at::Tensor& x, const at::Tensor& residual, const FusedNorm& norm) {
+Forked fused_norm(const at::Tensor& x, const at::Tensor& residual, const FusedNorm& norm) {
   require(can_fuse(x), "fused kernels run only where can_fuse() is true");
   const std::optional<at::Tensor> added =
       residual.defined() ? std::optional(residual) : std::nullopt;
-  const variable_list results = NormRelu::apply(x, added, norm.weight, norm.bias, norm);
+  const variable_list results = Norm::apply(x, added, norm.weight, norm.bias, norm);
   return {results[0], results[1]};
 }
 

@@ -13,6 +13,7 @@ struct FusedNorm {
   at::Tensor running_mean, running_var;
   double momentum = 0.1;
   double eps = 1e-5;
+  bool relu = true;
 };
 
 /// A result that has two consumers, for example the branch and the shortcut of a block, as two
@@ -30,14 +31,15 @@ struct Forked {
 /// CUDA.
 [[nodiscard]] PRECAST_API bool can_fuse(const at::Tensor& x);
 
-/// Computes relu(norm(x) + residual) as one op with the kernels of models/cuda/batch_norm.h. The op
+/// Computes norm(x) + residual, and with norm.relu its ReLU, as one op with the kernels of
+/// models/cuda/batch_norm.h. The op
 /// can be differentiated once, in x, residual, weight and bias. Its results differ from the
 /// reference, separate ops, by rounding: sums are float32, and only the result is rounded to x's
 /// dtype. Does not wait for the device, so a CUDA graph can record it.
 /// @param residual has x's shape; undefined: nothing is added.
 /// @return the result for two consumers, with x's shape, dtype and memory format.
 /// @pre can_fuse(x)
-[[nodiscard]] PRECAST_API Forked fused_norm_relu(const at::Tensor& x, const at::Tensor& residual,
-                                                 const FusedNorm& norm);
+[[nodiscard]] PRECAST_API Forked fused_norm(const at::Tensor& x, const at::Tensor& residual,
+                                            const FusedNorm& norm);
 
 }  // namespace precast::models::detail

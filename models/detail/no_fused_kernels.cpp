@@ -3,6 +3,7 @@
 #include "models/detail/fused_blur.h"
 #include "models/detail/fused_max_pool.h"
 #include "models/detail/fused_norm.h"
+#include "models/detail/fused_stem.h"
 
 namespace precast::models::detail {
 namespace {
@@ -21,8 +22,8 @@ bool can_fuse(const at::Tensor& /*x*/) {
   return false;
 }
 
-Forked fused_norm_relu(const at::Tensor& /*x*/, const at::Tensor& /*residual*/,
-                       const FusedNorm& /*norm*/) {
+Forked fused_norm(const at::Tensor& /*x*/, const at::Tensor& /*residual*/,
+                  const FusedNorm& /*norm*/) {
   fail();
   return {};
 }
@@ -43,6 +44,15 @@ Blurred fused_blur_both(const at::Tensor& /*x*/) {
 }
 
 Forked fused_max_pool(const at::Tensor& /*x*/) {
+  fail();
+  return {};
+}
+
+bool can_fuse_stem(const at::Tensor& /*images*/) {
+  return false;
+}
+
+at::Tensor fused_stem(const at::Tensor& /*images*/, const at::Tensor& /*weight*/) {
   fail();
   return {};
 }

@@ -17,7 +17,7 @@ namespace precast::models {
 struct NormKernels {
   /// Number of norms computed by fused kernels.
   std::int64_t fused = 0;
-  /// Numbers of the other norms, grouped by reason: {"no ReLU follows", 4}.
+  /// Numbers of the other norms, grouped by reason: {"stochastic_depth", 4}.
   std::map<std::string, std::int64_t> reference;
   /// Number of convolutions whose input fused kernels blur (BlurPool), and of fused max pools.
   std::int64_t blurs = 0;

@@ -12,6 +12,7 @@
 #include "models/cuda/batch_norm.h"
 #include "models/cuda/blur.h"
 #include "models/cuda/max_pool.h"
+#include "models/cuda/stem.h"
 #include "tests/support/counted_memory.h"
 #include "tools/bench/cost/step_cost.h"
 
@@ -241,6 +242,18 @@ TEST_F(KernelBytesTest, MaxPool) {
                    fmt::format("its gradient, {}{}", forked ? "fork, " : "", name));
     }
   });
+}
+
+TEST_F(KernelBytesTest, Stem) {
+  for (const ActivationType type : kTypes) {
+    const StemShape shape{2, 160, 160, 3, type};
+    const std::size_t images = std::size_t{2} * 160 * 160 * 3 * bytes_of(type);
+    CountedMemory memory;
+    const void* const x = memory.array("x", images);
+    void* const y = memory.array("y", stem_values(shape) * bytes_of(type));
+    const MovedBytes counted = memory.count([&] { stem_input(shape, {.x = x, .y = y}, nullptr); });
+    expect_bytes(counted, stem_bytes(shape), 2.33, images, type, "stem");
+  }
 }
 
 TEST_F(KernelBytesTest, Normalize) {

@@ -144,7 +144,7 @@ class FusedBlurConvTest : public ::testing::Test {
 TEST_F(FusedBlurConvTest, IsTheReference) {
   for (const std::int64_t kernel : {1, 3}) {
     BlurConv2d fused = conv(kernel), reference = conv(kernel);
-    EXPECT_TRUE(fused->is_fused());
+    EXPECT_TRUE(fused->fuses_blur());
     reference->eval();
     reference->weight.set_data(fused->weight.detach());
     reference->bias.set_data(fused->bias.detach());
@@ -160,7 +160,7 @@ TEST_F(FusedBlurConvTest, WhatTheKernelsCannotComputeIsLeftToTheReference) {
   EXPECT_EQ(fused_calls(conv(3), images().contiguous()), 0);
   EXPECT_EQ(fused_calls(conv(1, 3), images()), 0);
   EXPECT_EQ(fused_calls(conv(3, 3), images()), 1);
-  EXPECT_FALSE(conv(3, 2, /*blurpool=*/false)->is_fused());
+  EXPECT_FALSE(conv(3, 2, /*blurpool=*/false)->fuses_blur());
   EXPECT_EQ(fused_calls(conv(3, 2, /*blurpool=*/false), images()), 0);
 }
 

@@ -39,6 +39,7 @@ FusedKernels counted_kernels() {
       counted<&FusedKernels::max_pool_forward, &FusedCalls::max_pool_forward>;
   kernels.max_pool_backward =
       counted<&FusedKernels::max_pool_backward, &FusedCalls::max_pool_backward>;
+  kernels.stem_input = counted<&FusedKernels::stem_input, &FusedCalls::stem_input>;
   return kernels;
 }
 

@@ -27,6 +27,7 @@ struct FusedCalls {
   int norm_forward = 0, norm_backward = 0;
   int blur_forward = 0, blur_backward = 0;
   int max_pool_forward = 0, max_pool_backward = 0;
+  int stem_input = 0;
   /// Backward calls with the gradients of two consumers.
   int forks = 0;
 

@@ -28,7 +28,8 @@ const models::detail::FusedKernels& device_kernels() {
       .blur_forward = launch<models::blur_forward>,
       .blur_backward = launch<models::blur_backward>,
       .max_pool_forward = launch<models::max_pool_forward>,
-      .max_pool_backward = launch<models::max_pool_backward>};
+      .max_pool_backward = launch<models::max_pool_backward>,
+      .stem_input = launch<models::stem_input>};
   return kKernels;
 }
 

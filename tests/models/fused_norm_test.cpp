@@ -26,7 +26,7 @@ namespace {
 using models::detail::BatchNorm2d;
 using models::detail::can_fuse;
 using models::detail::Forked;
-using models::detail::fused_norm_relu;
+using models::detail::fused_norm;
 using models::detail::FusedNorm;
 
 constexpr double kMomentum = 0.1, kEps = 1e-5;
@@ -40,7 +40,7 @@ struct Inputs {
   at::Tensor x, residual, dy;
   FusedNorm norm;
 
-  Inputs(at::IntArrayRef shape, at::ScalarType type, bool adds)
+  Inputs(at::IntArrayRef shape, at::ScalarType type, bool adds, bool relu)
       : x(channels_last(noise_tensor(1, shape, 4) + 0.5, type)),
         dy(channels_last(noise_tensor(3, shape, 2) + 0.1, type)) {
     if (adds) residual = channels_last(noise_tensor(2, shape, 2), type);
@@ -52,7 +52,8 @@ struct Inputs {
             .running_mean = vector(6, 2, 0),
             .running_var = vector(7, 0.2, 1),
             .momentum = kMomentum,
-            .eps = kEps};
+            .eps = kEps,
+            .relu = relu};
   }
 
   void to_double() {
@@ -72,7 +73,7 @@ at::Tensor composed(const Inputs& in) {
       at::batch_norm(in.x, in.norm.weight, in.norm.bias, in.norm.running_mean, in.norm.running_var,
                      /*training=*/true, in.norm.momentum, in.norm.eps, /*cudnn_enabled=*/false);
   if (in.residual.defined()) y = y + in.residual;
-  return at::relu(y);
+  return in.norm.relu ? at::relu(y) : y;
 }
 
 /// The largest factor by which a norm multiplies values. It is large if a channel has only two
@@ -91,7 +92,7 @@ void expect_near(const char* what, const at::Tensor& found, const at::Tensor& ex
   EXPECT_LE(excess.max().item<double>(), 0) << what;
 }
 
-class FusedNormTest : public ::testing::TestWithParam<std::tuple<at::ScalarType, bool>> {
+class FusedNormTest : public ::testing::TestWithParam<std::tuple<at::ScalarType, bool, bool>> {
  protected:
   void SetUp() override {
     if (const std::string reason = missing_fused_device(); !reason.empty()) GTEST_SKIP() << reason;
@@ -99,18 +100,19 @@ class FusedNormTest : public ::testing::TestWithParam<std::tuple<at::ScalarType,
   }
   at::ScalarType type_ = std::get<0>(GetParam());
   bool adds_ = std::get<1>(GetParam());
+  bool relu_ = std::get<2>(GetParam());
   std::optional<CountedKernels> kernels_;
 };
 
 TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
   for (const std::vector<std::int64_t>& shape : kNormShapes) {
     SCOPED_TRACE(testing::PrintToString(shape));
-    Inputs in(shape, type_, adds_), reference = in;
+    Inputs in(shape, type_, adds_, relu_), reference = in;
     reference.to_double();
     in.require_gradients();
     reference.require_gradients();
     ASSERT_TRUE(can_fuse(in.x));
-    const at::Tensor y = fused_norm_relu(in.x, in.residual, in.norm).y;
+    const at::Tensor y = fused_norm(in.x, in.residual, in.norm).y;
     y.backward(in.dy);
     const at::Tensor expected = composed(reference);
     expected.backward(reference.dy);
@@ -137,7 +139,7 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
 /// The gradient of a mean or a sum has strides of 0; a residual may have any layout.
 TEST_P(FusedNormTest, TakesGradientsAndResidualsOfAnyLayout) {
   const std::vector<std::int64_t> shape = {3, 13, 4, 3};
-  Inputs in(shape, type_, adds_), other = in;
+  Inputs in(shape, type_, adds_, relu_), other = in;
   in.dy = at::ones_like(in.dy);
   other.norm.running_mean = other.norm.running_mean.clone();
   other.norm.running_var = other.norm.running_var.clone();
@@ -147,9 +149,9 @@ TEST_P(FusedNormTest, TakesGradientsAndResidualsOfAnyLayout) {
   if (adds_) other.residual = other.residual.to(at::kFloat).contiguous();
   in.require_gradients();
   other.require_gradients();
-  const at::Tensor y = fused_norm_relu(in.x, in.residual, in.norm).y;
+  const at::Tensor y = fused_norm(in.x, in.residual, in.norm).y;
   y.backward(in.dy);
-  const at::Tensor same = fused_norm_relu(other.x, other.residual, other.norm).y;
+  const at::Tensor same = fused_norm(other.x, other.residual, other.norm).y;
   same.sum().backward();
   EXPECT_TRUE(at::equal(y, same));
   EXPECT_TRUE(at::equal(in.x.grad(), other.x.grad()));
@@ -162,13 +164,13 @@ TEST_P(FusedNormTest, TakesGradientsAndResidualsOfAnyLayout) {
 
 /// Tests frozen parameters and inputs that need no gradients.
 TEST_P(FusedNormTest, ComputesTheGradientsThatAreRequested) {
-  Inputs in({2, 8, 3, 3}, type_, adds_), few = in;
+  Inputs in({2, 8, 3, 3}, type_, adds_, relu_), few = in;
   in.require_gradients();
   few.x = few.x.detach();
   few.norm.weight = few.norm.weight.detach().clone();
   few.norm.bias = few.norm.bias.detach().clone().requires_grad_();
-  fused_norm_relu(in.x, in.residual, in.norm).y.backward(in.dy);
-  fused_norm_relu(few.x, few.residual.defined() ? few.residual.detach() : few.residual, few.norm)
+  fused_norm(in.x, in.residual, in.norm).y.backward(in.dy);
+  fused_norm(few.x, few.residual.defined() ? few.residual.detach() : few.residual, few.norm)
       .y.backward(few.dy);
   EXPECT_TRUE(at::equal(in.norm.bias.grad(), few.norm.bias.grad()));
   EXPECT_FALSE(few.x.grad().defined());
@@ -180,9 +182,9 @@ TEST_P(FusedNormTest, ComputesTheGradientsThatAreRequested) {
 TEST_P(FusedNormTest, BothConsumersPassTheirGradients) {
   const std::vector<std::int64_t> shape = {3, 13, 4, 3};
   const auto gradients = [&](bool first, bool second) {
-    Inputs in(shape, type_, adds_);
+    Inputs in(shape, type_, adds_, relu_);
     in.require_gradients();
-    const Forked result = fused_norm_relu(in.x, in.residual, in.norm);
+    const Forked result = fused_norm(in.x, in.residual, in.norm);
     EXPECT_EQ(result.y.const_data_ptr(), result.fork.const_data_ptr());
     std::vector<at::Tensor> outputs, of_outputs;
     if (first) outputs.push_back(result.y);
@@ -208,9 +210,9 @@ TEST_P(FusedNormTest, BothConsumersPassTheirGradients) {
 }
 
 TEST_P(FusedNormTest, SecondDerivativesAreAnError) {
-  Inputs in({2, 8, 3, 3}, type_, adds_);
+  Inputs in({2, 8, 3, 3}, type_, adds_, relu_);
   in.require_gradients();
-  const at::Tensor y = fused_norm_relu(in.x, in.residual, in.norm).y;
+  const at::Tensor y = fused_norm(in.x, in.residual, in.norm).y;
   EXPECT_THROW(torch::autograd::grad({y}, {in.x}, {in.dy}, /*retain_graph=*/true,
                                      /*create_graph=*/true),
                std::logic_error);
@@ -218,10 +220,11 @@ TEST_P(FusedNormTest, SecondDerivativesAreAnError) {
 
 INSTANTIATE_TEST_SUITE_P(TypesAndResiduals, FusedNormTest,
                          ::testing::Combine(::testing::Values(at::kFloat, at::kHalf, at::kBFloat16),
-                                            ::testing::Bool()),
+                                            ::testing::Bool(), ::testing::Bool()),
                          [](const auto& test) {
                            return std::string(c10::toString(std::get<0>(test.param))) +
-                                  (std::get<1>(test.param) ? "WithResidual" : "");
+                                  (std::get<1>(test.param) ? "WithResidual" : "") +
+                                  (std::get<2>(test.param) ? "" : "WithoutRelu");
                          });
 
 /// Tests when the module uses the kernels and when it uses separate ops.

@@ -358,7 +358,7 @@ class Rehearsal(Bundle):
         self.assertIn("there is no GPU", self.output)  # the wording is tested: a line of the report
         started = " ".join(self.calls())
         for word in ["kernel_bench --json", "engine_gpu_test", "bench allreduce", "cuda_graphs=on",
-                     "rn18_16px.yaml", "rn50_16_epochs.yaml"]:
+                     "rn18_16px.yaml", "rn50_16_epochs.yaml", "--dist.world_size=1"]:
             self.assertIn(word, started)
 
     def test_on_a_host_with_a_gpu_it_ends_with_0(self):

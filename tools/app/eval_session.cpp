@@ -81,8 +81,10 @@ EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, 
 int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
                    const std::function<int(const ResolvedRun&, RankSession&)>& body) {
   const RankInfo info = find_ranks(recipe.config, /*trains=*/false);
-  if (const int ranks = ranks_to_launch(recipe.config, info, /*trains=*/false); ranks > 0)
+  if (const int ranks = ranks_to_launch(recipe.config, info, /*trains=*/false); ranks > 0) {
+    check_gpus(gpu_problem(recipe, ranks, usable_gpus(), /*trains=*/false));
     return launch_ranks(command, ranks);
+  }
   const ResolvedRun run = resolve_run(recipe, info);
   RankSession ranks(recipe.config, info, run.device);
   return ranks.run([&] {

@@ -1,8 +1,6 @@
 #include "tools/app/rank_session.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include "framework/core/system.h"
 #include "framework/distributed/grad_sync.h"
 #include "framework/launch/launcher.h"
+#include "tools/app/resolved_run.h"
 #include "tools/app/torch_errors.h"
 #include "tools/app/train_config_check.h"
 #include "tools/cli/command.h"
@@ -45,11 +44,6 @@ int parse_nproc(const std::string& text) {
   if (failure != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > 4096)
     throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", text));
   return ranks;
-}
-
-int visible_gpus() {
-  return at::globalContext().hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().getNumGPUs())
-                                       : 0;
 }
 
 /// Whether the program that started the ranks serves the store. torchrun also keeps its store
@@ -161,9 +155,24 @@ int ranks_to_launch(const TrainConfig& config, const RankInfo& info, bool trains
   if (nproc.empty())
     return config.training.distributed ? static_cast<int>(config.dist.world_size) : 0;
   const int ranks =
-      nproc == "auto" ? std::max(1, gpus ? *gpus : visible_gpus()) : parse_nproc(nproc);
+      nproc == "auto" ? std::max(1, gpus ? *gpus : usable_gpus()) : parse_nproc(nproc);
   if (trains) check_with_ranks(config, ranks);
   return ranks;
+}
+
+std::string gpu_problem(const Recipe& recipe, int ranks, int gpus, bool trains) {
+  const TrainConfig& config = recipe.config;
+  const char* key = config.dist.nproc.empty() ? "dist.world_size" : "dist.nproc";
+  std::string hint = fmt::format("Set {}={}", key, gpus);
+  if (trains && config.training.global_batch_size == 0) {
+    hint += fmt::format(
+        ". training.batch_size is the batch of one rank: to keep {} samples per step, set "
+        "training.global_batch_size instead, and training.micro_batches if they do not fit in "
+        "memory",
+        ranks * config.training.batch_size);
+  }
+  return gpu_problem(fmt::format("{}: {}", recipe.place_of(key).text(), key),
+                     config.training.device, ranks, gpus, hint);
 }
 
 int launch_ranks(const std::vector<std::string>& args, int ranks) {

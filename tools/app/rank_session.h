@@ -15,6 +15,7 @@
 #include "framework/distributed/heartbeat.h"
 #include "framework/distributed/process_group.h"
 #include "framework/launch/rank_info.h"
+#include "tools/app/recipe.h"
 #include "tools/app/train_config.h"
 
 namespace precast::tools {
@@ -34,7 +35,13 @@ namespace precast::tools {
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
                                   bool trains = true, std::optional<int> gpus = std::nullopt);
 
-/// Starts `ranks` processes of this program and supervises them.
+/// Why this host, with `gpus` usable GPUs, cannot run the ranks that a recipe requests; empty if it
+/// can. Names the key, its location and the batch to set instead. @param trains as above.
+[[nodiscard]] std::string gpu_problem(const Recipe& recipe, int ranks, int gpus,
+                                      bool trains = true);
+
+/// Starts `ranks` processes of this program and supervises them. Check first that there are enough
+/// GPUs (gpu_problem()).
 /// @param args the arguments after the program's name: the command and its arguments.
 /// @return the exit code of the launch (launcher.h).
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);

@@ -10,6 +10,7 @@
 
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
+#include "framework/core/progress.h"
 #include "framework/core/system.h"
 
 namespace precast::tools {
@@ -64,22 +65,39 @@ ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info) {
           .local_rank = info.local_rank};
 }
 
+int usable_gpus() {
+  return at::globalContext().hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().getNumGPUs())
+                                       : 0;
+}
+
+std::string gpu_problem(std::string_view setting, std::string_view device, int ranks, int gpus,
+                        std::string_view hint) {
+  if (device == "cpu" || (device == "auto" && gpus == 0)) return {};
+  if (gpus == 0)
+    return "training.device: expected a GPU that libtorch can use, got none. See precast doctor";
+  if (ranks <= gpus) return {};
+  const auto count = [](int number, std::string_view one) {
+    return format_count(static_cast<std::uint64_t>(number), one);
+  };
+  return fmt::format(
+      "{}: expected at most {}, because NCCL needs a GPU for each rank and this host has {}, got "
+      "{}. {}",
+      setting, count(gpus, "rank"), count(gpus, "usable GPU"), count(ranks, "rank"), hint);
+}
+
+void check_gpus(const std::string& problem) {
+  if (!problem.empty()) throw DeviceError(problem);
+}
+
 at::Device prepare_device(const TrainConfig& config, const RankInfo& info) {
   const std::string& wanted = config.training.device;
-  const bool has_gpu = at::globalContext().hasCUDA();
-  if (wanted == "cpu" || (wanted == "auto" && !has_gpu)) return prepare_cpu(config, info);
-  if (!has_gpu) {
-    throw DeviceError(
-        "training.device: expected a GPU that libtorch can use, got none. See precast doctor");
-  }
+  const int gpus = usable_gpus();
+  if (wanted == "cpu" || (wanted == "auto" && gpus == 0)) return prepare_cpu(config, info);
+  // If a rank sees a single GPU, the other ranks may have other GPUs: srun --gpus-per-task=1 shows
+  // each rank its own GPU as number 0.
+  check_gpus(gpu_problem("ranks", wanted, gpus == 1 ? 1 : info.local_world, gpus,
+                         "Have the launcher start fewer ranks on this host"));
   at::globalContext().setBenchmarkCuDNN(true);
-  // srun --gpus-per-task=1 shows each rank its own GPU as number 0.
-  const int gpus = at::detail::getCUDAHooks().getNumGPUs();
-  if (gpus > 1 && info.local_rank >= gpus) {
-    throw DeviceError(fmt::format(
-        "ranks: expected at most {} on this host, one for each GPU, got {}. See dist.nproc", gpus,
-        info.local_world));
-  }
   const at::Device device(at::kCUDA,
                           static_cast<at::DeviceIndex>(std::min(info.local_rank, gpus - 1)));
   // Otherwise code that does not name a device would use GPU 0 in every rank.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "framework/launch/rank_info.h"
 #include "tools/app/recipe.h"
@@ -43,6 +44,19 @@ struct ResolvedRun {
 
 /// For one of the ranks: prepares its device (prepare_device()).
 [[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info);
+
+/// The number of GPUs that libtorch can use.
+[[nodiscard]] int usable_gpus();
+
+/// Why `ranks` ranks cannot run on a host with `gpus` usable GPUs; empty if they can. Ranks on GPUs
+/// use NCCL, which needs a GPU for each rank. Any number of ranks can run on CPUs, where they use
+/// Gloo.
+/// @param setting what determines the number of ranks, such as `--ranks`.
+/// @param device training.device. @param hint what to do if there are too few GPUs.
+[[nodiscard]] std::string gpu_problem(std::string_view setting, std::string_view device, int ranks,
+                                      int gpus, std::string_view hint);
+/// @throws DeviceError if there is a problem.
+void check_gpus(const std::string& problem);
 
 /// Chooses the device for training.device and prepares libtorch for it (threads, cuDNN). The ranks
 /// on a host share its cores and use one GPU each.

@@ -37,8 +37,14 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
   if (info.source != "single") run.world = info.world;
-  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0)
+  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     run.world = run.local_world = ranks;
+    // Without a GPU, the plan is for another machine.
+    if (const int gpus = usable_gpus(); gpus > 0) {
+      if (const std::string why = gpu_problem(recipe, ranks, gpus); !why.empty())
+        log_warning("{}. This run would not start on this host", why);
+    }
+  }
   return run;
 }
 
@@ -289,6 +295,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   result.add({{"params", recipe.resolved}});
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     if (!recipe.outside.empty()) check_outside_ranks(recipe, recipe.outside, ranks);
+    check_gpus(gpu_problem(recipe, ranks, usable_gpus()));
     const int code = launch_ranks(arguments, ranks);
     result.take_over();
     return code;

@@ -166,7 +166,8 @@ def end_to_end_steps(place):
             # A small learning rate, so that training on a few repeated images does not diverge.
             "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
             f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
-            f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))
+            # The figure is of one GPU; recipes may ask for 8 ranks.
+            "--dist.world_size=1", f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))
     return steps
 
 

@@ -121,6 +121,14 @@ TEST_F(RanksTest, WithoutRankZeroTheMeetingPointIsNamed) {
   EXPECT_THAT(ended.err, testing::Not(HasSubstr("frame #")));
 }
 
+TEST_F(RanksTest, RanksOnAMissingGpuAreNotStarted) {
+  const Ended ended =
+      alone({"--dist.nproc=2", "--training.device=cuda"}, {"CUDA_VISIBLE_DEVICES="});
+  EXPECT_EQ(ended.codes[0], 6) << ended.err;
+  EXPECT_EQ(occurrences(ended.err, "training.device"), 1) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(ranks_.folder("alone")));
+}
+
 TEST_F(RanksTest, WrongNumbersOfRanksAreRefused) {
   const auto fails = [&](const Ended& ended, const test::NamesMatcher& facts) {
     EXPECT_EQ(ended.codes[0], 2) << ended.err;

@@ -67,5 +67,44 @@ TEST(ResolvedRunTest, OneRankForEachGpuMustSuitTheRecipe) {
       testing::ThrowsMessage<ConfigError>(test::Names("training.global_batch_size", 2, 9)));
 }
 
+TEST(ResolvedRunTest, RanksOnGpusNeedOneEach) {
+  EXPECT_EQ(gpu_problem("--ranks", "cuda", 2, 2, ""), "");
+  EXPECT_EQ(gpu_problem("--ranks", "auto", 1, 2, ""), "");
+  for (const char* device : {"cuda", "auto"})
+    EXPECT_THAT(gpu_problem("--ranks", device, 8, 3, "hint"), test::Names("--ranks", 3, 8, "hint"));
+  // On CPUs, ranks use Gloo.
+  EXPECT_EQ(gpu_problem("--ranks", "cpu", 8, 1, ""), "");
+  EXPECT_EQ(gpu_problem("--ranks", "auto", 8, 0, ""), "");
+  EXPECT_THAT(gpu_problem("--ranks", "cuda", 8, 0, ""), test::Names("training.device"));
+}
+
+TEST(ResolvedRunTest, TooFewGpusAreAnErrorOfTheEnvironment) {
+  EXPECT_NO_THROW(check_gpus(""));
+  try {
+    check_gpus("why");
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::environment);
+  }
+}
+
+TEST(ResolvedRunTest, TooFewGpusForARecipeNameItsKeyAndTheBatchToKeep) {
+  Recipe recipe;
+  TrainConfig& config = recipe.config;
+  recipe.places = {{"", {"r.yaml", 0, 0}}, {"dist.world_size", {"r.yaml", 3, 15}}};
+  config.training.batch_size = 512;
+  const std::string batch = "training.global_batch_size";
+  EXPECT_EQ(gpu_problem(recipe, 8, 8), "");
+  EXPECT_THAT(gpu_problem(recipe, 8, 1),
+              test::Names("r.yaml:3:15", "dist.world_size", 8, "dist.world_size=1", batch, 4096));
+  EXPECT_THAT(gpu_problem(recipe, 8, 1, /*trains=*/false), testing::Not(test::Names(batch)));
+  config.training.global_batch_size = 4096;
+  EXPECT_THAT(gpu_problem(recipe, 8, 1), testing::Not(test::Names(batch)));
+  config.dist.nproc = "8";
+  EXPECT_THAT(gpu_problem(recipe, 8, 2), test::Names("dist.nproc", "dist.nproc=2"));
+  config.training.device = "cpu";
+  EXPECT_EQ(gpu_problem(recipe, 8, 1), "");
+}
+
 }  // namespace
 }  // namespace precast::tools

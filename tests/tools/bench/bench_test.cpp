@@ -186,6 +186,20 @@ TEST_F(BenchTest, ABatchLargerThanTheDatasetEndsStagesWithCodeTwo) {
   EXPECT_THAT(run.errors, Names("training.batch_size", 24, folder_ / "d.beton", 25));
 }
 
+TEST_F(BenchTest, RanksOnAMissingGpuAreNotStarted) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"allreduce"}, {"step", "--ranks", "1,2"}, {"step", "--dist.nproc=2"}}) {
+    std::vector<std::string> args = {
+        "/usr/bin/env", "CUDA_VISIBLE_DEVICES=", test::bin_dir() + "/precast", "bench"};
+    args.insert(args.end(), command.begin(), command.end());
+    args.insert(args.end(), {"--device", "cuda"});
+    const ChildResult run = run_child(args, std::chrono::minutes(1));
+    EXPECT_EQ(run.exit_code, 6) << run.errors;
+    EXPECT_THAT(run.errors, Names("training.device"));
+    EXPECT_EQ(std::ranges::count(run.errors, '\n'), 1) << run.errors;
+  }
+}
+
 TEST_F(BenchTest, WrongArgumentsEndWithCodeTwo) {
   const auto fails = [](const std::vector<std::string>& args, const test::NamesMatcher& facts) {
     const ChildResult run = bench(args);

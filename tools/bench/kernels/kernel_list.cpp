@@ -1,4 +1,5 @@
 #include "tools/bench/kernels/batch_norm_case.h"
+#include "tools/bench/kernels/image_cases.h"
 #include "tools/bench/kernels/kernel_case.h"
 #include "tools/bench/kernels/logits_cases.h"
 #include "tools/bench/kernels/normalize_case.h"
@@ -29,6 +30,11 @@ std::span<const KernelEntry> kernel_list() {
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/false); }},
       {"batch_norm_backward_residual_bf16",
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/true); }},
+      {"max_pool_forward_f16", [] { return max_pool_forward_case(ActivationType::f16); }},
+      {"max_pool_backward_f16", [] { return max_pool_backward_case(ActivationType::f16); }},
+      {"blur_forward_f16", [] { return blur_forward_case(ActivationType::f16); }},
+      {"blur_backward_f16", [] { return blur_backward_case(ActivationType::f16); }},
+      {"stem_f16", [] { return stem_case(ActivationType::f16); }},
       {"sgd_f32", [] { return sgd_case(FloatType::f32); }},
       {"sgd_f16", [] { return sgd_case(FloatType::f16); }},
       {"gradient_norm_f32", [] { return gradient_norm_case(FloatType::f32); }},

@@ -140,7 +140,10 @@ int run_bench_allreduce(const std::vector<std::string>& args) {
   if (info.source == "single") {
     std::vector<std::string> command = {"bench", "allreduce"};
     command.insert(command.end(), args.begin(), args.end());
-    return launch_ranks(command, static_cast<int>(launched));
+    const int ranks = static_cast<int>(launched);
+    check_gpus(gpu_problem("--ranks", config.training.device, ranks, usable_gpus(),
+                           "To measure ranks on the CPU, give --device=cpu"));
+    return launch_ranks(command, ranks);
   }
   const at::Device device = prepare_device(config, info);
   RankSession session(config, info, device);

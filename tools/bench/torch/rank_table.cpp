@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/app/rank_session.h"
+#include "tools/app/resolved_run.h"
 #include "tools/cli/json_output.h"
 
 namespace precast::tools {
@@ -124,7 +125,8 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
   return kept;
 }
 
-int run_rank_table(const std::vector<std::string>& args, const Arguments& options) {
+int run_rank_table(const std::vector<std::string>& args, const Arguments& options,
+                   const std::string& device) {
   if (find_rank_info(process_environment()).source != "single")
     throw ConfigError(
         "--ranks: expected a single process, got one of several ranks. Start the command without a "
@@ -136,13 +138,16 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
                     options.text("profile")));
   }
   const std::vector<Column> columns = read_columns(options);
+  const std::vector<int> counts = parse_ranks(options.text("ranks"));
+  check_gpus(gpu_problem("--ranks", device, std::ranges::max(counts), usable_gpus(),
+                         "To measure ranks on the CPU, give --device=cpu"));
   const ResultFile result;
   std::vector<std::string> common =
       without_options(args, {"ranks", "data", "variable-update", "out", "output", "o"});
   std::erase(common, "--json");
   common.insert(common.begin(), {"bench", "step", "--output", result.path().string()});
   auto rows = ordered_json::array();
-  for (const int ranks : parse_ranks(options.text("ranks"))) {
+  for (const int ranks : counts) {
     ordered_json row = {{"ranks", ranks}, {"columns", ordered_json::array()}};
     for (const Column& column : columns) {
       if (const int code = launch_ranks(with_column(common, column), ranks); code != 0) return code;

@@ -104,7 +104,12 @@ std::vector<Override> option_overrides(const Arguments& options, bool has_recipe
   };
   if (!has_recipe) set("training.batch_size", "64");
   for (const auto& [option, key] : kOptionKeys) {
-    if (options.has(option)) set(key, options.text(option));
+    if (!options.has(option)) continue;
+    std::string value = options.text(option);
+    // With --ranks, only the device of this recipe matters, not the values of a list.
+    if (options.has("ranks") && key == std::string_view("dist.variable_update"))
+      value = value.substr(0, value.find(','));
+    set(key, value);
   }
   if (options.has("blurpool")) set("training.use_blurpool", "1");
   if (options.has("layout"))
@@ -301,16 +306,17 @@ int run_bench_step(const std::vector<std::string>& args) {
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
   check_options(options);
-  if (options.has("ranks")) return run_rank_table(args, options);
   std::vector<Override> overrides = option_overrides(options, !command.config_path().empty());
   overrides.insert(overrides.end(), command.overrides().begin(), command.overrides().end());
   Recipe recipe = load_recipe(command.config_path(), overrides, registries);
+  if (options.has("ranks")) return run_rank_table(args, options, recipe.config.training.device);
   if (options.has("model-cost")) {
     const std::int64_t classes = recipe.config.model.num_classes;
     return run_model_cost(recipe, registries, classes == 0 ? kDefaultClasses : classes, options);
   }
   const RankInfo info = find_ranks(recipe.config);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
+    check_gpus(gpu_problem(recipe, ranks, usable_gpus()));
     std::vector<std::string> own = {"bench", "step"};
     own.insert(own.end(), args.begin(), args.end());
     return launch_ranks(own, ranks);

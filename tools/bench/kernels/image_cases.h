@@ -1,0 +1,20 @@
+#pragma once
+
+#include "models/cuda/activation.h"
+#include "tools/bench/kernels/kernel_case.h"
+
+namespace precast::tools {
+
+// Kernels that read images, at the sizes of a ResNet-18 with BlurPool at 160 px and batches of
+// 1024.
+
+/// The max pool after the first convolution, and its gradient with two consumers.
+[[nodiscard]] KernelCase max_pool_forward_case(models::ActivationType type);
+[[nodiscard]] KernelCase max_pool_backward_case(models::ActivationType type);
+/// BlurPool's filter before the first convolution with stride 2 and the projection beside it.
+[[nodiscard]] KernelCase blur_forward_case(models::ActivationType type);
+[[nodiscard]] KernelCase blur_backward_case(models::ActivationType type);
+/// The images for the first convolution.
+[[nodiscard]] KernelCase stem_case(models::ActivationType type);
+
+}  // namespace precast::tools
