@@ -30,6 +30,23 @@ __device__ __forceinline__ void round_to(float value, __nv_bfloat16& out) {
   out = __float2bfloat16_rn(value);
 }
 
+/// Whether round_to() makes a positive value of `value`, with one comparison: the half of the
+/// smallest positive T, which rounds to the even 0, is the largest value for which it does not.
+template <typename T>
+__device__ __forceinline__ bool rounds_above_0(float value);
+template <>
+__device__ __forceinline__ bool rounds_above_0<float>(float value) {
+  return value > 0;
+}
+template <>
+__device__ __forceinline__ bool rounds_above_0<__half>(float value) {
+  return value > 0x1p-25F;
+}
+template <>
+__device__ __forceinline__ bool rounds_above_0<__nv_bfloat16>(float value) {
+  return value > 0x1p-134F;
+}
+
 /// V adjacent values that a thread reads or writes in one access of up to 16 bytes.
 template <typename T, int V>
 struct alignas(V * sizeof(T)) Pack {

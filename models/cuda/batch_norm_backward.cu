@@ -31,11 +31,8 @@ struct GradientReader {
   __device__ float gradient(const Row& row, int v, const Affine<V>& norm) const {
     float sum = to_float(row.dy.values[v]);
     if (fork != nullptr) sum += to_float(row.fork.values[v]);
-    if constexpr (kRecompute) {
-      T rounded;
-      round_to(norm(v, to_float(row.x.values[v])), rounded);
-      return to_float(rounded) > 0 ? sum : 0;
-    }
+    if constexpr (kRecompute)
+      return rounds_above_0<T>(norm(v, to_float(row.x.values[v]))) ? sum : 0;
     return mask == nullptr || (row.bits >> v & 1U) != 0 ? sum : 0;
   }
 };
@@ -142,8 +139,8 @@ __global__ void finish_sums_kernel(const float2* __restrict__ partial, Tiling ti
 }
 
 template <typename T, int V, bool kRecompute>
-__global__ PRECAST_BOUNDS(kThreads, 2) void gradient_kernel(Tiling tiling, BatchNormBackward call) {
-  constexpr int kInFlight = 2;
+__global__ PRECAST_BOUNDS(kThreads, 3) void gradient_kernel(Tiling tiling, BatchNormBackward call) {
+  constexpr int kInFlight = 1;
   using Reader = GradientReader<T, V, kRecompute>;
   const Place place(tiling);
   if (place.rows == 0) return;

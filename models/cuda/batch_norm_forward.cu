@@ -156,7 +156,7 @@ __global__ PRECAST_BOUNDS(kThreads, 3) void apply_kernel(Tiling tiling, BatchNor
         if (call.relu && value <= 0) value = 0;
         round_to(value, out.values[v]);
         // The mask depends on the rounded value, as with separate ops.
-        if (to_float(out.values[v]) > 0) mask |= 1U << v;
+        if (rounds_above_0<T>(value)) mask |= 1U << v;
       }
       y[at] = out;
       if constexpr (kResidual)

@@ -8,9 +8,9 @@ namespace {
 /// instead of three times.
 constexpr int kStripRows = 8;
 
-/// How the images are divided between threads: blockIdx.x is a strip of rows of an image,
-/// blockIdx.y a part of the strip. Consecutive threads of a block compute consecutive channels,
-/// then the next column.
+/// How the images are divided between threads, each of which computes the pixels of a strip of rows
+/// that are in one column: consecutive threads compute consecutive channels, then the next column,
+/// the next strip and the next image.
 struct Strips {
   /// Size of the images.
   int height;
@@ -22,11 +22,12 @@ struct Strips {
   int columns;
   /// Strips per image.
   int count;
+  unsigned threads;
 };
 
-/// The input of the blur: `all` pixels, only pixels at `even` rows and columns with zeros in
-/// between, or the sum of both.
-template <typename T, int V>
+/// The input of the blur: `all` pixels; with kEven, also pixels at `even` rows and columns with
+/// zeros in between, to which `all` pixels are added unless `all` is null.
+template <typename T, int V, bool kEven>
 struct Pixels {
   const Pack<T, V>* all;
   const Pack<T, V>* even;
@@ -34,13 +35,13 @@ struct Pixels {
   __device__ void add(const Strips& strips, std::int64_t image, int row, int column, int group,
                       float factor, float (&sum)[V]) const {
     if (column < 0 || column >= strips.width) return;
-    if (all != nullptr) {
+    if (!kEven || all != nullptr) {
       const std::int64_t line = image * strips.height + row;
       const Pack<T, V> pack = all[(line * strips.width + column) * strips.groups + group];
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) sum[v] += factor * to_float(pack.values[v]);
     }
-    if (even != nullptr && row % 2 == 0 && column % 2 == 0) {
+    if (kEven && row % 2 == 0 && column % 2 == 0) {
       const std::int64_t line = image * ((strips.height + 1) / 2) + row / 2;
       const std::int64_t pixel = line * ((strips.width + 1) / 2) + column / 2;
       const Pack<T, V> pack = even[pixel * strips.groups + group];
@@ -64,14 +65,20 @@ struct Pixels {
 /// Blurs the pixels at multiples of kStride.
 /// @param y_even a second copy of the results at even rows and columns; only for stride 1; may be
 /// nullptr.
-template <typename T, int V, int kStride>
-__global__ void blur_kernel(Strips strips, Pixels<T, V> x, Pack<T, V>* y, Pack<T, V>* y_even) {
-  const int place = static_cast<int>(blockIdx.y) * kThreads + static_cast<int>(threadIdx.x);
-  if (place >= strips.columns * strips.groups) return;
-  const int column = place / strips.groups;
-  const int group = place % strips.groups;
-  const std::int64_t image = blockIdx.x / static_cast<unsigned>(strips.count);
-  const int first = static_cast<int>(blockIdx.x % static_cast<unsigned>(strips.count)) * kStripRows;
+template <typename T, int V, bool kEven, int kStride>
+__global__ void blur_kernel(Strips strips, Pixels<T, V, kEven> x, Pack<T, V>* y,
+                            Pack<T, V>* y_even) {
+  // Without a sign and in 32 bits, because divisions of 64 bits take long.
+  const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
+  if (thread >= strips.threads) return;
+  const auto groups = static_cast<unsigned>(strips.groups);
+  const auto columns = static_cast<unsigned>(strips.columns);
+  const auto count = static_cast<unsigned>(strips.count);
+  const int group = static_cast<int>(thread % groups);
+  const int column = static_cast<int>(thread / groups % columns);
+  const unsigned strip = thread / groups / columns;
+  const std::int64_t image = strip / count;
+  const int first = static_cast<int>(strip % count) * kStripRows;
   const int end = first + kStripRows < strips.rows ? first + kStripRows : strips.rows;
   float above[V], centre[V], below[V];
   x.sum_row(strips, image, kStride * first - 1, kStride * column, group, above);
@@ -98,8 +105,8 @@ __global__ void blur_kernel(Strips strips, Pixels<T, V> x, Pack<T, V>* y, Pack<T
   }
 }
 
-template <typename T, int V, int kStride>
-void launch(const BlurShape& shape, const Pixels<T, V>& x, void* y, void* y_even,
+template <int kStride, typename T, int V, bool kEven>
+void launch(const BlurShape& shape, const Pixels<T, V, kEven>& x, void* y, void* y_even,
             cudaStream_t stream) {
   Strips strips{};
   strips.height = shape.height;
@@ -108,10 +115,10 @@ void launch(const BlurShape& shape, const Pixels<T, V>& x, void* y, void* y_even
   strips.rows = (shape.height + kStride - 1) / kStride;
   strips.columns = (shape.width + kStride - 1) / kStride;
   strips.count = (strips.rows + kStripRows - 1) / kStripRows;
-  const dim3 grid(
-      static_cast<unsigned>(shape.images * strips.count),
-      static_cast<unsigned>((strips.columns * strips.groups + kThreads - 1) / kThreads));
-  PRECAST_LAUNCH((blur_kernel<T, V, kStride>), grid, kThreads, 0, stream, strips, x,
+  strips.threads =
+      static_cast<unsigned>(shape.images * strips.count * strips.columns * strips.groups);
+  const unsigned blocks = strips.threads / kThreads + (strips.threads % kThreads != 0 ? 1 : 0);
+  PRECAST_LAUNCH((blur_kernel<T, V, kEven, kStride>), blocks, kThreads, 0, stream, strips, x,
                  static_cast<Pack<T, V>*>(y), static_cast<Pack<T, V>*>(y_even));
 }
 
@@ -119,20 +126,23 @@ void launch(const BlurShape& shape, const Pixels<T, V>& x, void* y, void* y_even
 
 void blur_forward(const BlurShape& shape, const BlurForward& call, cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
-    const Pixels<T, V> x{static_cast<const Pack<T, V>*>(call.x), nullptr};
+    const Pixels<T, V, false> x{static_cast<const Pack<T, V>*>(call.x), nullptr};
     if (call.y != nullptr)
-      launch<T, V, 1>(shape, x, call.y, call.y_even, stream);
+      launch<1>(shape, x, call.y, call.y_even, stream);
     else
-      launch<T, V, 2>(shape, x, call.y_even, nullptr, stream);
+      launch<2>(shape, x, call.y_even, nullptr, stream);
   });
 }
 
 void blur_backward(const BlurShape& shape, const BlurBackward& call, cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     // The filter is symmetric, so the gradient of x is the blurred gradient of y.
-    const Pixels<T, V> dy{static_cast<const Pack<T, V>*>(call.dy),
-                          static_cast<const Pack<T, V>*>(call.dy_even)};
-    launch<T, V, 1>(shape, dy, call.dx, nullptr, stream);
+    const auto* const all = static_cast<const Pack<T, V>*>(call.dy);
+    const auto* const even = static_cast<const Pack<T, V>*>(call.dy_even);
+    if (even == nullptr)
+      launch<1>(shape, Pixels<T, V, false>{all, nullptr}, call.dx, nullptr, stream);
+    else
+      launch<1>(shape, Pixels<T, V, true>{all, even}, call.dx, nullptr, stream);
   });
 }
 

@@ -101,27 +101,20 @@ struct MaxPoolShape {
 }
 
 struct StemShape {
-  std::int64_t images = 0;
-  /// Even.
-  int height = 0;
-  int width = 0;
-  /// At most 4.
+  /// N * H * W
+  std::int64_t pixels = 0;
+  /// Below 4.
   int channels = 0;
   ActivationType type = ActivationType::f32;
 };
 
-/// Size of stem_input()'s result: [images, height / 2 + 3, width / 2 + 3, 16].
-constexpr int kStemBorder = 3;
-constexpr int kStemChannels = 16;
-[[nodiscard]] inline std::size_t stem_values(const StemShape& shape) {
-  return static_cast<std::size_t>(shape.images * (shape.height / 2 + kStemBorder) *
-                                  (shape.width / 2 + kStemBorder) * kStemChannels);
-}
+/// Channels of stem_input()'s result.
+constexpr int kStemChannels = 4;
 
-/// Bytes moved by stem_input(). For images of X bytes with 3 channels: 2.33 X, and the border.
+/// Bytes moved by stem_input(). For images of X bytes with 3 channels: 2.33 X.
 [[nodiscard]] inline std::size_t stem_bytes(const StemShape& shape) {
-  const auto values = shape.images * shape.height * shape.width * shape.channels;
-  return (static_cast<std::size_t>(values) + stem_values(shape)) * bytes_of(shape.type);
+  return static_cast<std::size_t>(shape.pixels * (shape.channels + kStemChannels)) *
+         bytes_of(shape.type);
 }
 
 }  // namespace precast::models

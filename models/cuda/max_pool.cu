@@ -4,9 +4,8 @@
 namespace precast::models {
 namespace {
 
-/// How the images are divided between threads: blockIdx.x is a row of the result of an image,
-/// blockIdx.y a part of the row. Consecutive threads of a block compute consecutive channels, then
-/// the next column.
+/// How the images are divided between threads: consecutive threads compute consecutive channels,
+/// then the next column, the next row and the next image.
 struct Windows {
   int height;
   int width;
@@ -15,16 +14,21 @@ struct Windows {
   /// Size of the result.
   int rows;
   int columns;
+  /// Packs of all results.
+  unsigned count;
 };
 
 Windows windows_of(const MaxPoolShape& shape, int pack) {
-  return {shape.height, shape.width, shape.channels / pack, (shape.height + 1) / 2,
-          (shape.width + 1) / 2};
+  return {shape.height,
+          shape.width,
+          shape.channels / pack,
+          (shape.height + 1) / 2,
+          (shape.width + 1) / 2,
+          static_cast<unsigned>(max_pool_values(shape) / static_cast<unsigned>(pack))};
 }
 
-dim3 grid_of(const MaxPoolShape& shape, const Windows& windows) {
-  return {static_cast<unsigned>(shape.images * windows.rows),
-          static_cast<unsigned>((windows.columns * windows.groups + kThreads - 1) / kThreads)};
+unsigned blocks_of(const Windows& windows) {
+  return windows.count / kThreads + (windows.count % kThreads != 0 ? 1 : 0);
 }
 
 /// The window, and the pack of its channels, that a thread computes.
@@ -33,12 +37,19 @@ struct Window {
   int row;
   int column;
   int group;
+  /// Beyond the last result.
+  bool outside;
   __device__ explicit Window(const Windows& windows) {
-    const int place = static_cast<int>(blockIdx.y) * kThreads + static_cast<int>(threadIdx.x);
-    image = blockIdx.x / static_cast<unsigned>(windows.rows);
-    row = static_cast<int>(blockIdx.x % static_cast<unsigned>(windows.rows));
-    column = place / windows.groups;
-    group = place % windows.groups;
+    // Without a sign and in 32 bits, because divisions of 64 bits take long.
+    const unsigned place = blockIdx.x * kThreads + threadIdx.x;
+    const auto groups = static_cast<unsigned>(windows.groups);
+    const auto columns = static_cast<unsigned>(windows.columns);
+    const auto rows = static_cast<unsigned>(windows.rows);
+    outside = place >= windows.count;
+    group = static_cast<int>(place % groups);
+    column = static_cast<int>(place / groups % columns);
+    row = static_cast<int>(place / groups / columns % rows);
+    image = place / groups / columns / rows;
   }
 };
 
@@ -46,7 +57,7 @@ template <typename T, int V>
 __global__ void max_kernel(Windows windows, const Pack<T, V>* __restrict__ x, Pack<T, V>* y,
                            Pack<std::uint8_t, V>* argmax) {
   const Window window(windows);
-  if (window.column >= windows.columns) return;
+  if (window.outside) return;
   float largest[V];
   Pack<T, V> out;
   Pack<std::uint8_t, V> at;
@@ -83,7 +94,7 @@ __global__ void max_gradient_kernel(Windows windows, const Pack<T, V>* __restric
                                     const Pack<std::uint8_t, V>* __restrict__ argmax,
                                     Pack<T, V>* dx) {
   const Window window(windows);
-  if (window.column >= windows.columns) return;
+  if (window.outside) return;
   float sums[2][2][V] = {};
   PRECAST_UNROLL
   for (int i = 0; i < 2; ++i) {
@@ -133,7 +144,7 @@ __global__ void max_gradient_kernel(Windows windows, const Pack<T, V>* __restric
 void max_pool_forward(const MaxPoolShape& shape, const MaxPoolForward& call, cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     const Windows windows = windows_of(shape, V);
-    PRECAST_LAUNCH((max_kernel<T, V>), grid_of(shape, windows), kThreads, 0, stream, windows,
+    PRECAST_LAUNCH((max_kernel<T, V>), blocks_of(windows), kThreads, 0, stream, windows,
                    static_cast<const Pack<T, V>*>(call.x), static_cast<Pack<T, V>*>(call.y),
                    reinterpret_cast<Pack<std::uint8_t, V>*>(call.argmax));
   });
@@ -143,8 +154,8 @@ void max_pool_backward(const MaxPoolShape& shape, const MaxPoolBackward& call,
                        cudaStream_t stream) {
   for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
     const Windows windows = windows_of(shape, V);
-    PRECAST_LAUNCH((max_gradient_kernel<T, V>), grid_of(shape, windows), kThreads, 0, stream,
-                   windows, static_cast<const Pack<T, V>*>(call.dy),
+    PRECAST_LAUNCH((max_gradient_kernel<T, V>), blocks_of(windows), kThreads, 0, stream, windows,
+                   static_cast<const Pack<T, V>*>(call.dy),
                    static_cast<const Pack<T, V>*>(call.dy_fork),
                    reinterpret_cast<const Pack<std::uint8_t, V>*>(call.argmax),
                    static_cast<Pack<T, V>*>(call.dx));

@@ -33,30 +33,18 @@ bool reads_single_places(const torch::nn::Conv2dOptions& conv) {
          std::ranges::all_of(**padding, [](std::int64_t size) { return size == 0; });
 }
 
-/// The first convolution of a ResNet, see fused_stem.h.
-bool is_stem(const torch::nn::Conv2dOptions& conv) {
-  const auto* padding = std::get_if<torch::ExpandingArray<2>>(&conv.padding());
-  const auto all = [](Sides sizes, std::int64_t expected) {
-    return std::ranges::all_of(sizes, [&](std::int64_t size) { return size == expected; });
-  };
-  return all(*conv.kernel_size(), 7) && all(*conv.stride(), 2) && padding != nullptr &&
-         all(**padding, 3) && all(*conv.dilation(), 1) && conv.groups() == 1 && !conv.bias() &&
-         std::holds_alternative<torch::enumtype::kZeros>(conv.padding_mode()) &&
-         conv.in_channels() <= 4;
-}
-
 }  // namespace
 
 BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpool)
     : Conv2dImpl(conv),
       blurs_(blurpool && above_one(*conv.stride()) && conv.in_channels() >= kMinBlurredChannels),
-      stem_(is_stem(conv)),
       pointwise_(reads_single_places(conv)) {}
 
 at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
   if (blurs_) return forward_blurred(blurred(input));
-  const bool rearranges = fused_ && stem_ && is_training() && can_fuse_stem(input);
-  const at::Tensor output = rearranges ? fused_stem(input, weight) : Conv2dImpl::forward(input);
+  const bool pads = fused_ && options.groups() == 1 && is_training() && can_fuse_stem(input);
+  const at::Tensor output =
+      pads ? _conv_forward(stem_images(input), stem_weight(weight)) : Conv2dImpl::forward(input);
   return excite_ ? excite_(output) : output;
 }
 

@@ -24,7 +24,7 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   [[nodiscard]] bool blurs() const { return blurs_; }
 
   /// In training, lets the layer use the kernels of fused_blur.h if it blurs and can_fuse(input),
-  /// and those of fused_stem.h if it is the first layer of a ResNet and can_fuse_stem(input).
+  /// and those of fused_stem.h if it is the first layer and can_fuse_stem(input).
   void fuse() { fused_ = true; }
   /// Whether this layer blurs with fused kernels.
   [[nodiscard]] bool fuses_blur() const { return fused_ && blurs_; }
@@ -45,8 +45,6 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   const at::Tensor& filter_for(const at::Tensor& input);
 
   bool blurs_ = false;
-  /// 7 x 7 pixels, stride 2, padding 3, few channels.
-  bool stem_ = false;
   bool pointwise_ = false;
   bool fused_ = false;
   at::Tensor filter_;

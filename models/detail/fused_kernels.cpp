@@ -33,11 +33,15 @@ bool has_fused_kernels() {
   return true;
 }
 
+/// Some kernels number threads in 32 bits.
+constexpr std::int64_t kMostValues = std::int64_t{1} << 32;
+
 bool can_fuse(const at::Tensor& x) {
   if (!fused_kernels()->run_on(x)) return false;
   const at::ScalarType type = x.scalar_type();
   return (type == at::kFloat || type == at::kHalf || type == at::kBFloat16) && x.dim() == 4 &&
-         x.numel() > x.size(1) && x.is_contiguous(at::MemoryFormat::ChannelsLast) && is_aligned(x);
+         x.numel() > x.size(1) && x.numel() < kMostValues &&
+         x.is_contiguous(at::MemoryFormat::ChannelsLast) && is_aligned(x);
 }
 
 ActivationType activation_type(at::ScalarType type) {

@@ -18,6 +18,10 @@ bool has_fused_kernels() {
   return false;
 }
 
+bool fused_kernels_tested_on(at::Device /*device*/) {
+  return false;
+}
+
 bool can_fuse(const at::Tensor& /*x*/) {
   return false;
 }
@@ -52,7 +56,12 @@ bool can_fuse_stem(const at::Tensor& /*images*/) {
   return false;
 }
 
-at::Tensor fused_stem(const at::Tensor& /*images*/, const at::Tensor& /*weight*/) {
+at::Tensor stem_images(const at::Tensor& /*images*/) {
+  fail();
+  return {};
+}
+
+at::Tensor stem_weight(const at::Tensor& /*weight*/) {
   fail();
   return {};
 }

@@ -133,11 +133,14 @@ void expect_one_batch(const Normalize& normalize, const Halves& halves) {
   };
   const double loose = tolerance_of(halves.type);
   const double tight = tolerance_of(at::kFloat);
+  // libtorch's kernel for contiguous tensors rounds each addend of these sums to the type.
+  const bool rounds = halves.device.is_cuda() && !halves.channels_last;
+  const double sums = rounds ? 4 * loose : tight;
   expect_near(both(&Outcome::y), expected.y, loose, "output");
   expect_near(both(&Outcome::x_gradient), expected.x_gradient, loose, "gradient of the input");
-  expect_near(found[0].weight_gradient + found[1].weight_gradient, expected.weight_gradient, tight,
+  expect_near(found[0].weight_gradient + found[1].weight_gradient, expected.weight_gradient, sums,
               "gradient of the weight");
-  expect_near(found[0].bias_gradient + found[1].bias_gradient, expected.bias_gradient, tight,
+  expect_near(found[0].bias_gradient + found[1].bias_gradient, expected.bias_gradient, sums,
               "gradient of the bias");
   for (const Outcome& rank : found) {
     expect_near(rank.running_mean, expected.running_mean, tight, "running mean");

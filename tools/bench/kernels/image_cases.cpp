@@ -87,8 +87,8 @@ KernelCase blur_backward_case(ActivationType type) {
 }
 
 KernelCase stem_case(ActivationType type) {
-  const models::StemShape shape{kImages, kImagePx, kImagePx, 3, type};
-  const std::size_t written = stem_values(shape) * bytes_of(type);
+  const models::StemShape shape{std::int64_t{kImages} * kImagePx * kImagePx, 3, type};
+  const std::size_t written = stem_bytes(shape) / 7 * 4;
   const std::shared_ptr<void> x = gpu_memory(stem_bytes(shape) - written), y = gpu_memory(written);
   return {describe(kImagePx, 3), stem_bytes(shape),
           [=](cudaStream_t stream) { stem_input(shape, {.x = x.get(), .y = y.get()}, stream); }};
