@@ -1,11 +1,8 @@
-#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "models/detail/fused_kernels.h"
-#include "models/detail/fused_norm.h"
 
 namespace precast::models::detail {
 namespace {
@@ -22,12 +19,6 @@ void launch(const at::Tensor& on, const Shape& shape, const Call& call) {
 }
 
 }  // namespace
-
-bool fused_kernels_tested_on(at::Device device) {
-  if (!device.is_cuda() || c10::cuda::device_count() == 0) return false;
-  const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(device.index());
-  return gpu->major == 9 && gpu->minor == 0;
-}
 
 const FusedKernels* gpu_kernels() {
   static constexpr FusedKernels kKernels = {.run_on = run_on,

@@ -18,10 +18,6 @@ bool has_fused_kernels() {
   return false;
 }
 
-bool fused_kernels_tested_on(at::Device /*device*/) {
-  return false;
-}
-
 bool can_fuse(const at::Tensor& /*x*/) {
   return false;
 }

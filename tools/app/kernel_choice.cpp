@@ -34,22 +34,12 @@ std::string reasons_text(const ordered_json& kernels) {
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
-bool nothing_fused(const ordered_json& kernels) {
-  return kernels.at("fused") == 0 && kernels.at("blurs") == 0 && kernels.at("max_pools") == 0;
-}
-
 }  // namespace
-
-bool uses_fused_kernels(const ResolvedRun& run) {
-  const std::string& setting = run.config().model.kernels;
-  return setting == "fused" ||
-         (setting == "auto" && models::detail::fused_kernels_tested_on(run.device));
-}
 
 ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                               models::NormKernels norms) {
   const std::string& setting = run.config().model.kernels;
-  if (!plan.model.fused_kernels)
+  if (setting != "fused")
     return {{"setting", setting},
             {"fused", 0},
             {"reference", ordered_json::object()},
@@ -70,7 +60,7 @@ ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
 
 std::string kernels_text(const ordered_json& kernels) {
   const std::string setting = kernels.at("setting");
-  if (setting != "fused" && nothing_fused(kernels))
+  if (setting != "fused")
     return setting == "auto" ? "reference (model.kernels: auto)" : "reference";
   const auto fused = kernels.at("fused").get<std::int64_t>();
   const std::string reasons = reasons_text(kernels);
@@ -83,7 +73,9 @@ std::string kernels_text(const ordered_json& kernels) {
 }
 
 std::string kernels_warning(const ordered_json& kernels) {
-  if (kernels.at("setting") != "fused" || !nothing_fused(kernels)) return {};
+  if (kernels.at("setting") != "fused" || kernels.at("fused") != 0 || kernels.at("blurs") != 0 ||
+      kernels.at("max_pools") != 0)
+    return {};
   const std::string reasons = reasons_text(kernels);
   return fmt::format(
       "model.kernels: fused has no effect ({}). All ops run as with model.kernels: reference",
