@@ -261,7 +261,6 @@ struct ResNet : torch::nn::Module {
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i]->drop_rate = rates[i];
       all[i]->drops_by_sample = options.by_sample;
-      if (rates[i] > 0) all[i]->last_norm()->unfuse("stochastic_depth");
     }
   }
 

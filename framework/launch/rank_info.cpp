@@ -120,9 +120,9 @@ void read_ranks(const Variables& variables, const Names& names, RankInfo& info) 
 /// on one host.
 void read_local_ranks(const Variables& variables, const Names& names, bool may_miss,
                       RankInfo& info) {
-  info.local_world = may_miss && !variables.text(names.local_world)
-                         ? info.world
-                         : variables.number(names.local_world, 1, info.world);
+  info.local_world_known = !may_miss || variables.text(names.local_world).has_value();
+  info.local_world =
+      info.local_world_known ? variables.number(names.local_world, 1, info.world) : info.world;
   info.local_rank = may_miss && !variables.text(names.local_rank)
                         ? info.rank
                         : variables.number(names.local_rank, 0, info.local_world - 1);

@@ -22,6 +22,9 @@ struct RankInfo {
   /// From 0 to local_world - 1, among the ranks of this host.
   int local_rank = 0;
   int local_world = 1;
+  /// Whether the environment contains local_world. If it does not, local_world is world, which is
+  /// too large if there are several hosts.
+  bool local_world_known = true;
   /// Host of rank 0; in a run of one process, the address that the caller gave.
   std::string address;
   int port = 0;

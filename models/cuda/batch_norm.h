@@ -58,8 +58,8 @@ struct BatchNormBackward {
   const float* mean = nullptr;
   const float* inv_std = nullptr;
   bool relu = true;
-  /// The mask that the forward pass wrote. nullptr: there was no residual, and the ReLU is computed
-  /// again from x.
+  /// The mask that the forward pass wrote. nullptr without a ReLU, and without a residual: then the
+  /// ReLU is computed again from x.
   const std::uint8_t* mask = nullptr;
 
   void* dx = nullptr;

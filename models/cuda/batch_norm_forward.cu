@@ -22,7 +22,7 @@ __device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
 
 /// Writes the moments of the chunk's rows for each channel: partial[chunk, channel].
 template <typename T, int V>
-__global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__ x, Tiling tiling,
+__global__ PRECAST_BOUNDS(kThreads, 3) void moments_kernel(const T* __restrict__ x, Tiling tiling,
                                                            float2* __restrict__ partial) {
   PRECAST_SHARED(moments, float2[kThreads][V]);
   PRECAST_SHARED(counts, float[kThreads]);

@@ -10,7 +10,8 @@
 // [images, (height + 1) / 2, (width + 1) / 2, channels]. Includes no header of libtorch.
 //
 // All functions are asynchronous on their stream and safe to call from several threads. Results do
-// not depend on the GPU.
+// not depend on the GPU. The images have fewer than 2^32 values, because threads are numbered in 32
+// bits.
 
 namespace precast::models {
 

@@ -103,17 +103,16 @@ struct MaxPoolShape {
 struct StemShape {
   /// N * H * W
   std::int64_t pixels = 0;
-  /// Below 4.
-  int channels = 0;
   ActivationType type = ActivationType::f32;
 };
 
-/// Channels of stem_input()'s result.
-constexpr int kStemChannels = 4;
+/// Channels of the images, and of stem_input()'s result.
+constexpr int kImageChannels = 3;
+constexpr int kPaddedChannels = 4;
 
-/// Bytes moved by stem_input(). For images of X bytes with 3 channels: 2.33 X.
+/// Bytes moved by stem_input(): 2.33 X for images of X bytes.
 [[nodiscard]] inline std::size_t stem_bytes(const StemShape& shape) {
-  return static_cast<std::size_t>(shape.pixels * (shape.channels + kStemChannels)) *
+  return static_cast<std::size_t>(shape.pixels * (kImageChannels + kPaddedChannels)) *
          bytes_of(shape.type);
 }
 

@@ -16,7 +16,8 @@
 
 namespace precast::models {
 
-/// Pointers to device memory; activations aligned to 16 bytes, argmax to 8.
+/// Pointers to device memory; activations aligned to 16 bytes, argmax to 8. The images have fewer
+/// than 2^32 values, because threads are numbered in 32 bits.
 struct MaxPoolForward {
   const void* x = nullptr;
   void* y = nullptr;

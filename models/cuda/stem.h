@@ -4,9 +4,10 @@
 
 #include "models/cuda/bytes_moved.h"
 
-// Images for the first convolution of a network, with a fourth channel of zeros. cuDNN's kernels
-// for few channels read four; given three, cuDNN makes a padded copy of the images in the forward
-// pass and another one in the backward pass, with a slower kernel. Includes no header of libtorch.
+// RGB images for the first convolution of a network, with a fourth channel of zeros. cuDNN's
+// kernels for few channels read four; given three, cuDNN makes a padded copy of the images in the
+// forward pass and another one in the backward pass, with a slower kernel. Includes no header of
+// libtorch.
 
 namespace precast::models {
 
@@ -16,7 +17,7 @@ struct StemInput {
   void* y = nullptr;
 };
 
-/// y[pixel, c] = x[pixel, c], or 0 for a channel that x lacks. Asynchronous on the stream and safe
+/// y[pixel] = {x[pixel, 0], x[pixel, 1], x[pixel, 2], 0}. Asynchronous on the stream and safe
 /// to call from several threads.
 void stem_input(const StemShape& shape, const StemInput& call, cudaStream_t stream);
 

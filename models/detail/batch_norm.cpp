@@ -56,11 +56,9 @@ Forked BatchNorm2dImpl::fused(const at::Tensor& input, const at::Tensor& residua
 }
 
 void BatchNorm2dImpl::fuse() {
-  if (ranks_ != nullptr) {
-    unfuse("dist.sync_bn");
-  } else {
-    unfuse(ghost_batch_size_ > 0 ? "ghost_batch_norm" : "");
-  }
+  unfused_because_ = ranks_ != nullptr       ? "dist.sync_bn"
+                     : ghost_batch_size_ > 0 ? "ghost_batch_norm"
+                                             : "";
 }
 
 void BatchNorm2dImpl::count_batch() {

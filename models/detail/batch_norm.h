@@ -38,8 +38,6 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
 
   /// Lets the norm use the fused kernels. Has no effect with `ranks` or with ghost batches.
   void fuse();
-  /// Undoes fuse().
-  void unfuse(const std::string& reason) { unfused_because_ = reason; }
   /// Why the norm does not use the fused kernels; empty: it does.
   [[nodiscard]] const std::string& unfused_because() const { return unfused_because_; }
 

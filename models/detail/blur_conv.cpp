@@ -42,7 +42,7 @@ BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpo
 
 at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
   if (blurs_) return forward_blurred(blurred(input));
-  const bool pads = fused_ && options.groups() == 1 && is_training() && can_fuse_stem(input);
+  const bool pads = fuses_stem() && is_training() && can_fuse_stem(input);
   const at::Tensor output =
       pads ? _conv_forward(stem_images(input), stem_weight(weight)) : Conv2dImpl::forward(input);
   return excite_ ? excite_(output) : output;

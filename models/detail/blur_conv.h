@@ -24,10 +24,14 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   [[nodiscard]] bool blurs() const { return blurs_; }
 
   /// In training, lets the layer use the kernels of fused_blur.h if it blurs and can_fuse(input),
-  /// and those of fused_stem.h if it is the first layer and can_fuse_stem(input).
+  /// and those of fused_stem.h if it is not grouped and can_fuse_stem(input).
   void fuse() { fused_ = true; }
   /// Whether this layer blurs with fused kernels.
   [[nodiscard]] bool fuses_blur() const { return fused_ && blurs_; }
+  /// Whether this layer reads RGB images through fused_stem.h.
+  [[nodiscard]] bool fuses_stem() const {
+    return fused_ && options.in_channels() == 3 && options.groups() == 1;
+  }
   /// Whether fused_blur_both(input) computes the inputs of this layer and of the 1x1 layer `other`.
   [[nodiscard]] bool blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const;
   /// The convolution of an input that is already blurred. @param blurred for a 1x1 kernel, only the

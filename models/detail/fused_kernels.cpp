@@ -9,6 +9,8 @@ namespace {
 
 /// Kernels read and write 16 bytes at a time.
 constexpr std::uintptr_t kAlignment = 16;
+/// Some kernels number threads in 32 bits.
+constexpr std::int64_t kMostValues = std::int64_t{1} << 32;
 
 const FusedKernels*& chosen_kernels() {
   static const FusedKernels* kernels = gpu_kernels();
@@ -32,9 +34,6 @@ void set_fused_kernels(const FusedKernels* kernels) {
 bool has_fused_kernels() {
   return true;
 }
-
-/// Some kernels number threads in 32 bits.
-constexpr std::int64_t kMostValues = std::int64_t{1} << 32;
 
 bool can_fuse(const at::Tensor& x) {
   if (!fused_kernels()->run_on(x)) return false;

@@ -56,8 +56,10 @@ BlurredLayers blurred_layers_of(const torch::nn::Module& module) {
 NormKernels norm_kernels_of(const torch::nn::Module& module) {
   NormKernels kernels;
   for (const auto& child : module.modules(/*include_self=*/false)) {
-    if (const auto* conv = child->as<BlurConv2dImpl>(); conv != nullptr && conv->fuses_blur())
-      ++kernels.blurs;
+    if (const auto* conv = child->as<BlurConv2dImpl>(); conv != nullptr) {
+      if (conv->fuses_blur()) ++kernels.blurs;
+      if (conv->fuses_stem()) ++kernels.stems;
+    }
     if (const auto* pool = child->as<MaxPool2dImpl>(); pool != nullptr && pool->is_fused())
       ++kernels.max_pools;
     const auto* norm = child->as<BatchNorm2dImpl>();

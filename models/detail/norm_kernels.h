@@ -17,11 +17,13 @@ namespace precast::models {
 struct NormKernels {
   /// Number of norms computed by fused kernels.
   std::int64_t fused = 0;
-  /// Numbers of the other norms, grouped by reason: {"stochastic_depth", 4}.
+  /// Numbers of the other norms, grouped by reason: {"ghost_batch_norm", 4}.
   std::map<std::string, std::int64_t> reference;
-  /// Number of convolutions whose input fused kernels blur (BlurPool), and of fused max pools.
+  /// Number of convolutions whose input fused kernels blur (BlurPool), of fused max pools, and of
+  /// convolutions of RGB images.
   std::int64_t blurs = 0;
   std::int64_t max_pools = 0;
+  std::int64_t stems = 0;
 };
 
 /// A model that can count its fused layers, as models from as_model() can.

@@ -7,7 +7,7 @@
 namespace precast::recipes::detail {
 
 /// The option `kernels` of a part. `reference`: libtorch's ops; `fused`: precast's kernels where
-/// they support the tensors. `auto` is `reference`, because the kernels have not run on a GPU yet.
+/// they support the tensors. `auto` is `reference`.
 struct KernelChoice {
   std::string kernels = "auto";
 

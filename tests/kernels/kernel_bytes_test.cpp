@@ -246,7 +246,7 @@ TEST_F(KernelBytesTest, MaxPool) {
 
 TEST_F(KernelBytesTest, Stem) {
   for (const ActivationType type : kTypes) {
-    const StemShape shape{std::int64_t{2} * 160 * 160, 3, type};
+    const StemShape shape{std::int64_t{2} * 160 * 160, type};
     const std::size_t images = std::size_t{2} * 160 * 160 * 3 * bytes_of(type);
     CountedMemory memory;
     const void* const x = memory.array("x", images);

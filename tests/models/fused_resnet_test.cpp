@@ -240,18 +240,27 @@ class FusedNetworkTest : public ::testing::Test {
     return between.weights < 5e-3 && between.statistics < 1e-4 && between.loss < 1e-4;
   }
   /// In 16 bits, both networks differ from float32 by rounding; the fused network rounds less
-  /// often.
+  /// often. The errors are random, so those of several runs are added.
   static void expect_no_worse(Training training) {
-    const Trained reference = train(training, /*fused=*/false);
-    const Trained fused = train(training, /*fused=*/true);
-    EXPECT_GT(CountedKernels::calls().norm_forward, 0);
-    training.precision = Precision::fp32;
-    const Trained exact = train(training, /*fused=*/false);
-    const Distance there = distance(fused, exact), usual = distance(reference, exact);
-    // The errors are random: on an H100, their ratio was up to 1.3.
-    EXPECT_LT(there.weights, 1.5 * usual.weights);
-    EXPECT_LT(there.statistics, 1.5 * usual.statistics);
-    EXPECT_LT(there.weights, 0.5);
+    const Precision precision = training.precision;
+    Distance fused{}, reference{};
+    for (const int first_batch : {0, 10, 20, 30}) {
+      training.first_batch = first_batch;
+      training.precision = Precision::fp32;
+      const Trained exact = train(training, /*fused=*/false);
+      const auto add = [&](bool kernels, Distance& sum) {
+        const Distance one = distance(train(training, kernels), exact);
+        sum.weights += one.weights;
+        sum.statistics += one.statistics;
+        EXPECT_LT(one.weights, 0.5);
+      };
+      training.precision = precision;
+      add(true, fused);
+      EXPECT_GT(CountedKernels::calls().norm_forward, 0);
+      add(false, reference);
+    }
+    EXPECT_LT(fused.weights, 1.25 * reference.weights);
+    EXPECT_LT(fused.statistics, 1.25 * reference.statistics);
   }
 
  private:
@@ -292,8 +301,8 @@ TEST_F(FusedNetworkTest, TakesBothStepsOfSam) {
   expect_alike({.shape = kSmall, .steps = 1, .method = "sam"}, std::nullopt);
 }
 
-/// Both networks drop the same branches. The last norm of a branch that may be dropped uses
-/// separate ops.
+/// Both networks drop the same branches. The addition and the ReLU after a branch that may be
+/// dropped are separate ops.
 TEST_F(FusedNetworkTest, CombinesWithSqueezeExciteAndStochasticDepth) {
   Training training{.shape = kSmall, .steps = 1};
   training.options.squeeze_excite.latent_channels = 16;

@@ -20,13 +20,19 @@ class FusedStemTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string reason = missing_fused_device(); !reason.empty()) GTEST_SKIP() << reason;
+    tf32_before_ = at::globalContext().allowTF32CuDNN();
+    at::globalContext().setAllowTF32CuDNN(false);
     kernels_.emplace();
+  }
+  void TearDown() override {
+    if (kernels_) at::globalContext().setAllowTF32CuDNN(tf32_before_);
   }
   static at::Tensor images(at::IntArrayRef shape, at::ScalarType type = at::kFloat) {
     return channels_last(noise_tensor(1, shape, 4), type);
   }
 
  private:
+  bool tf32_before_ = false;
   std::optional<CountedKernels> kernels_;
 };
 
@@ -43,7 +49,6 @@ torch::nn::Conv2dOptions stem() {
 }
 
 TEST_F(FusedStemTest, IsTheConvolutionInDoublePrecision) {
-  at::globalContext().setAllowTF32CuDNN(false);
   for (const std::int64_t side : {1, 4, 9}) {
     SCOPED_TRACE(side);
     const at::Tensor x = images({2, 3, side, side});
@@ -64,7 +69,24 @@ TEST_F(FusedStemTest, IsTheConvolutionInDoublePrecision) {
     EXPECT_EQ(CountedKernels::calls().stem_input, 1);
     CountedKernels::reset();
   }
-  at::globalContext().setAllowTF32CuDNN(true);
+}
+
+/// With a bias and a squeeze-excite, and in 16 bits: the zeros change no sum.
+TEST_F(FusedStemTest, IsTheLayerWithoutTheKernel) {
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    SCOPED_TRACE(c10::toString(type));
+    BlurConv2d plain(stem().bias(true), /*blurpool=*/true);
+    plain->add_squeeze_excite(4);
+    plain->to(fused_device(), type);
+    const at::Tensor x = images({2, 3, 8, 6}, type);
+    const at::Tensor expected = plain(x).to(at::kDouble);
+    plain->fuse();
+    const at::Tensor found = plain(x).to(at::kDouble);
+    EXPECT_EQ(CountedKernels::calls().stem_input, 1);
+    EXPECT_LE((found - expected).abs().max().item<double>(),
+              4 * rounding(type) * expected.abs().max().item<double>());
+    CountedKernels::reset();
+  }
 }
 
 TEST_F(FusedStemTest, IsUsedInTrainingForImagesWithThreeChannels) {

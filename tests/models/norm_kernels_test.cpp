@@ -38,10 +38,6 @@ TEST(NormKernelsTest, MethodsThatNeedSeparateOpsAreNamed) {
   EXPECT_EQ(synced.reference.at("dist.sync_bn"), 20);
   const models::NormKernels ghosts = norms({.arch = "resnet18", .ghost_batch_size = 16});
   EXPECT_EQ(ghosts.reference.at("ghost_batch_norm"), 20);
-  const models::NormKernels dropped =
-      norms({.arch = "resnet18"}, "{stochastic_depth: {drop_rate: 0.2}}");
-  EXPECT_EQ(dropped.fused, 12);
-  EXPECT_EQ(dropped.reference.at("stochastic_depth"), 8);
 }
 
 TEST(NormKernelsTest, DescribedNormsAreFused) {

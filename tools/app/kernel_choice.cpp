@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "framework/core/progress.h"
@@ -26,7 +27,7 @@ std::int64_t reference_norms(const ordered_json& kernels) {
   return norms;
 }
 
-/// `4: stochastic_depth`
+/// `4: ghost_batch_norm`
 std::string reasons_text(const ordered_json& kernels) {
   std::vector<std::string> reasons;
   for (const auto& [reason, count] : kernels.at("reference").items())
@@ -40,22 +41,16 @@ ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                               models::NormKernels norms) {
   const std::string& setting = run.config().model.kernels;
   if (setting != "fused")
-    return {{"setting", setting},
-            {"fused", 0},
-            {"reference", ordered_json::object()},
-            {"blurs", 0},
-            {"max_pools", 0}};
+    return {{"setting", setting}, {"fused", 0},     {"reference", ordered_json::object()},
+            {"blurs", 0},         {"max_pools", 0}, {"stems", 0}};
   if (const std::string reason = obstacle(run, plan); !reason.empty()) {
     std::int64_t all = norms.fused;
     for (const auto& [other, count] : norms.reference) all += count;
     norms = {};
     if (all > 0) norms.reference[reason] = all;
   }
-  return {{"setting", setting},
-          {"fused", norms.fused},
-          {"reference", norms.reference},
-          {"blurs", norms.blurs},
-          {"max_pools", norms.max_pools}};
+  return {{"setting", setting},   {"fused", norms.fused},         {"reference", norms.reference},
+          {"blurs", norms.blurs}, {"max_pools", norms.max_pools}, {"stems", norms.stems}};
 }
 
 std::string kernels_text(const ordered_json& kernels) {
@@ -65,17 +60,18 @@ std::string kernels_text(const ordered_json& kernels) {
   const auto fused = kernels.at("fused").get<std::int64_t>();
   const std::string reasons = reasons_text(kernels);
   return fmt::format(
-      "fused for {} of {}{}, {}, {}", fused,
+      "fused for {} of {}{}, {}, {}, {}", fused,
       format_count(static_cast<std::uint64_t>(fused + reference_norms(kernels)), "batch norm"),
       reasons.empty() ? "" : fmt::format(" ({})", reasons),
       format_count(kernels.at("max_pools").get<std::uint64_t>(), "max pool"),
-      format_count(kernels.at("blurs").get<std::uint64_t>(), "blur"));
+      format_count(kernels.at("blurs").get<std::uint64_t>(), "blur"),
+      format_count(kernels.at("stems").get<std::uint64_t>(), "RGB convolution"));
 }
 
 std::string kernels_warning(const ordered_json& kernels) {
-  if (kernels.at("setting") != "fused" || kernels.at("fused") != 0 || kernels.at("blurs") != 0 ||
-      kernels.at("max_pools") != 0)
-    return {};
+  const bool none = std::ranges::all_of(std::vector{"fused", "blurs", "max_pools", "stems"},
+                                        [&](const char* part) { return kernels.at(part) == 0; });
+  if (kernels.at("setting") != "fused" || !none) return {};
   const std::string reasons = reasons_text(kernels);
   return fmt::format(
       "model.kernels: fused has no effect ({}). All ops run as with model.kernels: reference",

@@ -10,16 +10,16 @@
 namespace precast::tools {
 
 /// The effect of model.kernels in this run:
-/// {"setting": "fused", "fused": 49, "reference": {"stochastic_depth": 4}, "blurs": 16,
-/// "max_pools": 1}. `fused` is the number of batch norms with fused kernels, `reference` has the
-/// number of other batch norms for each reason, and `blurs` and `max_pools` are the numbers of
-/// other layers with fused kernels.
+/// {"setting": "fused", "fused": 53, "reference": {}, "blurs": 6, "max_pools": 1, "stems": 1}.
+/// `fused` is the number of batch norms with fused kernels, and `reference` has the number of other
+/// batch norms for each reason. The rest are the numbers of other layers with fused kernels, as in
+/// models::NormKernels.
 /// @param norms the layers of the plan's model; read only if fused kernels are requested.
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                                                       models::NormKernels norms);
 
-/// The result of describe_kernels() in one line: "fused for 49 of 53 batch norms (4:
-/// stochastic_depth), 1 max pool, 16 blurs".
+/// The result of describe_kernels() in one line: "fused for 53 of 53 batch norms, 1 max pool, 6
+/// blurs, 1 RGB convolution".
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.

@@ -164,12 +164,13 @@ std::string gpu_problem(const Recipe& recipe, int ranks, int gpus, bool trains) 
   const TrainConfig& config = recipe.config;
   const char* key = config.dist.nproc.empty() ? "dist.world_size" : "dist.nproc";
   std::string hint = fmt::format("Set {}={}", key, gpus);
-  if (trains && config.training.global_batch_size == 0) {
+  const std::int64_t samples = ranks * config.training.batch_size;
+  if (trains && config.training.global_batch_size == 0 && gpus > 0 && samples % gpus == 0) {
     hint += fmt::format(
         ". training.batch_size is the batch of one rank: to keep {} samples per step, set "
         "training.global_batch_size instead, and training.micro_batches if they do not fit in "
         "memory",
-        ranks * config.training.batch_size);
+        samples);
   }
   return gpu_problem(fmt::format("{}: {}", recipe.place_of(key).text(), key),
                      config.training.device, ranks, gpus, hint);

@@ -36,7 +36,9 @@ namespace precast::tools {
                                   bool trains = true, std::optional<int> gpus = std::nullopt);
 
 /// Why this host, with `gpus` usable GPUs, cannot run the ranks that a recipe requests; empty if it
-/// can. Names the key, its location and the batch to set instead. @param trains as above.
+/// can. Names the key, its location and, if the GPUs can divide it equally, the batch to set
+/// instead.
+/// @param trains as above.
 [[nodiscard]] std::string gpu_problem(const Recipe& recipe, int ranks, int gpus,
                                       bool trains = true);
 

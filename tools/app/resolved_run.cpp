@@ -85,6 +85,13 @@ std::string gpu_problem(std::string_view setting, std::string_view device, int r
       setting, count(gpus, "rank"), count(gpus, "usable GPU"), count(ranks, "rank"), hint);
 }
 
+std::string gpu_problem(const RankInfo& info, std::string_view device, int gpus) {
+  const int counted = info.local_world_known ? info.local_world : 0;
+  const int ranks = gpus == 1 ? 1 : std::max(counted, info.local_rank + 1);
+  return gpu_problem("ranks", device, ranks, gpus,
+                     "Have the launcher start fewer ranks on this host");
+}
+
 void check_gpus(const std::string& problem) {
   if (!problem.empty()) throw DeviceError(problem);
 }
@@ -93,10 +100,7 @@ at::Device prepare_device(const TrainConfig& config, const RankInfo& info) {
   const std::string& wanted = config.training.device;
   const int gpus = usable_gpus();
   if (wanted == "cpu" || (wanted == "auto" && gpus == 0)) return prepare_cpu(config, info);
-  // If a rank sees a single GPU, the other ranks may have other GPUs: srun --gpus-per-task=1 shows
-  // each rank its own GPU as number 0.
-  check_gpus(gpu_problem("ranks", wanted, gpus == 1 ? 1 : info.local_world, gpus,
-                         "Have the launcher start fewer ranks on this host"));
+  check_gpus(gpu_problem(info, wanted, gpus));
   at::globalContext().setBenchmarkCuDNN(true);
   const at::Device device(at::kCUDA,
                           static_cast<at::DeviceIndex>(std::min(info.local_rank, gpus - 1)));

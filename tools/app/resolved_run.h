@@ -55,6 +55,11 @@ struct ResolvedRun {
 /// @param device training.device. @param hint what to do if there are too few GPUs.
 [[nodiscard]] std::string gpu_problem(std::string_view setting, std::string_view device, int ranks,
                                       int gpus, std::string_view hint);
+/// The same for a rank that has already been started and sees `gpus` usable GPUs. If the number of
+/// ranks on its host is not known, only its own number among them is compared with the GPUs. A rank
+/// that sees a single GPU has no problem: the other ranks may see other GPUs, because srun
+/// --gpus-per-task=1 shows each rank its own GPU as number 0.
+[[nodiscard]] std::string gpu_problem(const RankInfo& info, std::string_view device, int gpus);
 /// @throws DeviceError if there is a problem.
 void check_gpus(const std::string& problem);
 

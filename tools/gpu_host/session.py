@@ -54,8 +54,16 @@ class Session:
         self.results = json.loads(kept.read_text()) if kept.exists() else {"stages": {}}
         self.results |= {"bundle": bundle, "host": host.facts()}
 
+    def chosen(self, steps):
+        """The steps that --only names, and those that write files for others."""
+        named = [planned for planned in steps if self.only.search(planned.name)]
+        return [planned for planned in steps if planned in named or named and planned.rehearsal == "works"]
+
     def run(self, names, gpus, cpu):
         place = stages.Place(self.state, gpus=gpus, cpu=cpu)
+        names = [name for name in names if self.chosen(stages.plan(name, place))]
+        if not names:
+            raise Problem(EXIT_USAGE, f"--only: expected to match a step of the stages, got {self.only.pattern!r}")
         passed = [self.run_stage(name, place) for name in names]
         say(f"report: {self.out / 'report.md'}")
         return 0 if all(passed) else EXIT_FAILED
@@ -67,14 +75,14 @@ class Session:
         entry = self.results["stages"].setdefault(name, {"steps": {}})
         entry |= {"state": "running", "began": now()}
         try:
-            todo = [planned for planned in stages.plan(name, place)
-                    if (self.only.search(planned.name) or planned.rehearsal == "works")
-                    and entry["steps"].get(planned.name, {}).get("state") != "passed"]
+            steps = stages.plan(name, place)
+            todo = [planned for planned in self.chosen(steps)
+                    if entry["steps"].get(planned.name, {}).get("state") != "passed"]
             for group in side_by_side(todo):
                 for planned, record in self.run_group(name, group, end):
                     entry["steps"][planned.name] = record
                     self.save(name)
-            entry["state"] = verdict(entry["steps"])
+            entry["state"] = verdict(entry["steps"], steps)
         except BaseException:
             # Stopped from outside: finished steps are kept.
             entry["state"] = "stopped"
@@ -83,7 +91,7 @@ class Session:
             entry["seconds"] = round(limit_s - (end - time.monotonic()), 1)
             self.save(name)
             say(f"{name}: {entry['state']} in {entry['seconds']} s")
-        return entry["state"] == "passed"
+        return entry["state"] in ("passed", "partly run")
 
     def run_group(self, stage, group, end):
         """Runs the steps of the group at the same time; yields each step with its record as soon as it ends."""
@@ -135,11 +143,13 @@ def joined(folder):
     return b"".join(f"==== {file.name}\n".encode() + file.read_bytes() + b"\n" for file in files)
 
 
-def verdict(steps):
+def verdict(steps, planned):
     states = {record["state"] for record in steps.values() if not record.get("optional")}
     if "failed" in states:
         return "failed"
-    return "out of time" if "not started" in states else "passed"
+    if "not started" in states:
+        return "out of time"
+    return "passed" if all(step.name in steps for step in planned) else "partly run"
 
 
 def first_line(text):

@@ -101,7 +101,16 @@ TEST(RankInfoTest, ReadsTorchrun) {
 }
 
 TEST(RankInfoTest, CountsRanksSetByHandAsThoseOfOneHost) {
-  expect_ranks(find(kTorchrun + Variables{{"LOCAL_WORLD_SIZE", ""}}), 5, 8, 1, 8);
+  const RankInfo info = find(kTorchrun + Variables{{"LOCAL_WORLD_SIZE", ""}});
+  expect_ranks(info, 5, 8, 1, 8);
+  EXPECT_FALSE(info.local_world_known);
+}
+
+TEST(RankInfoTest, KnowsTheRanksOfAHostIfTheLauncherCountsThem) {
+  for (const Variables& variables : {Variables{}, kOurs, kTorchrun, kSrun, kOpenMpi})
+    EXPECT_TRUE(find(variables).local_world_known) << find(variables).source;
+  EXPECT_FALSE(find(kPmi).local_world_known);
+  EXPECT_TRUE(find(kPmi + Variables{{"MPI_LOCALNRANKS", "2"}}).local_world_known);
 }
 
 TEST(RankInfoTest, ReadsAnSrunStep) {

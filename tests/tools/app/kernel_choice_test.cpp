@@ -14,7 +14,7 @@ using test::Names;
 using ::testing::IsEmpty;
 
 const models::NormKernels kNorms{
-    .fused = 49, .reference = {{"stochastic_depth", 4}}, .blurs = 6, .max_pools = 1};
+    .fused = 49, .reference = {{"ghost_batch_norm", 4}}, .blurs = 6, .max_pools = 1, .stems = 1};
 
 class KernelChoiceTest : public ::testing::Test {
  protected:
@@ -36,10 +36,12 @@ TEST_F(KernelChoiceTest, CountsFusedNormsAndTheReasonsForTheOthers) {
   const ordered_json found = described("fused", at::kCUDA);
   EXPECT_EQ(found, (ordered_json{{"setting", "fused"},
                                  {"fused", 49},
-                                 {"reference", {{"stochastic_depth", 4}}},
+                                 {"reference", {{"ghost_batch_norm", 4}}},
                                  {"blurs", 6},
-                                 {"max_pools", 1}}));
-  EXPECT_THAT(kernels_text(found), Names(49, 53, 4, "stochastic_depth", "1 max pool", "6 blurs"));
+                                 {"max_pools", 1},
+                                 {"stems", 1}}));
+  EXPECT_THAT(kernels_text(found),
+              Names(49, 53, 4, "ghost_batch_norm", "1 max pool", "6 blurs", "1 RGB convolution"));
   EXPECT_THAT(kernels_warning(found), IsEmpty());
 }
 
@@ -50,9 +52,9 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
               Names("model.kernels", "BatchNorm2d"));
   if (!models::detail::has_fused_kernels()) return;
   // Blurs and max pools are fused even if norms are not.
-  EXPECT_THAT(
-      kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}, .blurs = 6})),
-      IsEmpty());
+  for (const models::NormKernels& some :
+       {models::NormKernels{.reference = {{"r", 2}}, .blurs = 6}, models::NormKernels{.stems = 1}})
+    EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, some)), IsEmpty());
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, /*channels_last=*/false)),
               Names("model.kernels", 53, "training.channels_last"));
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}})),

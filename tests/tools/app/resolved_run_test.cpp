@@ -78,6 +78,30 @@ TEST(ResolvedRunTest, RanksOnGpusNeedOneEach) {
   EXPECT_THAT(gpu_problem("--ranks", "cuda", 8, 0, ""), test::Names("training.device"));
 }
 
+TEST(ResolvedRunTest, AStartedRankNeedsAGpuForEachRankOfItsHost) {
+  RankInfo info;
+  info.world = 16;
+  info.local_world = 8;
+  info.local_rank = 3;
+  EXPECT_EQ(gpu_problem(info, "cuda", 8), "");
+  EXPECT_THAT(gpu_problem(info, "auto", 4), test::Names("ranks", 4, 8));
+  EXPECT_EQ(gpu_problem(info, "cuda", 1), "") << "the launcher may give each rank its own GPU";
+  EXPECT_EQ(gpu_problem(info, "cpu", 4), "");
+  EXPECT_EQ(gpu_problem(info, "auto", 0), "");
+  EXPECT_THAT(gpu_problem(info, "cuda", 0), test::Names("training.device"));
+}
+
+TEST(ResolvedRunTest, WithoutTheNumberOfRanksOnAHostARankOnlyNeedsItsOwnGpu) {
+  // Two hosts with 8 GPUs each. RANK, WORLD_SIZE and LOCAL_RANK are set, but not LOCAL_WORLD_SIZE.
+  RankInfo info;
+  info.world = 16;
+  info.local_world = 16;
+  info.local_world_known = false;
+  for (info.local_rank = 0; info.local_rank < 8; ++info.local_rank)
+    EXPECT_EQ(gpu_problem(info, "cuda", 8), "") << info.local_rank;
+  EXPECT_THAT(gpu_problem(info, "cuda", 8), test::Names("ranks", 8, 9));
+}
+
 TEST(ResolvedRunTest, TooFewGpusAreAnErrorOfTheEnvironment) {
   EXPECT_NO_THROW(check_gpus(""));
   try {
@@ -98,6 +122,9 @@ TEST(ResolvedRunTest, TooFewGpusForARecipeNameItsKeyAndTheBatchToKeep) {
   EXPECT_THAT(gpu_problem(recipe, 8, 1),
               test::Names("r.yaml:3:15", "dist.world_size", 8, "dist.world_size=1", batch, 4096));
   EXPECT_THAT(gpu_problem(recipe, 8, 1, /*trains=*/false), testing::Not(test::Names(batch)));
+  // 3 ranks cannot divide 4096 samples equally.
+  EXPECT_THAT(gpu_problem(recipe, 8, 3),
+              testing::AllOf(test::Names("dist.world_size=3"), testing::Not(test::Names(batch))));
   config.training.global_batch_size = 4096;
   EXPECT_THAT(gpu_problem(recipe, 8, 1), testing::Not(test::Names(batch)));
   config.dist.nproc = "8";

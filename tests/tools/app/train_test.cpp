@@ -368,13 +368,13 @@ TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
   using testing::HasSubstr;
   const auto quiet = testing::Not(HasSubstr("model.kernels"));
   EXPECT_EQ(kernels({}, quiet),
-            R"({"setting":"auto","fused":0,"reference":{},"blurs":0,"max_pools":0})");
+            R"({"setting":"auto","fused":0,"reference":{},"blurs":0,"max_pools":0,"stems":0})");
   const std::string on_cpu = kernels({"--training.device=cpu", "--model.kernels=fused"},
                                      Names("model.kernels", 53, "CPU"));
   EXPECT_THAT(on_cpu, HasSubstr(R"("fused":0,)"));
   EXPECT_THAT(kernels({"--training.device=cuda", "--model.kernels=fused"}, testing::_),
               testing::AnyOf(testing::AllOf(HasSubstr(R"("fused":49,)"),
-                                            HasSubstr(R"("blurs":6,"max_pools":1)")),
+                                            HasSubstr(R"("blurs":6,"max_pools":1,"stems":1)")),
                              HasSubstr(R"(without CUDA":53)")));
 }
 

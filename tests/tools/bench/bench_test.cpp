@@ -129,6 +129,21 @@ TEST_F(BenchTest, RanksAreTabledWithTheirEfficiency) {
               1e-9);
 }
 
+TEST_F(BenchTest, TheTableOfRanksHasAColumnForEachPairOfListedValues) {
+  const std::string file = dataset();
+  const ChildResult run = step({"--ranks", "1", "--data", file + ",cpu", "--variable-update",
+                                "replicated,allreduce_after_backward", "--runs", "1", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json columns = json::parse(run.output).at(0).at("columns");
+  ASSERT_EQ(columns.size(), 4U);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const json& settings = columns[i].at("settings");
+    EXPECT_EQ(settings.at("data"), i < 2 ? file : "cpu");
+    EXPECT_EQ(settings.at("variable_update"),
+              i % 2 == 0 ? "replicated" : "allreduce_after_backward");
+  }
+}
+
 TEST_F(BenchTest, TheTableOfRanksIsWrittenToTheOutputFile) {
   const std::string file = folder_ / "ranks.json";
   const ChildResult run = step({"--ranks", "1", "--runs", "1", "--output", file});

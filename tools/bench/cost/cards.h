@@ -54,7 +54,7 @@ struct PublishedSpeed {
   /// Whether the model's constants were fitted to this figure; the other figures are checks.
   bool calibrates = false;
 };
-[[nodiscard]] const std::array<PublishedSpeed, 4>& published_speeds();
+[[nodiscard]] const std::array<PublishedSpeed, 5>& published_speeds();
 /// Whether a published figure of this card checks the model.
 [[nodiscard]] bool is_checked(const Card& card);
 

@@ -21,8 +21,8 @@ struct Blur {
 /// Where one fused op replaces several ops, gives its cost to one of them, and sets the bytes and
 /// launches of the others to 0:
 ///   replaced ops                      op that gets the cost
-///   norm, (addition in place,) ReLU   the norm; in the backward pass too, where the fused op also
-///                                     adds the gradients of a block's two branches
+///   norm, with an addition in place   the norm; in the backward pass too, where the fused op also
+///   and a ReLU if they follow         adds the gradients of a block's two branches
 ///   max pool, 3 x 3 with stride 2     the pool, with indices of one byte
 ///   BlurPool's filter                 the filter, which runs once for the two convolutions that
 ///                                     read the result of a block
@@ -124,7 +124,7 @@ class FusedOps {
   }
 
   void forward(OpCost& op, bool is_blur) {
-    if (op.kind == OpKind::norm) norms_.push_back({.op = &op});
+    if (op.kind == OpKind::norm) forward_norm(op);
     if (op.name == "add_" && follows(OpKind::norm, op)) add_ = &op;
     if (is_relu(op)) forward_relu(op);
     if (is_fused_pool(op)) {
@@ -134,17 +134,24 @@ class FusedOps {
     if (is_blur) forward_blur(op);
   }
 
+  /// One kernel computes partial sums, a small one adds them up, and one normalises.
+  void set_forward(const Norm& norm) const {
+    set(*norm.op, models::batch_norm_forward_bytes(norm_shape(*norm.op), norm.residual), 3);
+  }
+  void forward_norm(OpCost& op) {
+    norms_.push_back({.op = &op, .fused = op.input.size() == 4});
+    if (norms_.back().fused) set_forward(norms_.back());
+  }
+
   void forward_relu(OpCost& op) {
     const bool residual = add_ != nullptr && previous_ == add_ && follows(OpKind::add, op);
-    const bool fused = !norms_.empty() && (residual || follows(OpKind::norm, op)) &&
-                       norms_.back().op->input.size() == 4;
+    const bool fused =
+        !norms_.empty() && (residual || follows(OpKind::norm, op)) && norms_.back().fused;
     relus_.push_back({fused, norms_.size() - 1});
     if (!fused) return;
     Norm& norm = norms_.back();
-    norm.fused = true;
     norm.residual = residual;
-    // One kernel computes partial sums, a small one adds them up, and one normalises.
-    set(*norm.op, models::batch_norm_forward_bytes(norm_shape(*norm.op), residual), 3);
+    set_forward(norm);
     drop(op);
     if (!residual) return;
     drop(*add_);

@@ -14,9 +14,8 @@ using StepCost = std::vector<OpCost>;
 /// The step as eager PyTorch runs it.
 [[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
 
-/// The step with the kernels that `model.kernels: fused` uses in a ResNet (models/README.md), which
-/// have not been timed on a GPU yet. The bytes come from models/cuda/bytes_moved.h; fused_cost.cpp
-/// lists the ops that are replaced.
+/// The step with the kernels that `model.kernels: fused` uses in a ResNet (models/README.md). The
+/// bytes come from models/cuda/bytes_moved.h; fused_cost.cpp lists the ops that are replaced.
 [[nodiscard]] StepCost fused_cost(const StepCost& reference, CostPrecision precision);
 
 /// Sums over ops.

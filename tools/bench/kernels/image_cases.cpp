@@ -25,8 +25,9 @@ models::BlurShape blur_shape(ActivationType type) {
   return {kImages, kBlurredPx, kBlurredPx, kChannels, type};
 }
 
-std::string describe(int side, int channels) {
-  return fmt::format("{} x {} x {} x {}, 16-bit floats", kImages, side, side, channels);
+std::string describe(int side, int channels, ActivationType type) {
+  return fmt::format("{} x {} x {} x {}, {}-bit floats", kImages, side, side, channels,
+                     8 * bytes_of(type));
 }
 
 std::shared_ptr<void> activations(int side, ActivationType type) {
@@ -40,7 +41,7 @@ KernelCase max_pool_forward_case(ActivationType type) {
   const std::shared_ptr<void> x = activations(kPooledPx, type),
                               y = activations(kPooledPx / 2, type),
                               argmax = gpu_memory(max_pool_values(pool_shape(type)));
-  return {describe(kPooledPx, kChannels), max_pool_bytes(pool_shape(type)),
+  return {describe(kPooledPx, kChannels, type), max_pool_bytes(pool_shape(type)),
           [=](cudaStream_t stream) {
             max_pool_forward(
                 pool_shape(type),
@@ -54,7 +55,7 @@ KernelCase max_pool_backward_case(ActivationType type) {
                               dy = activations(kPooledPx / 2, type),
                               fork = activations(kPooledPx / 2, type),
                               argmax = gpu_memory(max_pool_values(pool_shape(type)));
-  return {describe(kPooledPx, kChannels), max_pool_bytes(pool_shape(type), /*fork=*/true),
+  return {describe(kPooledPx, kChannels, type), max_pool_bytes(pool_shape(type), /*fork=*/true),
           [=](cudaStream_t stream) {
             max_pool_backward(pool_shape(type),
                               {.dy = dy.get(),
@@ -68,7 +69,7 @@ KernelCase max_pool_backward_case(ActivationType type) {
 KernelCase blur_forward_case(ActivationType type) {
   const std::shared_ptr<void> x = activations(kBlurredPx, type), y = activations(kBlurredPx, type),
                               even = activations(kBlurredPx / 2, type);
-  return {describe(kBlurredPx, kChannels), blur_bytes(blur_shape(type), true, true),
+  return {describe(kBlurredPx, kChannels, type), blur_bytes(blur_shape(type), true, true),
           [=](cudaStream_t stream) {
             blur_forward(blur_shape(type), {.x = x.get(), .y = y.get(), .y_even = even.get()},
                          stream);
@@ -79,7 +80,7 @@ KernelCase blur_backward_case(ActivationType type) {
   const std::shared_ptr<void> dx = activations(kBlurredPx, type),
                               dy = activations(kBlurredPx, type),
                               even = activations(kBlurredPx / 2, type);
-  return {describe(kBlurredPx, kChannels), blur_bytes(blur_shape(type), true, true),
+  return {describe(kBlurredPx, kChannels, type), blur_bytes(blur_shape(type), true, true),
           [=](cudaStream_t stream) {
             blur_backward(blur_shape(type), {.dy = dy.get(), .dy_even = even.get(), .dx = dx.get()},
                           stream);
@@ -87,10 +88,10 @@ KernelCase blur_backward_case(ActivationType type) {
 }
 
 KernelCase stem_case(ActivationType type) {
-  const models::StemShape shape{std::int64_t{kImages} * kImagePx * kImagePx, 3, type};
+  const models::StemShape shape{std::int64_t{kImages} * kImagePx * kImagePx, type};
   const std::size_t written = stem_bytes(shape) / 7 * 4;
   const std::shared_ptr<void> x = gpu_memory(stem_bytes(shape) - written), y = gpu_memory(written);
-  return {describe(kImagePx, 3), stem_bytes(shape),
+  return {describe(kImagePx, 3, type), stem_bytes(shape),
           [=](cudaStream_t stream) { stem_input(shape, {.x = x.get(), .y = y.get()}, stream); }};
 }
 

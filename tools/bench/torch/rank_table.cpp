@@ -54,25 +54,7 @@ class ResultFile {
   std::filesystem::path path_;
 };
 
-struct Column {
-  std::string data;
-  std::string update;
-};
-
-/// Every combination of --data and --variable-update.
-std::vector<Column> read_columns(const Arguments& options) {
-  std::vector<Column> columns;
-  const std::vector<std::string> updates =
-      options.has("variable-update")
-          ? split_list("variable-update", options.text("variable-update"))
-          : std::vector<std::string>{""};
-  for (const std::string& data : split_list("data", options.text("data"))) {
-    for (const std::string& update : updates) columns.push_back({data, update});
-  }
-  return columns;
-}
-
-std::vector<std::string> with_column(std::vector<std::string> command, const Column& column) {
+std::vector<std::string> with_column(std::vector<std::string> command, const RankColumn& column) {
   command.insert(command.end(), {"--data", column.data});
   if (!column.update.empty()) command.insert(command.end(), {"--variable-update", column.update});
   return command;
@@ -89,10 +71,10 @@ void add_efficiency(ordered_json& row, const ordered_json& first) {
   }
 }
 
-void print_table(const ordered_json& rows, const std::vector<Column>& columns) {
+void print_table(const ordered_json& rows, const std::vector<RankColumn>& columns) {
   fmt::print("img/s over all ranks, and the speed per rank relative to the first row\n\n{:>5}",
              "ranks");
-  for (const Column& column : columns)
+  for (const RankColumn& column : columns)
     fmt::print("   {:>28}", column.data + (column.update.empty() ? "" : ", " + column.update));
   fmt::print("\n");
   for (const auto& row : rows) {
@@ -106,6 +88,18 @@ void print_table(const ordered_json& rows, const std::vector<Column>& columns) {
 }
 
 }  // namespace
+
+std::vector<RankColumn> read_columns(const Arguments& options) {
+  std::vector<RankColumn> columns;
+  const std::vector<std::string> updates =
+      options.has("variable-update")
+          ? split_list("variable-update", options.text("variable-update"))
+          : std::vector<std::string>{""};
+  for (const std::string& data : split_list("data", options.text("data"))) {
+    for (const std::string& update : updates) columns.push_back({data, update});
+  }
+  return columns;
+}
 
 std::vector<std::string> without_options(const std::vector<std::string>& args,
                                          const std::vector<std::string>& names) {
@@ -126,7 +120,7 @@ std::vector<std::string> without_options(const std::vector<std::string>& args,
 }
 
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options,
-                   const std::string& device) {
+                   const std::vector<RankColumn>& columns, const std::string& device) {
   if (find_rank_info(process_environment()).source != "single")
     throw ConfigError(
         "--ranks: expected a single process, got one of several ranks. Start the command without a "
@@ -137,7 +131,6 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
                     "To trace a run of several ranks, use --dist.nproc instead of --ranks",
                     options.text("profile")));
   }
-  const std::vector<Column> columns = read_columns(options);
   const std::vector<int> counts = parse_ranks(options.text("ranks"));
   check_gpus(gpu_problem("--ranks", device, std::ranges::max(counts), usable_gpus(),
                          "To measure ranks on the CPU, give --device=cpu"));
@@ -149,7 +142,7 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
   auto rows = ordered_json::array();
   for (const int ranks : counts) {
     ordered_json row = {{"ranks", ranks}, {"columns", ordered_json::array()}};
-    for (const Column& column : columns) {
+    for (const RankColumn& column : columns) {
       if (const int code = launch_ranks(with_column(common, column), ranks); code != 0) return code;
       row["columns"].push_back(result.read());
     }

@@ -79,7 +79,6 @@ constexpr std::pair<const char*, const char*> kOptionKeys[] = {
     {"device", "training.device"},
     {"cuda-graphs", "training.cuda_graphs"},
     {"optimizer", "training.optimizer"},
-    {"variable-update", "dist.variable_update"},
     {"image-size", "resolution.min_res"},
     {"image-size", "resolution.max_res"}};
 
@@ -94,8 +93,9 @@ bool is_file(const std::string& data) {
   return data.ends_with(".beton") && !data::is_producer_address(data);
 }
 
-/// The recipe keys set by the options.
-std::vector<Override> option_overrides(const Arguments& options, bool has_recipe) {
+/// The recipe keys set by the options. @param column the values of --data and --variable-update.
+std::vector<Override> option_overrides(const Arguments& options, const RankColumn& column,
+                                       bool has_recipe) {
   const Origin origin{"command line", 0, 0};
   Diagnostics diagnostics;
   std::vector<Override> overrides;
@@ -104,19 +104,23 @@ std::vector<Override> option_overrides(const Arguments& options, bool has_recipe
   };
   if (!has_recipe) set("training.batch_size", "64");
   for (const auto& [option, key] : kOptionKeys) {
-    if (!options.has(option)) continue;
-    std::string value = options.text(option);
-    // With --ranks, only the device of this recipe matters, not the values of a list.
-    if (options.has("ranks") && key == std::string_view("dist.variable_update"))
-      value = value.substr(0, value.find(','));
-    set(key, value);
+    if (options.has(option)) set(key, options.text(option));
   }
+  if (options.has("variable-update")) set("dist.variable_update", column.update);
   if (options.has("blurpool")) set("training.use_blurpool", "1");
   if (options.has("layout"))
     set("training.channels_last", is_channels_last(options.text("layout")) ? "true" : "false");
-  if (is_file(options.text("data"))) set("data.train_dataset", options.text("data"));
+  if (is_file(column.data)) set("data.train_dataset", column.data);
   diagnostics.throw_if_errors();
   return overrides;
+}
+
+/// The values of --data and --variable-update, which are lists only with --ranks.
+std::vector<RankColumn> measured_columns(const Arguments& options) {
+  if (options.has("ranks")) return read_columns(options);
+  RankColumn single{.data = options.text("data"), .update = {}};
+  if (options.has("variable-update")) single.update = options.text("variable-update");
+  return {single};
 }
 
 void check_options(const Arguments& options) {
@@ -306,10 +310,14 @@ int run_bench_step(const std::vector<std::string>& args) {
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
   check_options(options);
-  std::vector<Override> overrides = option_overrides(options, !command.config_path().empty());
+  const std::vector<RankColumn> columns = measured_columns(options);
+  // With --ranks, each launch loads its own recipe; only the device of this one is used.
+  std::vector<Override> overrides =
+      option_overrides(options, columns.front(), !command.config_path().empty());
   overrides.insert(overrides.end(), command.overrides().begin(), command.overrides().end());
   Recipe recipe = load_recipe(command.config_path(), overrides, registries);
-  if (options.has("ranks")) return run_rank_table(args, options, recipe.config.training.device);
+  if (options.has("ranks"))
+    return run_rank_table(args, options, columns, recipe.config.training.device);
   if (options.has("model-cost")) {
     const std::int64_t classes = recipe.config.model.num_classes;
     return run_model_cost(recipe, registries, classes == 0 ? kDefaultClasses : classes, options);

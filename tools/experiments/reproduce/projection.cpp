@@ -97,7 +97,7 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
       "# Projection: {}\n\n"
       "**Not measured.** Minutes of training steps on {}, computed with the cost model of `precast "
       "bench step --model-cost`, without evaluation and as if data were always ready. `fused`: "
-      "with fused kernels, which have not been timed on a GPU yet. {}\n\n"
+      "with fused kernels. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n",
       table.title, find_card(card).title,

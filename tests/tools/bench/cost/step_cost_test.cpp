@@ -339,7 +339,7 @@ TEST(CardsTest, NamesAreFoundAndMistakesNamed) {
   EXPECT_THROW(static_cast<void>(parse_cards("card", "h100,")), ConfigError);
 }
 
-TEST(CardsTest, OneOtherCardCalibratesAndThreeFiguresCheck) {
+TEST(CardsTest, OneOtherCardCalibratesAndFourFiguresCheck) {
   int calibrating = 0;
   for (const PublishedSpeed& speed : published_speeds()) {
     calibrating += speed.calibrates ? 1 : 0;
@@ -348,9 +348,10 @@ TEST(CardsTest, OneOtherCardCalibratesAndThreeFiguresCheck) {
   EXPECT_EQ(calibrating, 1);
   EXPECT_TRUE(is_checked(card("a100_40gb")));
   EXPECT_TRUE(is_checked(card("a100_80gb")));
+  EXPECT_TRUE(is_checked(card("h100")));
   EXPECT_FALSE(is_checked(card("h200"))) << "no published speed was found";
   EXPECT_FALSE(is_checked(card("v100"))) << "its published speed calibrates the model";
-  EXPECT_EQ(published_speeds().size(), 4U);
+  EXPECT_EQ(published_speeds().size(), 5U);
 }
 
 }  // namespace
