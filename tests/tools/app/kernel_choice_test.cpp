@@ -52,8 +52,8 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
               Names("model.kernels", "BatchNorm2d"));
   if (!models::detail::has_fused_kernels()) return;
   // Blurs and max pools are fused even if norms are not.
-  for (const models::NormKernels& some :
-       {models::NormKernels{.reference = {{"r", 2}}, .blurs = 6}, models::NormKernels{.stems = 1}})
+  for (const models::NormKernels& some : {models::NormKernels{.reference = {{"r", 2}}, .blurs = 6},
+                                          models::NormKernels{.reference = {}, .stems = 1}})
     EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, some)), IsEmpty());
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, /*channels_last=*/false)),
               Names("model.kernels", 53, "training.channels_last"));
