@@ -240,12 +240,14 @@ class FusedNetworkTest : public ::testing::Test {
     return between.weights < 5e-3 && between.statistics < 1e-4 && between.loss < 1e-4;
   }
   /// In 16 bits, both networks differ from float32 by rounding; the fused network rounds less
-  /// often. The errors are random, so those of several runs are added.
+  /// often. The errors are random, so those of several runs are added on a GPU; on the host,
+  /// kernels are slow, and one run always has the same error.
   static void expect_no_worse(Training training) {
     const Precision precision = training.precision;
     Distance fused{}, reference{};
-    for (const int first_batch : {0, 10, 20, 30}) {
-      training.first_batch = first_batch;
+    const int runs = fused_device().is_cuda() ? 4 : 1;
+    for (int run = 0; run < runs; ++run) {
+      training.first_batch = 10 * run;
       training.precision = Precision::fp32;
       const Trained exact = train(training, /*fused=*/false);
       const auto add = [&](bool kernels, Distance& sum) {
@@ -308,7 +310,7 @@ TEST_F(FusedNetworkTest, CombinesWithSqueezeExciteAndStochasticDepth) {
   training.options.squeeze_excite.latent_channels = 16;
   training.options.stochastic_depth.drop_rate = 0.5;
   training.options.stochastic_depth.mode = "sample";
-  expect_alike(training, {.norms = 8, .blurs = 0, .forks = 1});
+  expect_alike(training, {.norms = 12, .blurs = 0, .forks = 1});
 }
 
 TEST_F(FusedNetworkTest, EvaluatesByTheReference) {

@@ -76,7 +76,7 @@ def gtest(name, program, folder, limit_s, wrapper=(), **more):
         cases = [case for suite in json.loads(report.read_text())["testsuites"]
                  for case in suite["testsuite"]]
         report.unlink()
-        # A disabled test is SUPPRESSED: other tests start it in a process of its own.
+        # A disabled test is SUPPRESSED: other tests start it in a separate process.
         results = {f"{case.get('classname', '')}.{case['name']}".lstrip("."): result_of(case)
                    for case in cases if case.get("result") != "SUPPRESSED"}
         wrong = [f"{name}: {result}" for name, result in results.items() if result != "passed"]

@@ -11,7 +11,8 @@ namespace precast::tools {
 /// The max pool after the first convolution, and its gradient with two consumers.
 [[nodiscard]] KernelCase max_pool_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase max_pool_backward_case(models::ActivationType type);
-/// BlurPool's filter before the first convolution with stride 2 and the projection beside it.
+/// BlurPool's filter before the first convolution with stride 2 and before the projection of its
+/// block.
 [[nodiscard]] KernelCase blur_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase blur_backward_case(models::ActivationType type);
 /// The images for the first convolution.

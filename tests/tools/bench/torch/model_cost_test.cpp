@@ -141,9 +141,10 @@ TEST_F(ModelCostTest, ResNet50MultipliesAsInTorchvisionAndIsAsFastAsDeepLearning
   const json report = cost({"--model", "resnet50", "--image-size", "224", "--batch-size", "256"});
   expect_multiply_accumulates(report, 4.09);
   const json& size = report.at("image_sizes").at(0);
-  ASSERT_EQ(size.at("published").size(), 2U);
+  ASSERT_EQ(size.at("published").size(), 3U);
   expect_published(size, "v100", 1200, 0.002);
   expect_published(size, "a100_80gb", 2470, 0.15);
+  expect_published(size, "h100", 4701, 0.15);
 }
 
 TEST_F(ModelCostTest, FfcvsResNet50IsWithin15Percent) {
