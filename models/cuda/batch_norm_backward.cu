@@ -140,7 +140,6 @@ __global__ void finish_sums_kernel(const float2* __restrict__ partial, Tiling ti
 
 template <typename T, int V, bool kRecompute>
 __global__ PRECAST_BOUNDS(kThreads, 3) void gradient_kernel(Tiling tiling, BatchNormBackward call) {
-  constexpr int kInFlight = 1;
   using Reader = GradientReader<T, V, kRecompute>;
   const Place place(tiling);
   if (place.rows == 0) return;
@@ -157,23 +156,18 @@ __global__ PRECAST_BOUNDS(kThreads, 3) void gradient_kernel(Tiling tiling, Batch
     slope[v] = call.inv_std[channel] * call.d_weight[channel] * share;
     offset[v] = call.d_bias[channel] * share;
   }
-  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
-    typename Reader::Row rows[kInFlight] = {};
+  for (int k = place.rows - 1; k >= 0; --k) {
+    const std::int64_t at = place.first + k * place.step;
+    typename Reader::Row row{};
+    reader.load(at, row);
+    Pack<T, V> out;
     PRECAST_UNROLL
-    for (int u = 0; u < kInFlight; ++u)
-      if (k >= u) reader.load(place.first + (k - u) * place.step, rows[u]);
-    PRECAST_UNROLL
-    for (int u = 0; u < kInFlight; ++u) {
-      if (k < u) continue;
-      Pack<T, V> out;
-      PRECAST_UNROLL
-      for (int v = 0; v < V; ++v) {
-        const float centred = to_float(rows[u].x.values[v]) - mean[v];
-        const float gradient = reader.gradient(rows[u], v, norm);
-        round_to(norm.scale[v] * (gradient - offset[v] - centred * slope[v]), out.values[v]);
-      }
-      dx[place.first + (k - u) * place.step] = out;
+    for (int v = 0; v < V; ++v) {
+      const float centred = to_float(row.x.values[v]) - mean[v];
+      const float gradient = reader.gradient(row, v, norm);
+      round_to(norm.scale[v] * (gradient - offset[v] - centred * slope[v]), out.values[v]);
     }
+    dx[at] = out;
   }
 }
 

@@ -42,8 +42,8 @@ struct Tiling {
 }
 
 [[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack) {
-  // Four blocks for each of the 132 multiprocessors of an H100: all run at the same time, and few
-  // partial results are combined.
+  // A multiple of the 132 multiprocessors of an H100, so that none waits for a last few blocks. Few
+  // enough that combining their results takes little time.
   constexpr std::int64_t kBlocks = 528;
   /// Threads side by side along the channels.
   constexpr int kMostLanes = 32;
