@@ -57,8 +57,6 @@ struct DownsampleImpl : torch::nn::Module {
       : conv(register_module("0", make.conv(in, out, 1, stride))),
         bn(register_module("1", make.norm(out))) {}
 
-  at::Tensor forward(const at::Tensor& x) { return bn(conv(x)); }
-
   BlurConv2d conv;
   BatchNorm2d bn;
 };
@@ -75,18 +73,28 @@ struct Block : torch::nn::Module {
   bool drops_by_sample = false;
 
  protected:
-  at::Tensor shortcut_of(const Forked& x) {
-    return downsample ? downsample->forward(x.fork) : x.fork;
-  }
   /// @param branch the input of the last norm.
-  Forked add_shortcut(const at::Tensor& branch, const at::Tensor& shortcut) {
-    BatchNorm2d norm = last_norm();
-    if (drop_rate == 0 || !is_training()) return norm->forward_relu_fork(branch, shortcut);
-    at::Tensor kept = detail::drop_branch(norm(branch), drop_rate, drops_by_sample);
+  /// @param x the block's input.
+  Forked add_shortcut(const at::Tensor& branch, const Forked& x) {
+    if (downsample) return add_projection(branch, downsample->conv(x.fork));
+    if (!drops()) return last_norm()->forward_relu_fork(branch, x.fork);
+    return add_to_rest(branch, x.fork);
+  }
+  /// @param projected the result of the projection's convolution.
+  Forked add_projection(const at::Tensor& branch, const at::Tensor& projected) {
+    if (!drops()) return last_norm()->forward_relu_fork(branch, projected, *downsample->bn);
+    return add_to_rest(branch, downsample->bn(projected));
+  }
+  Downsample downsample = nullptr;
+
+ private:
+  [[nodiscard]] bool drops() const { return drop_rate != 0 && is_training(); }
+  /// With stochastic depth.
+  Forked add_to_rest(const at::Tensor& branch, const at::Tensor& shortcut) {
+    at::Tensor kept = detail::drop_branch(last_norm()(branch), drop_rate, drops_by_sample);
     kept.add_(shortcut).relu_();
     return {kept, kept};
   }
-  Downsample downsample = nullptr;
 };
 
 /// Channels and stride of one block.
@@ -113,10 +121,9 @@ struct BasicBlock final : Block {
     if (downsample && conv1->blurs_also_for(*downsample->conv, x.y)) {
       const detail::Blurred blurred = detail::fused_blur_both(x.y);
       const at::Tensor branch = rest_of_branch(conv1->forward_blurred(blurred.all));
-      return add_shortcut(branch, downsample->bn(downsample->conv->forward_blurred(blurred.even)));
+      return add_projection(branch, downsample->conv->forward_blurred(blurred.even));
     }
-    const at::Tensor branch = rest_of_branch(conv1(x.y));
-    return add_shortcut(branch, shortcut_of(x));
+    return add_shortcut(rest_of_branch(conv1(x.y)), x);
   }
   [[nodiscard]] BatchNorm2d last_norm() const override { return bn2; }
   at::Tensor rest_of_branch(const at::Tensor& x) { return conv2(bn1->forward_relu(x)); }
@@ -143,8 +150,7 @@ struct Bottleneck final : Block {
 
   Forked forward(const Forked& x) override {
     const at::Tensor inner = bn1->forward_relu(conv1(x.y));
-    const at::Tensor branch = conv3(bn2->forward_relu(conv2(inner)));
-    return add_shortcut(branch, shortcut_of(x));
+    return add_shortcut(conv3(bn2->forward_relu(conv2(inner))), x);
   }
   [[nodiscard]] BatchNorm2d last_norm() const override { return bn3; }
 
@@ -194,7 +200,7 @@ struct ResNet : torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& images) {
-    Forked x = maxpool->forward_fork(bn1->forward_relu(conv1(images)));
+    Forked x = bn1->forward_relu_pool(conv1(images), maxpool);
     for (Stage& stage : stages) x = stage(x);
     return fc(at::adaptive_avg_pool2d(x.y, {1, 1}).flatten(1));
   }

@@ -31,6 +31,8 @@ struct BatchNormForward {
   /// statistics.
   float* running_mean = nullptr;
   float* running_var = nullptr;
+  /// Incremented by 1; nullptr: no counter.
+  std::int64_t* num_batches_tracked = nullptr;
 
   void* y = nullptr;
   /// The batch's mean and 1 / sqrt(variance + eps), for the backward pass.
@@ -46,6 +48,10 @@ struct BatchNormForward {
 /// the sum itself.
 void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
                         cudaStream_t stream);
+/// The first part of batch_norm_forward(): computes `mean` and `inv_std`, and updates the running
+/// statistics.
+void batch_norm_statistics(const BatchNormShape& shape, const BatchNormForward& call,
+                           cudaStream_t stream);
 
 /// Pointers to device memory, as in BatchNormForward.
 struct BatchNormBackward {
@@ -58,8 +64,8 @@ struct BatchNormBackward {
   const float* mean = nullptr;
   const float* inv_std = nullptr;
   bool relu = true;
-  /// The mask that the forward pass wrote. nullptr without a ReLU, and without a residual: then the
-  /// ReLU is computed again from x.
+  /// The mask that the forward pass wrote, if there are both a residual and a ReLU. With a ReLU but
+  /// no residual it is nullptr, and the ReLU is computed again from x.
   const std::uint8_t* mask = nullptr;
 
   void* dx = nullptr;
@@ -72,5 +78,8 @@ struct BatchNormBackward {
 
 void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& call,
                          cudaStream_t stream);
+/// The first part of batch_norm_backward(): computes d_weight, d_bias and d_residual.
+void batch_norm_gradient_sums(const BatchNormShape& shape, const BatchNormBackward& call,
+                              cudaStream_t stream);
 
 }  // namespace precast::models

@@ -1,58 +1,24 @@
-#include "models/cuda/batch_norm_tiling.cuh"
+#include "models/cuda/batch_norm_gradient.cuh"
 
 namespace precast::models {
 namespace {
 
-/// Reads the gradient of y and computes the gradient of the ReLU's input.
-/// @tparam kRecompute whether the ReLU's output is computed again from x, because there is no mask
-template <typename T, int V, bool kRecompute>
-struct GradientReader {
-  /// What a thread loads for one row.
-  struct Row {
-    Pack<T, V> x, dy, fork;
-    unsigned bits;
-  };
-  const Pack<T, V>* x;
-  const Pack<T, V>* dy;
-  const Pack<T, V>* fork;
-  const std::uint8_t* mask;
-  __device__ explicit GradientReader(const BatchNormBackward& call)
-      : x(static_cast<const Pack<T, V>*>(call.x)),
-        dy(static_cast<const Pack<T, V>*>(call.dy)),
-        fork(static_cast<const Pack<T, V>*>(call.dy_fork)),
-        mask(call.mask) {}
-  __device__ void load(std::int64_t at, Row& row) const {
-    row.x = x[at];
-    row.dy = dy[at];
-    if (fork != nullptr) row.fork = fork[at];
-    if constexpr (!kRecompute)
-      if (mask != nullptr) row.bits = mask[at];
-  }
-  __device__ float gradient(const Row& row, int v, const Affine<V>& norm) const {
-    float sum = to_float(row.dy.values[v]);
-    if (fork != nullptr) sum += to_float(row.fork.values[v]);
-    if constexpr (kRecompute)
-      return rounds_above_0<T>(norm(v, to_float(row.x.values[v]))) ? sum : 0;
-    return mask == nullptr || (row.bits >> v & 1U) != 0 ? sum : 0;
-  }
-};
-
 /// Sums the gradient of the ReLU's input, and this gradient times the normalised x, over the
 /// chunk's rows. If there is a residual, also writes the gradient, which is the residual's
 /// gradient; gradient_kernel() then reads it instead of dy, dy_fork and the mask.
-template <typename T, int V, bool kRecompute>
-__global__ PRECAST_BOUNDS(kThreads, 2) void gradient_sums_kernel(Tiling tiling,
+template <typename T, int P, Gate kGate, bool kFork>
+__global__ PRECAST_BOUNDS(kThreads, 4) void gradient_sums_kernel(Tiling tiling,
                                                                  BatchNormBackward call,
                                                                  float2* __restrict__ partial) {
-  PRECAST_SHARED(sums, float2[kThreads][V]);
-  constexpr int kInFlight = kRecompute ? 2 : 3;
-  using Reader = GradientReader<T, V, kRecompute>;
+  using Reader = GradientReader<T, P, kGate, kFork>;
+  constexpr int V = Reader::V, kInFlight = kFork ? 2 : 3;
   const Place place(tiling);
   float direct[V] = {}, scaled[V] = {};
   if (place.rows > 0) {
     const Reader reader(call);
     const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
     auto* const d_residual = static_cast<Pack<T, V>*>(call.d_residual);
+    const bool has_residual = kGate == Gate::mask || (kGate == Gate::open && d_residual != nullptr);
     float mean[V];
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) mean[v] = call.mean[place.group * V + v];
@@ -68,39 +34,20 @@ __global__ PRECAST_BOUNDS(kThreads, 2) void gradient_sums_kernel(Tiling tiling,
         PRECAST_UNROLL
         for (int v = 0; v < V; ++v) {
           float gradient = reader.gradient(rows[u], v, norm);
-          if (d_residual != nullptr) {
+          if (has_residual) {
             round_to(gradient, passed.values[v]);
             gradient = to_float(passed.values[v]);
           }
           direct[v] += gradient;
           scaled[v] += gradient * (to_float(rows[u].x.values[v]) - mean[v]);
         }
-        if (d_residual != nullptr) d_residual[place.first + (k + u) * place.step] = passed;
+        if (has_residual) d_residual[place.first + (k + u) * place.step] = passed;
       }
     }
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) scaled[v] *= call.inv_std[place.group * V + v];
   }
-  PRECAST_UNROLL
-  for (int v = 0; v < V; ++v) sums[threadIdx.x][v] = {direct[v], scaled[v]};
-  for (int half = tiling.lines / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (place.line < half) {
-      const int mine = static_cast<int>(threadIdx.x);
-      const int other = mine + half * tiling.lanes;
-      PRECAST_UNROLL
-      for (int v = 0; v < V; ++v) {
-        sums[mine][v].x += sums[other][v].x;
-        sums[mine][v].y += sums[other][v].y;
-      }
-    }
-  }
-  if (place.line != 0 || place.group >= tiling.groups) return;
-  PRECAST_UNROLL
-  for (int v = 0; v < V; ++v) {
-    partial[static_cast<std::int64_t>(blockIdx.y) * tiling.channels + place.group * V + v] =
-        sums[threadIdx.x][v];
-  }
+  store_sums(tiling, place, direct, scaled, partial);
 }
 
 /// Adds the sums of the chunks.
@@ -138,9 +85,10 @@ __global__ void finish_sums_kernel(const float2* __restrict__ partial, Tiling ti
   call.d_weight[channel] = sums[mine].y;
 }
 
-template <typename T, int V, bool kRecompute>
-__global__ PRECAST_BOUNDS(kThreads, 3) void gradient_kernel(Tiling tiling, BatchNormBackward call) {
-  using Reader = GradientReader<T, V, kRecompute>;
+template <typename T, int P, Gate kGate, bool kFork>
+__global__ PRECAST_BOUNDS(kThreads, 4) void gradient_kernel(Tiling tiling, BatchNormBackward call) {
+  using Reader = GradientReader<T, P, kGate, kFork>;
+  constexpr int V = Reader::V, kInFlight = 2;
   const Place place(tiling);
   if (place.rows == 0) return;
   const Reader reader(call);
@@ -156,53 +104,76 @@ __global__ PRECAST_BOUNDS(kThreads, 3) void gradient_kernel(Tiling tiling, Batch
     slope[v] = call.inv_std[channel] * call.d_weight[channel] * share;
     offset[v] = call.d_bias[channel] * share;
   }
-  for (int k = place.rows - 1; k >= 0; --k) {
-    const std::int64_t at = place.first + k * place.step;
-    typename Reader::Row row{};
-    reader.load(at, row);
-    Pack<T, V> out;
+  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
+    typename Reader::Row rows[kInFlight] = {};
     PRECAST_UNROLL
-    for (int v = 0; v < V; ++v) {
-      const float centred = to_float(row.x.values[v]) - mean[v];
-      const float gradient = reader.gradient(row, v, norm);
-      round_to(norm.scale[v] * (gradient - offset[v] - centred * slope[v]), out.values[v]);
+    for (int u = 0; u < kInFlight; ++u)
+      if (k >= u) reader.load(place.first + (k - u) * place.step, rows[u]);
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      Pack<T, V> out;
+      PRECAST_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const float centred = to_float(rows[u].x.values[v]) - mean[v];
+        const float gradient = reader.gradient(rows[u], v, norm);
+        round_to(norm.scale[v] * (gradient - offset[v] - centred * slope[v]), out.values[v]);
+      }
+      dx[place.first + (k - u) * place.step] = out;
     }
-    dx[at] = out;
   }
 }
 
-template <typename T, int V, bool kRecompute>
-void launch_sums(const Tiling& tiling, const BatchNormBackward& call, cudaStream_t stream) {
-  PRECAST_LAUNCH((gradient_sums_kernel<T, V, kRecompute>), grid_of(tiling), kThreads, 0, stream,
-                 tiling, call, static_cast<float2*>(call.workspace));
+/// Calls run.operator()<T, P, kGate, kFork>() for the gradients that the call has.
+template <typename Run>
+void for_reader(const BatchNormShape& shape, const BatchNormBackward& call, Run run) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
+    const auto with_gate = [&]<Gate kGate>() {
+      if (call.dy_fork != nullptr) return run.template operator()<T, P, kGate, true>();
+      run.template operator()<T, P, kGate, false>();
+    };
+    if (!call.relu) return with_gate.template operator()<Gate::open>();
+    if (call.mask != nullptr) return with_gate.template operator()<Gate::mask>();
+    with_gate.template operator()<Gate::recompute>();
+  });
 }
 
-template <typename T, int V, bool kRecompute>
+template <typename T, int P, Gate kGate, bool kFork>
 void launch_gradient(const Tiling& tiling, const BatchNormBackward& call, cudaStream_t stream) {
-  PRECAST_LAUNCH((gradient_kernel<T, V, kRecompute>), grid_of(tiling), kThreads, 0, stream, tiling,
-                 call);
+  PRECAST_LAUNCH((gradient_kernel<T, P, kGate, kFork>), grid_of(tiling), kThreads, 0, stream,
+                 tiling, call);
 }
 
 }  // namespace
 
+void launch_finish_sums(const Tiling& tiling, const BatchNormBackward& call, cudaStream_t stream) {
+  PRECAST_LAUNCH(finish_sums_kernel, finish_blocks(tiling), kThreads, 0, stream,
+                 static_cast<const float2*>(call.workspace), tiling, call);
+}
+
+void batch_norm_gradient_sums(const BatchNormShape& shape, const BatchNormBackward& call,
+                              cudaStream_t stream) {
+  for_reader(shape, call, [&]<typename T, int P, Gate kGate, bool kFork>() {
+    const Tiling tiling = tiling_of(shape, half_pack(P));
+    PRECAST_LAUNCH((gradient_sums_kernel<T, P, kGate, kFork>), grid_of(tiling), kThreads, 0, stream,
+                   tiling, call, static_cast<float2*>(call.workspace));
+    launch_finish_sums(tiling, call, stream);
+  });
+}
+
 void batch_norm_backward(const BatchNormShape& shape, const BatchNormBackward& call,
                          cudaStream_t stream) {
-  for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
-    const Tiling tiling = tiling_of(shape, V);
-    const bool recompute = call.relu && call.mask == nullptr;
-    BatchNormBackward first = call;
-    if (!call.relu) first.mask = nullptr;
-    (recompute ? launch_sums<T, V, true> : launch_sums<T, V, false>)(tiling, first, stream);
-    PRECAST_LAUNCH(finish_sums_kernel, finish_blocks(tiling), kThreads, 0, stream,
-                   static_cast<const float2*>(call.workspace), tiling, call);
-    BatchNormBackward last = first;
-    if (call.d_residual != nullptr) {
-      last.dy = call.d_residual;
-      last.dy_fork = nullptr;
-      last.mask = nullptr;
-    }
-    const bool again = recompute && call.d_residual == nullptr;
-    (again ? launch_gradient<T, V, true> : launch_gradient<T, V, false>)(tiling, last, stream);
+  batch_norm_gradient_sums(shape, call, stream);
+  BatchNormBackward last = call;
+  if (call.d_residual != nullptr) {
+    last.dy = call.d_residual;
+    last.dy_fork = nullptr;
+    last.mask = nullptr;
+    last.relu = false;
+  }
+  for_reader(shape, last, [&]<typename T, int P, Gate kGate, bool kFork>() {
+    if constexpr (kGate != Gate::mask)
+      launch_gradient<T, P, kGate, kFork>(tiling_of(shape, half_pack(P)), last, stream);
   });
 }
 

@@ -22,11 +22,11 @@ __device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
 
 /// Writes the moments of the chunk's rows for each channel: partial[chunk, channel].
 template <typename T, int V>
-__global__ PRECAST_BOUNDS(kThreads, 3) void moments_kernel(const T* __restrict__ x, Tiling tiling,
+__global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__ x, Tiling tiling,
                                                            float2* __restrict__ partial) {
   PRECAST_SHARED(moments, float2[kThreads][V]);
   PRECAST_SHARED(counts, float[kThreads]);
-  constexpr int kInFlight = 4;
+  constexpr int kInFlight = 8;
   const Place place(tiling);
   const auto* const packs = reinterpret_cast<const Pack<T, V>*>(x);
   // Differences from the first value are summed, which is accurate even if the mean is far from
@@ -115,6 +115,7 @@ __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling
       moments[mine] = merged(moments[mine], moments[mine + half * kFinishedChannels]);
   }
   if (lane != 0 || channel >= tiling.channels) return;
+  if (channel == 0 && call.num_batches_tracked != nullptr) ++*call.num_batches_tracked;
   all = moments[mine];
   const float rows = static_cast<float>(tiling.rows);
   call.mean[channel] = all.mean;
@@ -124,9 +125,15 @@ __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling
   call.running_var[channel] += call.momentum * (all.m2 / (rows - 1) - call.running_var[channel]);
 }
 
+/// Blocks of apply_kernel() per multiprocessor.
+template <bool kResidual>
+constexpr int kApplyBlocks = kResidual ? 3 : 5;
+
 template <typename T, int V, bool kResidual>
-__global__ PRECAST_BOUNDS(kThreads, 3) void apply_kernel(Tiling tiling, BatchNormForward call) {
-  constexpr int kInFlight = 2;
+__global__ PRECAST_BOUNDS(kThreads,
+                          kApplyBlocks<kResidual>) void apply_kernel(Tiling tiling,
+                                                                     BatchNormForward call) {
+  constexpr int kInFlight = kResidual ? 2 : 4;
   const Place place(tiling);
   if (place.rows == 0) return;
   const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
@@ -165,23 +172,37 @@ __global__ PRECAST_BOUNDS(kThreads, 3) void apply_kernel(Tiling tiling, BatchNor
   }
 }
 
+template <typename T, int V, bool kResidual>
+void launch_apply(const BatchNormShape& shape, const BatchNormForward& call, cudaStream_t stream) {
+  const Tiling tiling = tiling_of(shape, V, kBlocks / 4 * kApplyBlocks<kResidual>);
+  PRECAST_LAUNCH((apply_kernel<T, V, kResidual>), grid_of(tiling), kThreads, 0, stream, tiling,
+                 call);
+}
+
 }  // namespace
 
-void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
-                        cudaStream_t stream) {
-  for_pack(shape.type, shape.channels, [&]<typename T, int V>(T) {
+void batch_norm_statistics(const BatchNormShape& shape, const BatchNormForward& call,
+                           cudaStream_t stream) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
+    constexpr int V = half_pack(P);
     const Tiling tiling = tiling_of(shape, V);
     auto* const partial = static_cast<float2*>(call.workspace);
     PRECAST_LAUNCH((moments_kernel<T, V>), grid_of(tiling), kThreads, 0, stream,
                    static_cast<const T*>(call.x), tiling, partial);
     PRECAST_LAUNCH(finish_moments_kernel, finish_blocks(tiling), kThreads, 0, stream, partial,
                    tiling, call);
+  });
+}
+
+void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
+                        cudaStream_t stream) {
+  batch_norm_statistics(shape, call, stream);
+  for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
+    // With a residual, a thread computes the values of one byte of the mask.
     if (call.residual != nullptr)
-      PRECAST_LAUNCH((apply_kernel<T, V, true>), grid_of(tiling), kThreads, 0, stream, tiling,
-                     call);
+      launch_apply<T, P, true>(shape, call, stream);
     else
-      PRECAST_LAUNCH((apply_kernel<T, V, false>), grid_of(tiling), kThreads, 0, stream, tiling,
-                     call);
+      launch_apply<T, half_pack(P), false>(shape, call, stream);
   });
 }
 

@@ -57,11 +57,11 @@ struct Affine {
   }
 };
 
-dim3 grid_of(const Tiling& tiling) {
+inline dim3 grid_of(const Tiling& tiling) {
   return {static_cast<unsigned>(blocks_along_channels(tiling)),
           static_cast<unsigned>(tiling.chunks)};
 }
-unsigned finish_blocks(const Tiling& tiling) {
+inline unsigned finish_blocks(const Tiling& tiling) {
   return static_cast<unsigned>((tiling.channels + kFinishedChannels - 1) / kFinishedChannels);
 }
 

@@ -41,10 +41,13 @@ struct Tiling {
   return (tiling.groups + tiling.lanes - 1) / tiling.lanes;
 }
 
-[[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack) {
-  // A multiple of the 132 multiprocessors of an H100, so that none waits for a last few blocks. Few
-  // enough that combining their results takes little time.
-  constexpr std::int64_t kBlocks = 528;
+/// Blocks of the kernels, of which four fit on a multiprocessor: all 132 of an H100 are full, and
+/// none waits for a last few blocks. Few enough that combining their results takes little time.
+constexpr int kBlocks = 4 * 132;
+
+/// @param pack values per thread and row; it divides the number of channels
+/// @param blocks the approximate number of blocks
+[[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack, int blocks = kBlocks) {
   /// Threads side by side along the channels.
   constexpr int kMostLanes = 32;
   Tiling tiling{};
@@ -55,10 +58,10 @@ struct Tiling {
   while (tiling.lanes < kMostLanes && 2 * tiling.lanes <= tiling.groups) tiling.lanes *= 2;
   tiling.lines = kThreads / tiling.lanes;
   const std::int64_t chunks =
-      (kBlocks + blocks_along_channels(tiling) - 1) / blocks_along_channels(tiling);
+      (blocks + blocks_along_channels(tiling) - 1) / blocks_along_channels(tiling);
   std::int64_t rows = (shape.rows + chunks - 1) / chunks;
-  // Each thread has at least four rows, so that the sums within a block take little time.
-  const std::int64_t least = std::int64_t{4} * tiling.lines;
+  // Each thread has at least eight rows, so that the sums within a block take little time.
+  const std::int64_t least = std::int64_t{8} * tiling.lines;
   if (rows < least) rows = least;
   tiling.chunk_rows = static_cast<int>(rows);
   tiling.chunks = static_cast<int>((shape.rows + rows - 1) / rows);

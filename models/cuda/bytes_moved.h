@@ -24,7 +24,7 @@ namespace precast::models {
 /// Size of the device memory in which a call stores its partial sums, two floats each. It must be
 /// aligned to 8 bytes.
 [[nodiscard]] inline std::size_t batch_norm_workspace_bytes(const BatchNormShape& shape) {
-  const Tiling tiling = tiling_of(shape, pack_of(shape.type, shape.channels));
+  const Tiling tiling = tiling_of(shape, half_pack(pack_of(shape.type, shape.channels)));
   return 2 * sizeof(float) * static_cast<std::size_t>(tiling.chunks) *
          static_cast<std::size_t>(shape.channels);
 }
@@ -55,6 +55,23 @@ namespace precast::models {
   const std::size_t parameters = 12 * sizeof(float) * static_cast<std::size_t>(shape.channels);
   return passes * activation_bytes(shape) + (residual ? batch_norm_mask_bytes(shape) : 0) +
          2 * batch_norm_workspace_bytes(shape) + parameters;
+}
+
+/// Bytes moved by dual_norm_forward(), with Y as above: 5 Y + Y/16. Two calls of
+/// batch_norm_forward() move 7 Y + Y/16.
+[[nodiscard]] inline std::size_t dual_norm_forward_bytes(const BatchNormShape& shape) {
+  const std::size_t parameters = 20 * sizeof(float) * static_cast<std::size_t>(shape.channels);
+  return 5 * activation_bytes(shape) + batch_norm_mask_bytes(shape) +
+         4 * batch_norm_workspace_bytes(shape) + parameters;
+}
+
+/// Bytes moved by dual_norm_backward(), with Y as above: 9 Y + Y/16, and Y more with dy_fork. Two
+/// calls of batch_norm_backward() move 11 Y + Y/16, and Y more.
+[[nodiscard]] inline std::size_t dual_norm_backward_bytes(const BatchNormShape& shape,
+                                                          bool fork = false) {
+  const std::size_t parameters = 20 * sizeof(float) * static_cast<std::size_t>(shape.channels);
+  return (fork ? 10 : 9) * activation_bytes(shape) + batch_norm_mask_bytes(shape) +
+         4 * batch_norm_workspace_bytes(shape) + parameters;
 }
 
 struct BlurShape {
@@ -98,6 +115,34 @@ struct MaxPoolShape {
   const auto pixels = shape.images * shape.height * shape.width * shape.channels;
   return static_cast<std::size_t>(pixels) * bytes_of(shape.type) +
          max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 2 : 1) + 1);
+}
+
+/// The matrix that the batch norm before the pool computes, and the matrix of the pool's results.
+[[nodiscard]] inline BatchNormShape norm_shape(const MaxPoolShape& shape) {
+  return {shape.images * shape.height * shape.width, shape.channels, shape.type};
+}
+[[nodiscard]] inline BatchNormShape pooled_norm_shape(const MaxPoolShape& shape) {
+  return {shape.images * ((shape.height + 1) / 2) * ((shape.width + 1) / 2), shape.channels,
+          shape.type};
+}
+
+/// Bytes moved by norm_pool_forward(). For images of X bytes (16-bit values): 2.625 X. Batch norm
+/// and max pool in two calls move 4.375 X.
+[[nodiscard]] inline std::size_t norm_pool_forward_bytes(const MaxPoolShape& shape) {
+  const BatchNormShape norm = norm_shape(shape);
+  const std::size_t parameters = 10 * sizeof(float) * static_cast<std::size_t>(shape.channels);
+  return 2 * activation_bytes(norm) + max_pool_values(shape) * (2 * bytes_of(shape.type) + 1) +
+         2 * batch_norm_workspace_bytes(norm) + parameters;
+}
+
+/// Bytes moved by norm_pool_backward(), with X as above: 2.875 X, and 0.5 X more with `dy_fork`.
+/// Max pool and batch norm in two calls move 6.375 X, and 0.25 X more.
+[[nodiscard]] inline std::size_t norm_pool_backward_bytes(const MaxPoolShape& shape,
+                                                          bool fork = false) {
+  const std::size_t parameters = 12 * sizeof(float) * static_cast<std::size_t>(shape.channels);
+  return 2 * activation_bytes(norm_shape(shape)) +
+         max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 5 : 3) + 1) +
+         2 * batch_norm_workspace_bytes(pooled_norm_shape(shape)) + parameters;
 }
 
 struct StemShape {

@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "models/detail/fused_dual_norm.h"
+#include "models/detail/fused_norm_pool.h"
 #include "models/detail/rank_batch_norm.h"
 
 namespace precast::models::detail {
 
 at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
-  if (fuses(input)) return fused(input, /*residual=*/{}, /*relu=*/false).y;
+  if (fuses(input)) return fused_norm(input, /*residual=*/{}, fused_norm_of(/*relu=*/false)).y;
   const std::int64_t chunks =
       ghost_batch_size_ == 0 ? 1 : (input.size(0) + ghost_batch_size_ - 1) / ghost_batch_size_;
   if (!is_training() || (ranks_ == nullptr && chunks <= 1))
@@ -31,11 +33,25 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
 }
 
 Forked BatchNorm2dImpl::forward_relu_fork(const at::Tensor& input, const at::Tensor& residual) {
-  if (fuses(input)) return fused(input, residual, /*relu=*/true);
+  if (fuses(input)) return fused_norm(input, residual, fused_norm_of(/*relu=*/true));
   at::Tensor output = forward(input);
   if (residual.defined()) output.add_(residual);
   output.relu_();
   return {output, output};
+}
+
+Forked BatchNorm2dImpl::forward_relu_fork(const at::Tensor& input, const at::Tensor& shortcut,
+                                          BatchNorm2dImpl& norm) {
+  if (fuses(input) && norm.fuses(shortcut) && input.scalar_type() == shortcut.scalar_type())
+    return fused_dual_norm(input, fused_norm_of(/*relu=*/true), shortcut,
+                           norm.fused_norm_of(/*relu=*/true));
+  return forward_relu_fork(input, norm.forward(shortcut));
+}
+
+Forked BatchNorm2dImpl::forward_relu_pool(const at::Tensor& input, MaxPool2d pool) {
+  if (fuses(input) && pool->fuses(input))
+    return fused_norm_pool(input, fused_norm_of(/*relu=*/true));
+  return pool->forward_fork(forward_relu(input));
 }
 
 bool BatchNorm2dImpl::fuses(const at::Tensor& input) const {
@@ -43,16 +59,15 @@ bool BatchNorm2dImpl::fuses(const at::Tensor& input) const {
          weight.scalar_type() == at::kFloat && options.momentum().has_value();
 }
 
-Forked BatchNorm2dImpl::fused(const at::Tensor& input, const at::Tensor& residual, bool relu) {
-  count_batch();
-  return fused_norm(input, residual,
-                    {.weight = weight,
-                     .bias = bias,
-                     .running_mean = running_mean,
-                     .running_var = running_var,
-                     .momentum = options.momentum().value(),
-                     .eps = options.eps(),
-                     .relu = relu});
+FusedNorm BatchNorm2dImpl::fused_norm_of(bool relu) const {
+  return {.weight = weight,
+          .bias = bias,
+          .running_mean = running_mean,
+          .running_var = running_var,
+          .num_batches_tracked = num_batches_tracked,
+          .momentum = options.momentum().value(),
+          .eps = options.eps(),
+          .relu = relu};
 }
 
 void BatchNorm2dImpl::fuse() {

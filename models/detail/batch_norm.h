@@ -7,6 +7,7 @@
 #include "framework/api/communicator.h"
 #include "framework/core/export.h"
 #include "models/detail/fused_norm.h"
+#include "models/detail/max_pool.h"
 
 namespace precast::models::detail {
 
@@ -35,6 +36,12 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
   }
   /// forward_relu() for two consumers. The two tensors may be the same.
   Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& residual = {});
+  /// Computes relu(forward(input) + norm(shortcut)) for two consumers, as one op if both norms use
+  /// fused kernels.
+  Forked forward_relu_fork(const at::Tensor& input, const at::Tensor& shortcut,
+                           BatchNorm2dImpl& norm);
+  /// Computes pool(relu(forward(input))), as one op if both use fused kernels.
+  Forked forward_relu_pool(const at::Tensor& input, MaxPool2d pool);
 
   /// Lets the norm use the fused kernels. Has no effect with `ranks` or with ghost batches.
   void fuse();
@@ -43,7 +50,7 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
 
  private:
   [[nodiscard]] bool fuses(const at::Tensor& input) const;
-  [[nodiscard]] Forked fused(const at::Tensor& input, const at::Tensor& residual, bool relu);
+  [[nodiscard]] FusedNorm fused_norm_of(bool relu) const;
   void count_batch();
   [[nodiscard]] at::Tensor normalize_chunks(const at::Tensor& input, std::int64_t chunks) const;
 

@@ -1,8 +1,8 @@
 #include "models/detail/fused_kernels.h"
 
-#include <cstdint>
+#include <ATen/ops/empty.h>
 
-#include "models/detail/fused_norm.h"
+#include <cstdint>
 
 namespace precast::models::detail {
 namespace {
@@ -46,6 +46,30 @@ bool can_fuse(const at::Tensor& x) {
 ActivationType activation_type(at::ScalarType type) {
   if (type == at::kFloat) return ActivationType::f32;
   return type == at::kHalf ? ActivationType::f16 : ActivationType::bf16;
+}
+
+BatchNormShape norm_shape(const at::Tensor& x) {
+  return {x.numel() / x.size(1), static_cast<int>(x.size(1)), activation_type(x.scalar_type())};
+}
+
+MaxPoolShape max_pool_shape(at::IntArrayRef sizes, at::ScalarType type) {
+  return {sizes[0], static_cast<int>(sizes[2]), static_cast<int>(sizes[3]),
+          static_cast<int>(sizes[1]), activation_type(type)};
+}
+
+at::Tensor empty_pooled(const at::Tensor& x, at::ScalarType type) {
+  return at::empty({x.size(0), x.size(1), (x.size(2) + 1) / 2, (x.size(3) + 1) / 2},
+                   x.options().dtype(type).memory_format(at::MemoryFormat::ChannelsLast));
+}
+
+std::int64_t* counter_of(const FusedNorm& norm) {
+  return norm.num_batches_tracked.defined()
+             ? norm.num_batches_tracked.mutable_data_ptr<std::int64_t>()
+             : nullptr;
+}
+
+at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes) {
+  return at::empty({static_cast<std::int64_t>(bytes)}, x.options().dtype(at::kByte));
 }
 
 at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type) {

@@ -3,14 +3,18 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "framework/core/export.h"
 #include "models/cuda/batch_norm.h"
 #include "models/cuda/blur.h"
+#include "models/cuda/dual_norm.h"
 #include "models/cuda/max_pool.h"
+#include "models/cuda/norm_pool.h"
 #include "models/cuda/stem.h"
+#include "models/detail/fused_norm.h"
 
 namespace precast::models::detail {
 
@@ -29,6 +33,10 @@ struct FusedKernels {
   Launch<BlurShape, BlurBackward> blur_backward;
   Launch<MaxPoolShape, MaxPoolForward> max_pool_forward;
   Launch<MaxPoolShape, MaxPoolBackward> max_pool_backward;
+  Launch<MaxPoolShape, NormPoolForward> norm_pool_forward;
+  Launch<MaxPoolShape, NormPoolBackward> norm_pool_backward;
+  Launch<BatchNormShape, DualNormForward> dual_norm_forward;
+  Launch<BatchNormShape, DualNormBackward> dual_norm_backward;
   Launch<StemShape, StemInput> stem_input;
 };
 
@@ -44,6 +52,16 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 // Functions that the ops share.
 
 [[nodiscard]] ActivationType activation_type(at::ScalarType type);
+[[nodiscard]] BatchNormShape norm_shape(const at::Tensor& x);
+/// @param sizes [N, C, H, W]
+[[nodiscard]] MaxPoolShape max_pool_shape(at::IntArrayRef sizes, at::ScalarType type);
+/// Uninitialised results of a max pool with stride 2, [N, C, (H + 1) / 2, (W + 1) / 2], of this
+/// dtype and channels-last.
+[[nodiscard]] at::Tensor empty_pooled(const at::Tensor& x, at::ScalarType type);
+/// The data of norm.num_batches_tracked, which may be undefined.
+[[nodiscard]] std::int64_t* counter_of(const FusedNorm& norm);
+/// Uninitialised memory on x's device.
+[[nodiscard]] at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes);
 /// `tensor` in the form that kernels read: of this dtype, channels-last, aligned to 16 bytes.
 [[nodiscard]] at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type);
 /// The data of as_kernels_read(tensor, type), which `holder` keeps alive; nullptr for an undefined

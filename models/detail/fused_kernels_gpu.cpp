@@ -1,8 +1,11 @@
+#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "models/detail/fused_kernels.h"
+#include "models/detail/fused_norm.h"
 
 namespace precast::models::detail {
 namespace {
@@ -20,6 +23,12 @@ void launch(const at::Tensor& on, const Shape& shape, const Call& call) {
 
 }  // namespace
 
+bool fused_kernels_tested_on(at::Device device) {
+  if (!device.is_cuda() || c10::cuda::device_count() == 0) return false;
+  const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(device.index());
+  return gpu->major == 9 && gpu->minor == 0;
+}
+
 const FusedKernels* gpu_kernels() {
   static constexpr FusedKernels kKernels = {.run_on = run_on,
                                             .norm_mask_bytes = batch_norm_mask_bytes,
@@ -30,6 +39,10 @@ const FusedKernels* gpu_kernels() {
                                             .blur_backward = launch<blur_backward>,
                                             .max_pool_forward = launch<max_pool_forward>,
                                             .max_pool_backward = launch<max_pool_backward>,
+                                            .norm_pool_forward = launch<norm_pool_forward>,
+                                            .norm_pool_backward = launch<norm_pool_backward>,
+                                            .dual_norm_forward = launch<dual_norm_forward>,
+                                            .dual_norm_backward = launch<dual_norm_backward>,
                                             .stem_input = launch<stem_input>};
   return &kKernels;
 }

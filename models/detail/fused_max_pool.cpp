@@ -16,19 +16,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// @param sizes [N, C, H, W]
-MaxPoolShape max_pool_shape(at::IntArrayRef sizes, at::ScalarType type) {
-  return {sizes[0], static_cast<int>(sizes[2]), static_cast<int>(sizes[3]),
-          static_cast<int>(sizes[1]), activation_type(type)};
-}
-
 struct MaxPool : torch::autograd::Function<MaxPool> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x) {
     const MaxPoolShape shape = max_pool_shape(x.sizes(), x.scalar_type());
-    const at::TensorOptions options = x.options().memory_format(at::MemoryFormat::ChannelsLast);
-    const std::int64_t height = (x.size(2) + 1) / 2, width = (x.size(3) + 1) / 2;
-    const at::Tensor y = at::empty({x.size(0), x.size(1), height, width}, options),
-                     argmax = at::empty(y.sizes(), options.dtype(at::kByte));
+    const at::Tensor y = empty_pooled(x, x.scalar_type()), argmax = empty_pooled(x, at::kByte);
     fused_kernels()->max_pool_forward(x, shape,
                                       {.x = x.const_data_ptr(),
                                        .y = y.mutable_data_ptr(),

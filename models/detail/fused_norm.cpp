@@ -17,14 +17,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-BatchNormShape norm_shape(const at::Tensor& x) {
-  return {x.numel() / x.size(1), static_cast<int>(x.size(1)), activation_type(x.scalar_type())};
-}
-
-at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes) {
-  return at::empty({static_cast<std::int64_t>(bytes)}, x.options().dtype(at::kByte));
-}
-
 struct Norm : torch::autograd::Function<Norm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::optional<at::Tensor>& residual, const at::Tensor& weight,
@@ -49,6 +41,7 @@ struct Norm : torch::autograd::Function<Norm> {
                           .relu = norm.relu,
                           .running_mean = norm.running_mean.mutable_data_ptr<float>(),
                           .running_var = norm.running_var.mutable_data_ptr<float>(),
+                          .num_batches_tracked = counter_of(norm),
                           .y = y.mutable_data_ptr(),
                           .mean = mean.mutable_data_ptr<float>(),
                           .inv_std = inv_std.mutable_data_ptr<float>(),

@@ -6,11 +6,13 @@
 
 namespace precast::models::detail {
 
-/// The tensors of a batch norm in training mode, [C] each, float32, on the device of its input. The
-/// running statistics are updated in place.
+/// The tensors of a batch norm in training mode, on the device of its input: [C] each, float32, and
+/// num_batches_tracked, a scalar, int64, or undefined. The running statistics and the counter are
+/// updated in place.
 struct FusedNorm {
   at::Tensor weight, bias;
   at::Tensor running_mean, running_var;
+  at::Tensor num_batches_tracked;
   double momentum = 0.1;
   double eps = 1e-5;
   bool relu = true;
@@ -25,6 +27,10 @@ struct Forked {
 
 /// Whether this build has the kernels; false without CUDA.
 [[nodiscard]] PRECAST_API bool has_fused_kernels();
+
+/// Whether `tools/gpu_check run correctness` has passed on a GPU of this device's compute
+/// capability. So far, 9.0 (H100, H200). False for a CPU and for a GPU that is not here.
+[[nodiscard]] PRECAST_API bool fused_kernels_tested_on(at::Device device);
 
 /// Whether the fused ops support x: [N, C, H, W] on a GPU, channels-last, aligned to 16 bytes,
 /// float32, float16 or bfloat16, with at least two values per channel and fewer than 2^32 values.

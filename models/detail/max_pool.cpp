@@ -7,7 +7,7 @@
 namespace precast::models::detail {
 
 Forked MaxPool2dImpl::forward_fork(const at::Tensor& x) {
-  if (fused_ && is_training() && can_fuse(x)) return fused_max_pool(x);
+  if (fuses(x)) return fused_max_pool(x);
   const at::Tensor y =
       at::max_pool2d(x, {kernel_, kernel_}, {stride_, stride_}, {padding_, padding_});
   return {y, y};

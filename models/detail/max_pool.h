@@ -24,6 +24,10 @@ class PRECAST_API MaxPool2dImpl : public torch::nn::Module {
   /// windows of 3 x 3 with stride 2 and padding 1.
   void fuse() { fused_ = kernel_ == 3 && stride_ == 2 && padding_ == 1; }
   [[nodiscard]] bool is_fused() const { return fused_; }
+  /// Whether forward(x) uses these kernels.
+  [[nodiscard]] bool fuses(const at::Tensor& x) const {
+    return fused_ && is_training() && can_fuse(x);
+  }
 
  private:
   std::int64_t kernel_, stride_, padding_;

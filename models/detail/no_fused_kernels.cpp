@@ -1,8 +1,10 @@
 // Replaces the fused ops in builds without CUDA.
 #include "framework/core/error.h"
 #include "models/detail/fused_blur.h"
+#include "models/detail/fused_dual_norm.h"
 #include "models/detail/fused_max_pool.h"
 #include "models/detail/fused_norm.h"
+#include "models/detail/fused_norm_pool.h"
 #include "models/detail/fused_stem.h"
 
 namespace precast::models::detail {
@@ -18,12 +20,22 @@ bool has_fused_kernels() {
   return false;
 }
 
+bool fused_kernels_tested_on(at::Device /*device*/) {
+  return false;
+}
+
 bool can_fuse(const at::Tensor& /*x*/) {
   return false;
 }
 
 Forked fused_norm(const at::Tensor& /*x*/, const at::Tensor& /*residual*/,
                   const FusedNorm& /*norm*/) {
+  fail();
+  return {};
+}
+
+Forked fused_dual_norm(const at::Tensor& /*x*/, const FusedNorm& /*norm*/,
+                       const at::Tensor& /*shortcut*/, const FusedNorm& /*shortcut_norm*/) {
   fail();
   return {};
 }
@@ -44,6 +56,11 @@ Blurred fused_blur_both(const at::Tensor& /*x*/) {
 }
 
 Forked fused_max_pool(const at::Tensor& /*x*/) {
+  fail();
+  return {};
+}
+
+Forked fused_norm_pool(const at::Tensor& /*x*/, const FusedNorm& /*norm*/) {
   fail();
   return {};
 }

@@ -11,7 +11,9 @@
 #include "data/torch/cuda/normalize.h"
 #include "models/cuda/batch_norm.h"
 #include "models/cuda/blur.h"
+#include "models/cuda/dual_norm.h"
 #include "models/cuda/max_pool.h"
+#include "models/cuda/norm_pool.h"
 #include "models/cuda/stem.h"
 #include "tests/support/counted_memory.h"
 #include "tools/bench/cost/step_cost.h"
@@ -94,47 +96,42 @@ struct Norm {
   }
   void* activations(const char* name) { return memory.array(name, activation_bytes(shape)); }
 
+  [[nodiscard]] BatchNormForward forward_call() const {
+    return {.x = x,
+            .residual = options.residual ? residual : nullptr,
+            .weight = weight,
+            .bias = bias,
+            .relu = options.relu,
+            .running_mean = running_mean,
+            .running_var = running_var,
+            .y = y,
+            .mean = mean,
+            .inv_std = inv_std,
+            .mask = options.residual ? mask : nullptr,
+            .workspace = workspace};
+  }
+  [[nodiscard]] BatchNormBackward backward_call() {
+    return {.x = x,
+            .dy = activations("dy"),
+            .dy_fork = options.fork ? activations("dy_fork") : nullptr,
+            .weight = weight,
+            .bias = bias,
+            .mean = mean,
+            .inv_std = inv_std,
+            .relu = options.relu,
+            .mask = options.residual ? mask : nullptr,
+            .dx = activations("dx"),
+            .d_residual = options.residual ? activations("d_residual") : nullptr,
+            .d_weight = d_weight,
+            .d_bias = d_bias,
+            .workspace = workspace};
+  }
   MovedBytes forward() {
-    return memory.count([&] {
-      batch_norm_forward(shape,
-                         {.x = x,
-                          .residual = options.residual ? residual : nullptr,
-                          .weight = weight,
-                          .bias = bias,
-                          .relu = options.relu,
-                          .running_mean = running_mean,
-                          .running_var = running_var,
-                          .y = y,
-                          .mean = mean,
-                          .inv_std = inv_std,
-                          .mask = options.residual ? mask : nullptr,
-                          .workspace = workspace},
-                         nullptr);
-    });
+    return memory.count([&] { batch_norm_forward(shape, forward_call(), nullptr); });
   }
   MovedBytes backward() {
-    const void* const dy = activations("dy");
-    const void* const dy_fork = activations("dy_fork");
-    void* const dx = activations("dx");
-    void* const d_residual = activations("d_residual");
-    return memory.count([&] {
-      batch_norm_backward(shape,
-                          {.x = x,
-                           .dy = dy,
-                           .dy_fork = options.fork ? dy_fork : nullptr,
-                           .weight = weight,
-                           .bias = bias,
-                           .mean = mean,
-                           .inv_std = inv_std,
-                           .relu = options.relu,
-                           .mask = options.residual ? mask : nullptr,
-                           .dx = dx,
-                           .d_residual = options.residual ? d_residual : nullptr,
-                           .d_weight = d_weight,
-                           .d_bias = d_bias,
-                           .workspace = workspace},
-                          nullptr);
-    });
+    const BatchNormBackward call = backward_call();
+    return memory.count([&] { batch_norm_backward(shape, call, nullptr); });
   }
 
   CountedMemory memory;
@@ -173,6 +170,54 @@ TEST_F(KernelBytesTest, BatchNormBackward) {
                    batch_norm_backward_bytes(norm.shape, options.residual, options.fork),
                    (options.residual ? 6 + 1. / 16 : 5) + fork, activation_bytes(norm.shape), type,
                    fmt::format("its gradient, {}, {}", options.name, name));
+    }
+  });
+}
+
+TEST_F(KernelBytesTest, DualNorm) {
+  for_layers([&](const Layer& layer, ActivationType type, const std::string& name) {
+    // With so few images of 128 channels, partial sums are more than 5 %.
+    const Layer narrow{2 * layer.images, layer.side, 64};
+    const NormOptions options{true, true, true, ""};
+    // The second norm has its arrays in the memory of the first one.
+    Norm norm(narrow, type, options);
+    const BatchNormShape shape = norm.shape;
+    const auto channels = static_cast<std::size_t>(narrow.channels);
+    CountedMemory& memory = norm.memory;
+    const auto floats = [&](const char* of) { return memory.array<float>(of, channels); };
+    float *const mean = floats("shortcut's mean"), *const inv_std = floats("shortcut's inv_std");
+    float *const weight = floats("shortcut's weight"), *const bias = floats("shortcut's bias");
+    const void* const x = norm.activations("shortcut's x");
+    DualNormForward forward{.norm = norm.forward_call(), .shortcut = {}};
+    forward.norm.residual = nullptr;
+    forward.shortcut = {.x = x,
+                        .weight = weight,
+                        .bias = bias,
+                        .running_mean = floats("shortcut's running_mean"),
+                        .running_var = floats("shortcut's running_var"),
+                        .mean = mean,
+                        .inv_std = inv_std,
+                        .workspace = norm.workspace};
+    expect_bytes(memory.count([&] { dual_norm_forward(shape, forward, nullptr); }),
+                 dual_norm_forward_bytes(shape), 5 + 1. / 16, activation_bytes(shape), type,
+                 "two batch norms, " + name);
+    DualNormBackward backward{.norm = norm.backward_call(), .shortcut = {}};
+    backward.shortcut = {
+        .x = x,
+        .weight = weight,
+        .bias = bias,
+        .mean = mean,
+        .inv_std = inv_std,
+        .dx = norm.activations("shortcut's dx"),
+        .d_weight = floats("shortcut's d_weight"),
+        .d_bias = floats("shortcut's d_bias"),
+        .workspace = memory.array("shortcut's workspace", batch_norm_workspace_bytes(shape))};
+    for (const bool forked : {true, false}) {
+      if (!forked) backward.norm.dy_fork = nullptr;
+      expect_bytes(memory.count([&] { dual_norm_backward(shape, backward, nullptr); }),
+                   dual_norm_backward_bytes(shape, forked), (forked ? 10 : 9) + 1. / 16,
+                   activation_bytes(shape), type,
+                   fmt::format("their gradient, {}{}", forked ? "fork, " : "", name));
     }
   });
 }
@@ -239,6 +284,59 @@ TEST_F(KernelBytesTest, MaxPool) {
             nullptr);
       }),
                    max_pool_bytes(shape, forked), forked ? 1.625 : 1.375, 4 * bytes, type,
+                   fmt::format("its gradient, {}{}", forked ? "fork, " : "", name));
+    }
+  });
+}
+
+TEST_F(KernelBytesTest, NormPool) {
+  for_layers([&](const Layer& layer, ActivationType type, const std::string& name) {
+    // The partial sums of fewer images are more than 5 %.
+    const MaxPoolShape shape{2 * layer.images, layer.side, layer.side, layer.channels, type};
+    const std::size_t values = max_pool_values(shape), bytes = values * bytes_of(type);
+    const auto channels = static_cast<std::size_t>(layer.channels);
+    CountedMemory memory;
+    const auto floats = [&](const char* of) { return memory.array<float>(of, channels); };
+    void* const x = memory.array("x", 4 * bytes);
+    void* const dx = memory.array("dx", 4 * bytes);
+    void* const y = memory.array("y", bytes);
+    void* const largest = memory.array("largest", bytes);
+    const void* const fork = memory.array("fork", bytes);
+    auto* const argmax = memory.array<std::uint8_t>("argmax", values);
+    float *const weight = floats("weight"), *const bias = floats("bias");
+    float *const mean = floats("mean"), *const inv_std = floats("inv_std");
+    void* const workspace =
+        memory.array("workspace", batch_norm_workspace_bytes(norm_shape(shape)));
+    const NormPoolForward forward{.norm = {.x = x,
+                                           .weight = weight,
+                                           .bias = bias,
+                                           .running_mean = floats("running_mean"),
+                                           .running_var = floats("running_var"),
+                                           .y = y,
+                                           .mean = mean,
+                                           .inv_std = inv_std,
+                                           .workspace = workspace},
+                                  .largest = largest,
+                                  .argmax = argmax};
+    expect_bytes(memory.count([&] { norm_pool_forward(shape, forward, nullptr); }),
+                 norm_pool_forward_bytes(shape), 2.625, 4 * bytes, type,
+                 "batch norm and max pool, " + name);
+    NormPoolBackward backward{.norm = {.x = x,
+                                       .dy = y,
+                                       .weight = weight,
+                                       .bias = bias,
+                                       .mean = mean,
+                                       .inv_std = inv_std,
+                                       .dx = dx,
+                                       .d_weight = floats("d_weight"),
+                                       .d_bias = floats("d_bias"),
+                                       .workspace = workspace},
+                              .largest = largest,
+                              .argmax = argmax};
+    for (const bool forked : {false, true}) {
+      backward.norm.dy_fork = forked ? fork : nullptr;
+      expect_bytes(memory.count([&] { norm_pool_backward(shape, backward, nullptr); }),
+                   norm_pool_backward_bytes(shape, forked), forked ? 3.375 : 2.875, 4 * bytes, type,
                    fmt::format("its gradient, {}{}", forked ? "fork, " : "", name));
     }
   });
@@ -352,7 +450,7 @@ TEST_F(KernelBytesTest, TheCostModelChargesWhatABlockMoves) {
 }
 
 TEST_F(KernelBytesTest, TheCostModelChargesWhatPoolsAndBlursMove) {
-  // The tests Blur and MaxPool compare these functions with the counted bytes.
+  // The tests Blur, MaxPool and NormPool compare these functions with the counted bytes.
   constexpr auto kType = ActivationType::f16;
   for (const Layer& layer : kLayers) {
     const TracedLayer of{layer};
@@ -365,6 +463,10 @@ TEST_F(KernelBytesTest, TheCostModelChargesWhatPoolsAndBlursMove) {
     const MaxPoolShape pool{layer.images, side, side, layer.channels, kType};
     EXPECT_EQ(modelled({of.pool(false), of.pool(true)}),
               static_cast<double>(2 * max_pool_bytes(pool)));
+    EXPECT_EQ(modelled({of.op("native_batch_norm", 1, false), of.op("relu_", 1, false),
+                        of.pool(false), of.pool(true), of.op("threshold_backward", 2, true),
+                        of.op("native_batch_norm_backward", 2, true)}),
+              static_cast<double>(norm_pool_forward_bytes(pool) + norm_pool_backward_bytes(pool)));
     const std::vector<tools::TracedOp> block = {of.op("native_batch_norm", 1, false),
                                                 of.op("add_", 2, false), of.op("relu_", 1, false)};
     std::vector<tools::TracedOp> next = block;

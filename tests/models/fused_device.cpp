@@ -1,5 +1,9 @@
 #include "tests/models/fused_device.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/max.h>
+#include <gtest/gtest.h>
+
 namespace precast::test {
 namespace {
 
@@ -15,6 +19,12 @@ bool has_fork(const models::BlurBackward& call) {
 }
 bool has_fork(const models::MaxPoolBackward& call) {
   return call.dy_fork != nullptr;
+}
+bool has_fork(const models::NormPoolBackward& call) {
+  return call.norm.dy_fork != nullptr;
+}
+bool has_fork(const models::DualNormBackward& call) {
+  return call.norm.dy_fork != nullptr;
 }
 template <typename Call>
 bool has_fork(const Call& /*call*/) {
@@ -39,6 +49,14 @@ FusedKernels counted_kernels() {
       counted<&FusedKernels::max_pool_forward, &FusedCalls::max_pool_forward>;
   kernels.max_pool_backward =
       counted<&FusedKernels::max_pool_backward, &FusedCalls::max_pool_backward>;
+  kernels.norm_pool_forward =
+      counted<&FusedKernels::norm_pool_forward, &FusedCalls::norm_pool_forward>;
+  kernels.norm_pool_backward =
+      counted<&FusedKernels::norm_pool_backward, &FusedCalls::norm_pool_backward>;
+  kernels.dual_norm_forward =
+      counted<&FusedKernels::dual_norm_forward, &FusedCalls::dual_norm_forward>;
+  kernels.dual_norm_backward =
+      counted<&FusedKernels::dual_norm_backward, &FusedCalls::dual_norm_backward>;
   kernels.stem_input = counted<&FusedKernels::stem_input, &FusedCalls::stem_input>;
   return kernels;
 }
@@ -52,6 +70,14 @@ at::Tensor channels_last(const at::Tensor& tensor, at::ScalarType type) {
 double rounding(at::ScalarType type) {
   if (type == at::kHalf) return 0x1p-11;
   return type == at::kBFloat16 ? 0x1p-8 : 0x1p-24;
+}
+
+void expect_close(const char* what, const at::Tensor& found, const at::Tensor& expected,
+                  double relative, double absolute) {
+  const at::Tensor there = found.detach().to(at::kCPU, at::kDouble);
+  const at::Tensor bound = expected.detach().abs() * relative + absolute;
+  const at::Tensor excess = (there - expected.detach()).abs() - bound;
+  EXPECT_LE(excess.max().item<double>(), 0) << what;
 }
 
 CountedKernels::CountedKernels() {

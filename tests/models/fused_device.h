@@ -22,11 +22,18 @@ namespace precast::test {
 /// The relative rounding error of the type: half of the distance between neighbouring values.
 [[nodiscard]] double rounding(at::ScalarType type);
 
+/// Each value may differ by `relative` times its magnitude, plus `absolute`. @param expected on the
+/// CPU, double
+void expect_close(const char* what, const at::Tensor& found, const at::Tensor& expected,
+                  double relative, double absolute);
+
 /// Calls of kernels.
 struct FusedCalls {
   int norm_forward = 0, norm_backward = 0;
   int blur_forward = 0, blur_backward = 0;
   int max_pool_forward = 0, max_pool_backward = 0;
+  int norm_pool_forward = 0, norm_pool_backward = 0;
+  int dual_norm_forward = 0, dual_norm_backward = 0;
   int stem_input = 0;
   /// Backward calls with the gradients of two consumers.
   int forks = 0;

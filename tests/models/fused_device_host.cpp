@@ -29,6 +29,10 @@ const models::detail::FusedKernels& device_kernels() {
       .blur_backward = launch<models::blur_backward>,
       .max_pool_forward = launch<models::max_pool_forward>,
       .max_pool_backward = launch<models::max_pool_backward>,
+      .norm_pool_forward = launch<models::norm_pool_forward>,
+      .norm_pool_backward = launch<models::norm_pool_backward>,
+      .dual_norm_forward = launch<models::dual_norm_forward>,
+      .dual_norm_backward = launch<models::dual_norm_backward>,
       .stem_input = launch<models::stem_input>};
   return kKernels;
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "framework/core/progress.h"
@@ -35,12 +36,23 @@ std::string reasons_text(const ordered_json& kernels) {
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
+bool nothing_fused(const ordered_json& kernels) {
+  return std::ranges::all_of(std::array{"fused", "blurs", "max_pools", "stems"},
+                             [&](const char* part) { return kernels.at(part) == 0; });
+}
+
 }  // namespace
+
+bool uses_fused_kernels(const ResolvedRun& run) {
+  const std::string& setting = run.config().model.kernels;
+  return setting == "fused" ||
+         (setting == "auto" && models::detail::fused_kernels_tested_on(run.device));
+}
 
 ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                               models::NormKernels norms) {
   const std::string& setting = run.config().model.kernels;
-  if (setting != "fused")
+  if (!plan.model.fused_kernels)
     return {{"setting", setting}, {"fused", 0},     {"reference", ordered_json::object()},
             {"blurs", 0},         {"max_pools", 0}, {"stems", 0}};
   if (const std::string reason = obstacle(run, plan); !reason.empty()) {
@@ -55,7 +67,7 @@ ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
 
 std::string kernels_text(const ordered_json& kernels) {
   const std::string setting = kernels.at("setting");
-  if (setting != "fused")
+  if (setting != "fused" && nothing_fused(kernels))
     return setting == "auto" ? "reference (model.kernels: auto)" : "reference";
   const auto fused = kernels.at("fused").get<std::int64_t>();
   const std::string reasons = reasons_text(kernels);
@@ -69,9 +81,7 @@ std::string kernels_text(const ordered_json& kernels) {
 }
 
 std::string kernels_warning(const ordered_json& kernels) {
-  const bool none = std::ranges::all_of(std::vector{"fused", "blurs", "max_pools", "stems"},
-                                        [&](const char* part) { return kernels.at(part) == 0; });
-  if (kernels.at("setting") != "fused" || !none) return {};
+  if (kernels.at("setting") != "fused" || !nothing_fused(kernels)) return {};
   const std::string reasons = reasons_text(kernels);
   return fmt::format(
       "model.kernels: fused has no effect ({}). All ops run as with model.kernels: reference",

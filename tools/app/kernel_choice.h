@@ -9,6 +9,10 @@
 
 namespace precast::tools {
 
+/// Whether the model of this run uses fused kernels where they can compute a layer: with `fused`,
+/// and with `auto` on a GPU on which they have been tested.
+[[nodiscard]] bool uses_fused_kernels(const ResolvedRun& run);
+
 /// The effect of model.kernels in this run:
 /// {"setting": "fused", "fused": 53, "reference": {}, "blurs": 6, "max_pools": 1, "stems": 1}.
 /// `fused` is the number of batch norms with fused kernels, and `reference` has the number of other

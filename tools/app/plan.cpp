@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
+#include "tools/app/kernel_choice.h"
 
 namespace precast::tools {
 namespace {
@@ -53,7 +54,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
                 .in_channels = config.model.in_channels,
                 .targets = recipe.targets,
                 .blurpool = false,
-                .fused_kernels = config.model.kernels == "fused",
+                .fused_kernels = uses_fused_kernels(run),
                 .params = config.model.params};
   plan.seed = static_cast<std::uint64_t>(config.training.seed);
   plan.epochs = config.training.epochs;

@@ -140,7 +140,8 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema
       .add("model.kernels", &model.kernels,
            "training on a GPU: reference, one kernel for each op; fused, one kernel for a batch "
-           "norm with the addition and the ReLU after it; auto: reference")
+           "norm with the addition and the ReLU after it; auto: fused on GPUs on which these "
+           "kernels have been tested (compute capability 9.0), otherwise reference")
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;

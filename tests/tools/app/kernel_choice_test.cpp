@@ -24,6 +24,7 @@ class KernelChoiceTest : public ::testing::Test {
     recipe_.config.model.kernels = setting;
     TrainPlan plan;
     plan.channels_last = channels_last;
+    plan.model.fused_kernels = uses_fused_kernels({.recipe = recipe_, .device = device});
     return describe_kernels({.recipe = recipe_, .device = device}, plan, norms);
   }
 

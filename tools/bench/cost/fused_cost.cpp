@@ -23,7 +23,10 @@ struct Blur {
 ///   replaced ops                      op that gets the cost
 ///   norm, with an addition in place   the norm; in the backward pass too, where the fused op also
 ///   and a ReLU if they follow         adds the gradients of a block's two branches
-///   max pool, 3 x 3 with stride 2     the pool, with indices of one byte
+///   the norms of a block's branch     the norm of the branch
+///   and of its projected shortcut
+///   max pool, 3 x 3 with stride 2     the pool, with indices of one byte; after a norm and a ReLU,
+///                                     the norm
 ///   BlurPool's filter                 the filter, which runs once for the two convolutions that
 ///                                     read the result of a block
 class FusedOps {
@@ -51,6 +54,14 @@ class FusedOps {
     bool residual = false;
     /// Whether two branches read its result, so that its gradient is a sum of two.
     bool forked = false;
+    /// Whether it is fused with a max pool.
+    bool pooled = false;
+    /// Whether it directly follows another norm, so that this may be the norm of a shortcut.
+    bool after_norm = false;
+    /// Whether it is fused with the norm of the shortcut.
+    bool dual = false;
+    /// Whether it is the norm of a shortcut and fused with that of the branch.
+    bool of_shortcut = false;
   };
   struct Relu {
     bool fused = false;
@@ -109,6 +120,9 @@ class FusedOps {
     return {op.input[0], static_cast<int>(op.input[2]), static_cast<int>(op.input[3]),
             static_cast<int>(op.input[1]), type_};
   }
+  [[nodiscard]] models::MaxPoolShape pool_shape(const OpCost& op) const {
+    return shape_of<models::MaxPoolShape>(op);
+  }
   [[nodiscard]] models::BatchNormShape norm_shape(const OpCost& op) const {
     return {op.input[0] * op.input[2] * op.input[3], static_cast<int>(op.input[1]), type_};
   }
@@ -127,10 +141,7 @@ class FusedOps {
     if (op.kind == OpKind::norm) forward_norm(op);
     if (op.name == "add_" && follows(OpKind::norm, op)) add_ = &op;
     if (is_relu(op)) forward_relu(op);
-    if (is_fused_pool(op)) {
-      set(op, models::max_pool_bytes(shape_of<models::MaxPoolShape>(op)), 1);
-      block_end_ = &op;
-    }
+    if (is_fused_pool(op)) forward_pool(op);
     if (is_blur) forward_blur(op);
   }
 
@@ -139,7 +150,8 @@ class FusedOps {
     set(*norm.op, models::batch_norm_forward_bytes(norm_shape(*norm.op), norm.residual), 3);
   }
   void forward_norm(OpCost& op) {
-    norms_.push_back({.op = &op, .fused = op.input.size() == 4});
+    norms_.push_back(
+        {.op = &op, .fused = op.input.size() == 4, .after_norm = follows(OpKind::norm, op)});
     if (norms_.back().fused) set_forward(norms_.back());
   }
 
@@ -155,6 +167,26 @@ class FusedOps {
     drop(op);
     if (!residual) return;
     drop(*add_);
+    block_end_ = &op;
+    if (!norm.after_norm) return;
+    Norm& shortcut = norms_.at(norms_.size() - 2);
+    norm.dual = shortcut.of_shortcut = true;
+    set(*norm.op, models::dual_norm_forward_bytes(norm_shape(*norm.op)), 5);
+    drop(*shortcut.op);
+  }
+
+  void forward_pool(OpCost& op) {
+    const bool after_norm = previous_ != nullptr && is_relu(*previous_) && !relus_.empty() &&
+                            relus_.back().fused && !norms_.at(relus_.back().norm).residual;
+    if (after_norm) {
+      Norm& norm = norms_.at(relus_.back().norm);
+      norm.pooled = true;
+      set(*norm.op, models::norm_pool_forward_bytes(pool_shape(op)), 3);
+      drop(op);
+    } else {
+      set(op, models::max_pool_bytes(pool_shape(op)), 1);
+    }
+    pooled_.push_back(after_norm);
     block_end_ = &op;
   }
 
@@ -191,18 +223,33 @@ class FusedOps {
     } else if (op.kind == OpKind::norm && !norms_.empty()) {
       const Norm norm = norms_.back();
       norms_.pop_back();
-      if (norm.fused) {
+      if (norm.dual) {
+        set(op, models::dual_norm_backward_bytes(norm_shape(op), norm.forked), 4);
+      } else if (norm.of_shortcut) {
+        drop(op);
+      } else if (norm.pooled) {
+        set(op, models::norm_pool_backward_bytes(pool_shape(op), pool_is_forked_), 3);
+      } else if (norm.fused) {
         set(op, models::batch_norm_backward_bytes(norm_shape(op), norm.residual, norm.forked), 3);
       }
-    } else if (is_fused_pool(op)) {
-      const bool forked = takes_sum(op);
-      set(op, models::max_pool_bytes(shape_of<models::MaxPoolShape>(op), forked), 1);
+    } else if (is_fused_pool(op) && !pooled_.empty()) {
+      backward_pool(op);
     } else if (is_blur) {
       backward_blur(op);
     } else if (op.kind == OpKind::add) {
       if (follows(OpKind::convolution, op)) sum_ = &op;
       if (previous_ != nullptr && previous_ == both_gradients_) drop(op);
     }
+  }
+
+  void backward_pool(OpCost& op) {
+    const bool with_norm = pooled_.back();
+    pooled_.pop_back();
+    pool_is_forked_ = takes_sum(op);
+    if (with_norm)
+      drop(op);
+    else
+      set(op, models::max_pool_bytes(pool_shape(op), pool_is_forked_), 1);
   }
 
   /// If the previous op adds two gradients for this op, moves the addition into this op: the cost
@@ -240,10 +287,14 @@ class FusedOps {
   std::size_t shared_place_ = 0;
   OpCost* sum_ = nullptr;
   const OpCost* both_gradients_ = nullptr;
+  /// Whether the gradient of the last pool that the backward pass visited is a sum of two.
+  bool pool_is_forked_ = false;
   // Ops of the forward pass, in order. The backward pass visits them in reverse order.
   std::vector<Norm> norms_;
   std::vector<Relu> relus_;
   std::vector<Blur> blurs_;
+  /// Max pools; true: fused with the norm before.
+  std::vector<bool> pooled_;
 };
 
 }  // namespace

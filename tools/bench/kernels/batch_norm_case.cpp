@@ -16,7 +16,7 @@ constexpr int kChannels = 256;
 struct Buffers {
   BatchNormShape shape;
   std::size_t bytes;
-  std::shared_ptr<void> x, residual, y, dy, dx, d_residual, mask, workspace;
+  std::shared_ptr<void> x, residual, y, dy, fork, dx, d_residual, mask, workspace;
   /// [8, channels] float32: weight, bias, mean, inv_std, d_weight, d_bias, running statistics
   std::shared_ptr<void> channels;
 
@@ -27,6 +27,7 @@ struct Buffers {
         residual(gpu_memory(bytes)),
         y(gpu_memory(bytes)),
         dy(gpu_memory(bytes)),
+        fork(gpu_memory(bytes)),
         dx(gpu_memory(bytes)),
         d_residual(gpu_memory(bytes)),
         mask(gpu_memory(batch_norm_mask_bytes(shape))),
@@ -67,12 +68,15 @@ KernelCase batch_norm_forward_case(ActivationType type, bool residual) {
 
 KernelCase batch_norm_backward_case(ActivationType type, bool residual) {
   const Buffers buffers(type);
-  const std::size_t moved = batch_norm_backward_bytes(buffers.shape, residual);
-  return {describe(type, residual), moved, [=](cudaStream_t stream) {
+  // In a ResNet, the sum of a block and its shortcut has two consumers.
+  const std::size_t moved = batch_norm_backward_bytes(buffers.shape, residual, residual);
+  return {describe(type, residual) + (residual ? " and a fork" : ""), moved,
+          [=](cudaStream_t stream) {
             models::batch_norm_backward(
                 buffers.shape,
                 {.x = buffers.x.get(),
                  .dy = buffers.dy.get(),
+                 .dy_fork = residual ? buffers.fork.get() : nullptr,
                  .weight = buffers.row(0),
                  .bias = buffers.row(1),
                  .mean = buffers.row(2),

@@ -4,6 +4,7 @@
 
 #include "models/cuda/blur.h"
 #include "models/cuda/max_pool.h"
+#include "models/cuda/norm_pool.h"
 #include "models/cuda/stem.h"
 
 namespace precast::tools {
@@ -63,6 +64,74 @@ KernelCase max_pool_backward_case(ActivationType type) {
                                .argmax = static_cast<const std::uint8_t*>(argmax.get()),
                                .dx = dx.get()},
                               stream);
+          }};
+}
+
+namespace {
+
+/// The memory of a batch norm with a max pool, forward and backward.
+struct NormPool {
+  models::MaxPoolShape shape;
+  std::shared_ptr<void> x, dx, y, dy, fork, largest, argmax, workspace;
+  /// [8, channels] float32: weight, bias, mean, inv_std, d_weight, d_bias, running statistics
+  std::shared_ptr<void> channels = gpu_memory(8 * kChannels * sizeof(float));
+
+  explicit NormPool(ActivationType type)
+      : shape(pool_shape(type)),
+        x(activations(kPooledPx, type)),
+        dx(activations(kPooledPx, type)),
+        y(activations(kPooledPx / 2, type)),
+        dy(activations(kPooledPx / 2, type)),
+        fork(activations(kPooledPx / 2, type)),
+        largest(activations(kPooledPx / 2, type)),
+        argmax(gpu_memory(max_pool_values(shape))),
+        workspace(gpu_memory(batch_norm_workspace_bytes(norm_shape(shape)))) {}
+  [[nodiscard]] float* row(int index) const {
+    return static_cast<float*>(channels.get()) + std::size_t{kChannels} * index;
+  }
+};
+
+}  // namespace
+
+KernelCase norm_pool_forward_case(ActivationType type) {
+  const NormPool memory(type);
+  return {describe(kPooledPx, kChannels, type), norm_pool_forward_bytes(memory.shape),
+          [=](cudaStream_t stream) {
+            norm_pool_forward(memory.shape,
+                              {.norm = {.x = memory.x.get(),
+                                        .weight = memory.row(0),
+                                        .bias = memory.row(1),
+                                        .running_mean = memory.row(6),
+                                        .running_var = memory.row(7),
+                                        .y = memory.y.get(),
+                                        .mean = memory.row(2),
+                                        .inv_std = memory.row(3),
+                                        .workspace = memory.workspace.get()},
+                               .largest = memory.largest.get(),
+                               .argmax = static_cast<std::uint8_t*>(memory.argmax.get())},
+                              stream);
+          }};
+}
+
+KernelCase norm_pool_backward_case(ActivationType type) {
+  const NormPool memory(type);
+  return {describe(kPooledPx, kChannels, type), norm_pool_backward_bytes(memory.shape, true),
+          [=](cudaStream_t stream) {
+            norm_pool_backward(memory.shape,
+                               {.norm = {.x = memory.x.get(),
+                                         .dy = memory.dy.get(),
+                                         .dy_fork = memory.fork.get(),
+                                         .weight = memory.row(0),
+                                         .bias = memory.row(1),
+                                         .mean = memory.row(2),
+                                         .inv_std = memory.row(3),
+                                         .dx = memory.dx.get(),
+                                         .d_weight = memory.row(4),
+                                         .d_bias = memory.row(5),
+                                         .workspace = memory.workspace.get()},
+                                .largest = memory.largest.get(),
+                                .argmax = static_cast<const std::uint8_t*>(memory.argmax.get())},
+                               stream);
           }};
 }
 

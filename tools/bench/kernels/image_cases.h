@@ -11,6 +11,9 @@ namespace precast::tools {
 /// The max pool after the first convolution, and its gradient with two consumers.
 [[nodiscard]] KernelCase max_pool_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase max_pool_backward_case(models::ActivationType type);
+/// The same together with the batch norm and the ReLU before the pool.
+[[nodiscard]] KernelCase norm_pool_forward_case(models::ActivationType type);
+[[nodiscard]] KernelCase norm_pool_backward_case(models::ActivationType type);
 /// BlurPool's filter before the first convolution with stride 2 and before the projection of its
 /// block.
 [[nodiscard]] KernelCase blur_forward_case(models::ActivationType type);

@@ -32,6 +32,8 @@ std::span<const KernelEntry> kernel_list() {
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/true); }},
       {"max_pool_forward_f16", [] { return max_pool_forward_case(ActivationType::f16); }},
       {"max_pool_backward_f16", [] { return max_pool_backward_case(ActivationType::f16); }},
+      {"norm_pool_forward_f16", [] { return norm_pool_forward_case(ActivationType::f16); }},
+      {"norm_pool_backward_f16", [] { return norm_pool_backward_case(ActivationType::f16); }},
       {"blur_forward_f16", [] { return blur_forward_case(ActivationType::f16); }},
       {"blur_backward_f16", [] { return blur_backward_case(ActivationType::f16); }},
       {"stem_f16", [] { return stem_case(ActivationType::f16); }},

@@ -177,6 +177,24 @@ TEST(FusedCostTest, ANormTheAdditionAndReluAreOneOpOfThreeKernels) {
   EXPECT_EQ(after.launches, before.launches + 4 * 2 - 5);
 }
 
+TEST(FusedCostTest, TheNormOfAProjectionIsPartOfTheBranchsNorm) {
+  const auto back = [](const char* name) { return elementwise(name, 2, StepPhase::backward); };
+  const std::vector<TracedOp> ops = {convolution(),
+                                     convolution(),
+                                     elementwise("native_batch_norm", 1),
+                                     elementwise("native_batch_norm", 1),
+                                     elementwise("add_", 2),
+                                     elementwise("relu_", 1),
+                                     back("threshold_backward"),
+                                     back("native_batch_norm_backward"),
+                                     back("native_batch_norm_backward")};
+  EXPECT_DOUBLE_EQ(
+      bytes_between_products(fused(ops)),
+      static_cast<double>(dual_norm_forward_bytes(kNorm) + dual_norm_backward_bytes(kNorm)));
+  const int convolutions = total_of(fused({convolution(), convolution()})).launches;
+  EXPECT_EQ(total_of(fused(ops)).launches, convolutions + 5 + 4);
+}
+
 TEST(FusedCostTest, AReluWithoutANormIsNotFused) {
   const std::vector<TracedOp> ops = {convolution(), elementwise("relu_", 1),
                                      elementwise("threshold_backward", 2, StepPhase::backward)};
@@ -234,6 +252,19 @@ TEST(FusedCostTest, IndicesOfTheFusedPoolAreOneByte) {
   EXPECT_DOUBLE_EQ(total_of(fused(pool(3, 2, 1))).bytes, 2 * (kPass + kPass / 4 + kPass / 8));
   const StepCost other = reference_cost(pool(2, 2, 0), CostPrecision::fp16);
   EXPECT_DOUBLE_EQ(total_of(fused(pool(2, 2, 0))).bytes, total_of(other).bytes);
+}
+
+TEST(FusedCostTest, APoolAfterANormAndAReluIsPartOfTheNorm) {
+  std::vector<TracedOp> ops = {elementwise("native_batch_norm", 1), elementwise("relu_", 1)};
+  for (const TracedOp& op : pool(3, 2, 1)) ops.push_back(op);
+  ops.push_back(elementwise("threshold_backward", 2, StepPhase::backward));
+  ops.push_back(elementwise("native_batch_norm_backward", 2, StepPhase::backward));
+  const models::MaxPoolShape shape{4, kSide, kSide, kOut, FloatType::f16};
+  ASSERT_EQ(norm_shape(shape).rows, kNorm.rows);
+  EXPECT_DOUBLE_EQ(
+      total_of(fused(ops)).bytes,
+      static_cast<double>(norm_pool_forward_bytes(shape) + norm_pool_backward_bytes(shape)));
+  EXPECT_EQ(total_of(fused(ops)).launches, 6);
 }
 
 TracedOp filter(std::int64_t side_out) {

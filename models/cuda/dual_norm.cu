@@ -1,0 +1,197 @@
+#include "models/cuda/batch_norm_gradient.cuh"
+#include "models/cuda/dual_norm.h"
+
+namespace precast::models {
+namespace {
+
+/// Blocks of dual_apply_kernel() per multiprocessor.
+constexpr int kApplyBlocks = 2;
+
+template <typename T, int P>
+__global__ PRECAST_BOUNDS(kThreads, kApplyBlocks) void dual_apply_kernel(Tiling tiling,
+                                                                         DualNormForward call) {
+  constexpr int kInFlight = 3;
+  const Place place(tiling);
+  if (place.rows == 0) return;
+  const auto affine = [&](const BatchNormForward& of) {
+    return Affine<P>(of.mean, of.inv_std, of.weight, of.bias, place.group * P);
+  };
+  const Affine<P> norm = affine(call.norm), shortcut = affine(call.shortcut);
+  const auto* const x = static_cast<const Pack<T, P>*>(call.norm.x);
+  const auto* const other = static_cast<const Pack<T, P>*>(call.shortcut.x);
+  auto* const y = static_cast<Pack<T, P>*>(call.norm.y);
+  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
+    Pack<T, P> in[kInFlight] = {}, added[kInFlight] = {};
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      const std::int64_t at = place.first + (k - u) * place.step;
+      in[u] = x[at];
+      added[u] = other[at];
+    }
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      const std::int64_t at = place.first + (k - u) * place.step;
+      Pack<T, P> out;
+      unsigned mask = 0;
+      PRECAST_UNROLL
+      for (int v = 0; v < P; ++v) {
+        float value =
+            norm(v, to_float(in[u].values[v])) + shortcut(v, to_float(added[u].values[v]));
+        // Not fmaxf, which would turn NaN into 0.
+        if (value <= 0) value = 0;
+        round_to(value, out.values[v]);
+        // The mask depends on the rounded value, as with separate ops.
+        if (rounds_above_0<T>(value)) mask |= 1U << v;
+      }
+      y[at] = out;
+      call.norm.mask[at] = static_cast<std::uint8_t>(mask);
+    }
+  }
+}
+
+/// Writes the gradient of the sum, and sums it as gradient_sums_kernel() does, for both norms.
+template <typename T, int P, bool kFork>
+__global__ PRECAST_BOUNDS(kThreads, 3) void dual_sums_kernel(Tiling tiling, DualNormBackward call) {
+  using Reader = GradientReader<T, P, Gate::mask, kFork>;
+  constexpr int V = Reader::V, kInFlight = 2;
+  const Place place(tiling);
+  float direct[V] = {}, scaled[V] = {}, other_scaled[V] = {};
+  if (place.rows > 0) {
+    const Reader reader(call.norm);
+    const auto* const other = static_cast<const Pack<T, V>*>(call.shortcut.x);
+    auto* const sum = static_cast<Pack<T, V>*>(call.norm.d_residual);
+    float mean[V], other_mean[V];
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      mean[v] = call.norm.mean[place.group * V + v];
+      other_mean[v] = call.shortcut.mean[place.group * V + v];
+    }
+    for (int k = 0; k < place.rows; k += kInFlight) {
+      typename Reader::Row rows[kInFlight] = {};
+      Pack<T, V> others[kInFlight] = {};
+      PRECAST_UNROLL
+      for (int u = 0; u < kInFlight; ++u) {
+        if (k + u >= place.rows) continue;
+        const std::int64_t at = place.first + (k + u) * place.step;
+        reader.load(at, rows[u]);
+        others[u] = other[at];
+      }
+      PRECAST_UNROLL
+      for (int u = 0; u < kInFlight; ++u) {
+        if (k + u >= place.rows) continue;
+        Pack<T, V> passed;
+        PRECAST_UNROLL
+        for (int v = 0; v < V; ++v) {
+          round_to(reader.gradient(rows[u], v), passed.values[v]);
+          const float gradient = to_float(passed.values[v]);
+          direct[v] += gradient;
+          scaled[v] += gradient * (to_float(rows[u].x.values[v]) - mean[v]);
+          other_scaled[v] += gradient * (to_float(others[u].values[v]) - other_mean[v]);
+        }
+        sum[place.first + (k + u) * place.step] = passed;
+      }
+    }
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      scaled[v] *= call.norm.inv_std[place.group * V + v];
+      other_scaled[v] *= call.shortcut.inv_std[place.group * V + v];
+    }
+  }
+  store_sums(tiling, place, direct, scaled, static_cast<float2*>(call.norm.workspace));
+  __syncthreads();
+  store_sums(tiling, place, direct, other_scaled, static_cast<float2*>(call.shortcut.workspace));
+}
+
+/// The constants of dx = scale * (g - offset - (x - mean) * slope), see gradient_kernel().
+template <int V>
+struct GradientOfX {
+  float scale[V], mean[V], slope[V], offset[V];
+  __device__ GradientOfX(const BatchNormBackward& call, int first, float share) {
+    PRECAST_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int channel = first + v;
+      scale[v] = call.weight[channel] * call.inv_std[channel];
+      mean[v] = call.mean[channel];
+      slope[v] = call.inv_std[channel] * call.d_weight[channel] * share;
+      offset[v] = call.d_bias[channel] * share;
+    }
+  }
+  [[nodiscard]] __device__ float operator()(int v, float gradient, float x) const {
+    return scale[v] * (gradient - offset[v] - (x - mean[v]) * slope[v]);
+  }
+};
+
+template <typename T, int V>
+__global__ PRECAST_BOUNDS(kThreads, 3) void dual_gradient_kernel(Tiling tiling,
+                                                                 DualNormBackward call) {
+  constexpr int kInFlight = 2;
+  const Place place(tiling);
+  if (place.rows == 0) return;
+  const float share = 1 / static_cast<float>(tiling.rows);
+  const GradientOfX<V> norm(call.norm, place.group * V, share);
+  const GradientOfX<V> shortcut(call.shortcut, place.group * V, share);
+  const auto* const sum = static_cast<const Pack<T, V>*>(call.norm.d_residual);
+  const auto* const x = static_cast<const Pack<T, V>*>(call.norm.x);
+  const auto* const other = static_cast<const Pack<T, V>*>(call.shortcut.x);
+  auto* const dx = static_cast<Pack<T, V>*>(call.norm.dx);
+  auto* const d_other = static_cast<Pack<T, V>*>(call.shortcut.dx);
+  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
+    Pack<T, V> gradients[kInFlight] = {}, in[kInFlight] = {}, others[kInFlight] = {};
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      const std::int64_t at = place.first + (k - u) * place.step;
+      gradients[u] = sum[at];
+      in[u] = x[at];
+      others[u] = other[at];
+    }
+    PRECAST_UNROLL
+    for (int u = 0; u < kInFlight; ++u) {
+      if (k < u) continue;
+      const std::int64_t at = place.first + (k - u) * place.step;
+      Pack<T, V> out, other_out;
+      PRECAST_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const float gradient = to_float(gradients[u].values[v]);
+        round_to(norm(v, gradient, to_float(in[u].values[v])), out.values[v]);
+        round_to(shortcut(v, gradient, to_float(others[u].values[v])), other_out.values[v]);
+      }
+      dx[at] = out;
+      d_other[at] = other_out;
+    }
+  }
+}
+
+}  // namespace
+
+void dual_norm_forward(const BatchNormShape& shape, const DualNormForward& call,
+                       cudaStream_t stream) {
+  batch_norm_statistics(shape, call.norm, stream);
+  batch_norm_statistics(shape, call.shortcut, stream);
+  for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
+    // A thread computes the values of one byte of the mask.
+    const Tiling tiling = tiling_of(shape, P, kBlocks / 4 * kApplyBlocks);
+    PRECAST_LAUNCH((dual_apply_kernel<T, P>), grid_of(tiling), kThreads, 0, stream, tiling, call);
+  });
+}
+
+void dual_norm_backward(const BatchNormShape& shape, const DualNormBackward& call,
+                        cudaStream_t stream) {
+  for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
+    const Tiling tiling = tiling_of(shape, half_pack(P));
+    if (call.norm.dy_fork != nullptr)
+      PRECAST_LAUNCH((dual_sums_kernel<T, P, true>), grid_of(tiling), kThreads, 0, stream, tiling,
+                     call);
+    else
+      PRECAST_LAUNCH((dual_sums_kernel<T, P, false>), grid_of(tiling), kThreads, 0, stream, tiling,
+                     call);
+    launch_finish_sums(tiling, call.norm, stream);
+    launch_finish_sums(tiling, call.shortcut, stream);
+    PRECAST_LAUNCH((dual_gradient_kernel<T, half_pack(P)>), grid_of(tiling), kThreads, 0, stream,
+                   tiling, call);
+  });
+}
+
+}  // namespace precast::models

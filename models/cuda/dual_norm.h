@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "models/cuda/batch_norm.h"
+
+// Two batch norms in training mode whose results are added, and ReLU: the end of a ResNet's block
+// with a projection on its shortcut. Neither the result of the second norm nor the gradients of the
+// sum are written and read separately for it. Layouts and guarantees are those of batch_norm.h, and
+// so are the results, except that the second norm's result is not rounded. Includes no header of
+// libtorch.
+
+namespace precast::models {
+
+struct DualNormForward {
+  /// `relu` must be true, and `residual` must be null. `y` and `mask` are results of the sum.
+  BatchNormForward norm;
+  /// The norm of the shortcut. Only its input, parameters, statistics and workspace are used; the
+  /// workspace may be the same as that of `norm`.
+  BatchNormForward shortcut;
+};
+void dual_norm_forward(const BatchNormShape& shape, const DualNormForward& call,
+                       cudaStream_t stream);
+
+struct DualNormBackward {
+  /// `relu` must be true, and `mask` that of the forward pass. `d_residual` is memory for the
+  /// gradient of the sum.
+  BatchNormBackward norm;
+  /// Only its input, parameters, statistics, `dx`, `d_weight`, `d_bias` and workspace are used. Its
+  /// workspace must not be that of `norm`.
+  BatchNormBackward shortcut;
+};
+void dual_norm_backward(const BatchNormShape& shape, const DualNormBackward& call,
+                        cudaStream_t stream);
+
+}  // namespace precast::models
