@@ -5,105 +5,22 @@
 // the GPU itself shows whether the engine's plan can be built and how fast it is. Tensors are
 // channels_last. Built and run by tools/peers/cudnn_support/run. Exit codes: 0 done, 2 usage, 6 no
 // such device description or no GPU to describe.
-#include <cudnn_frontend.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "convolutions.h"
+
 namespace {
 
-namespace fe = cudnn_frontend;
-namespace graph = cudnn_frontend::graph;
-using Type = fe::DataType_t;
-using Tensor = std::shared_ptr<graph::Tensor_attributes>;
-using Mode = fe::PointwiseMode_t;
-
-constexpr int kExitUsage = 2, kExitEnvironment = 6;
-
-/// Builds a graph in one precision.
-class Net {
- public:
-  Net(const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch, Type type,
-      Type intermediate = Type::FLOAT)
-      : batch_(batch), type_(type) {
-    graph_.set_io_data_type(type).set_intermediate_data_type(intermediate);
-    graph_.set_compute_data_type(Type::FLOAT).set_device_properties(device);
-  }
-  graph::Graph& operator*() { return graph_; }
-  graph::Graph* operator->() { return &graph_; }
-  Type type() const { return type_; }
-
-  /// [batch, channels, size, size]
-  Tensor images(std::int64_t channels, std::int64_t size) {
-    return tensor({batch_, channels, size, size}, type_);
-  }
-  Tensor mask(std::int64_t channels, std::int64_t size) {
-    return tensor({batch_, channels, size, size}, Type::BOOLEAN);
-  }
-  /// [out, in, size, size]
-  Tensor filter(std::int64_t out, std::int64_t in, std::int64_t size) {
-    return tensor({out, in, size, size}, type_);
-  }
-  /// One value per channel.
-  Tensor channels(std::int64_t count, Type type = Type::FLOAT) {
-    return tensor({1, count, 1, 1}, type);
-  }
-  Tensor apply(Mode mode, const Tensor& a, const Tensor& b) {
-    return graph_.pointwise(a, b, graph::Pointwise_attributes().set_mode(mode));
-  }
-  Tensor relu(const Tensor& x) {
-    return graph_.pointwise(x, graph::Pointwise_attributes().set_mode(Mode::RELU_FWD));
-  }
-  /// x * scale + bias
-  Tensor scale_bias(const Tensor& x, std::int64_t count, Type type) {
-    return apply(Mode::ADD, apply(Mode::MUL, x, channels(count, type)), channels(count, type));
-  }
-  Tensor convolution(const Tensor& x, const Tensor& weights, std::int64_t pad,
-                     std::int64_t stride) {
-    const Tensor y =
-        graph_.conv_fprop(x, weights, convolved<graph::Conv_fprop_attributes>(pad, stride));
-    y->set_output(true);
-    return y;
-  }
-  template <typename Attributes>
-  static Attributes convolved(std::int64_t pad, std::int64_t stride) {
-    return Attributes().set_padding({pad, pad}).set_stride({stride, stride}).set_dilation({1, 1});
-  }
-  /// Sum and sum of squares of each channel.
-  void statistics(const Tensor& y) {
-    const auto [sum, squares] = graph_.genstats(y, graph::Genstats_attributes());
-    floats({sum, squares});
-  }
-  /// Marks outputs that are float32.
-  static void floats(const std::vector<Tensor>& outputs) {
-    for (const Tensor& output : outputs) output->set_output(true).set_data_type(Type::FLOAT);
-  }
-
- private:
-  Tensor tensor(const std::array<std::int64_t, 4>& shape, Type type) {
-    const auto [n, c, h, w] = shape;
-    return graph_.tensor(graph::Tensor_attributes()
-                             .set_name("t" + std::to_string(tensors_++))
-                             .set_dim({n, c, h, w})
-                             .set_stride({c * h * w, 1, c * w, c})
-                             .set_data_type(type));
-  }
-
-  graph::Graph graph_;
-  std::int64_t batch_;
-  Type type_;
-  int tensors_ = 0;
-};
+using namespace cudnn_graphs;
 
 /// A layer of ResNet: its channels, and the side of its images in px.
 struct Layer {
@@ -120,7 +37,7 @@ void batch_norm(Net& net, Layer layer, bool add, bool mask) {
   attributes.set_previous_running_stats(mean_before, variance_before, momentum);
   auto [y, mean, inv_std, next_mean, next_var] =
       net->batchnorm(net.images(c, size), net.channels(c), net.channels(c), attributes);
-  Net::floats({mean, inv_std, next_mean, next_var});
+  net.floats({mean, inv_std, next_mean, next_var});
   if (add) y = net.apply(Mode::ADD, y, net.images(c, size));
   net.relu(y)->set_output(true).set_data_type(net.type());
   if (!mask) return;
@@ -139,7 +56,7 @@ void batch_norm_backward_by_mask(Net& net, Layer layer) {
       graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(net.channels(c),
                                                                              net.channels(c)));
   dx->set_output(true);
-  Net::floats({dscale, dbias});
+  net.floats({dscale, dbias});
 }
 
 /// The gradients of ReLU and batch norm, with ReLU's mask recomputed from the input of batch norm.
@@ -155,24 +72,13 @@ void batch_norm_backward_recomputed(Net& net, Layer layer) {
       dy, x, scale,
       graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(mean, inv_std));
   dx->set_output(true);
-  Net::floats({dscale, dbias});
+  net.floats({dscale, dbias});
 }
 
 void scale_bias_add_relu(Net& net, Layer layer) {
   const auto [c, size] = layer;
   const Tensor scaled = net.scale_bias(net.images(c, size), c, Type::FLOAT);
   net.relu(net.apply(Mode::ADD, scaled, net.images(c, size)))->set_output(true);
-}
-
-struct Convolution {
-  std::int64_t in, out, filter, stride, size;
-};
-
-void convolution_statistics(Net& net, const Convolution& of, bool scaled_input) {
-  Tensor x = net.images(of.in, of.size);
-  if (scaled_input) x = net.relu(net.scale_bias(x, of.in, net.type()));
-  net.statistics(
-      net.convolution(x, net.filter(of.out, of.in, of.filter), of.filter / 2, of.stride));
 }
 
 /// A 7x7 stem with stride 2, after space-to-depth: a 4x4 convolution of 16 channels of half the
@@ -190,33 +96,6 @@ void stem_after_space_to_depth(Net& net) {
 
 void depthwise(Net& net) {
   net.convolution(net.images(128, 56), net.filter(128, 1, 3), 1, 1);
-}
-
-/// The gradient of a convolution's input, then of ReLU, and the sums for the gradient of batch
-/// norm.
-void data_gradient(Net& net) {
-  constexpr std::int64_t kChannels = 64, kSize = 56;
-  const Tensor dx =
-      net->conv_dgrad(net.images(kChannels, kSize), net.filter(kChannels, kChannels, 3),
-                      Net::convolved<graph::Conv_dgrad_attributes>(1, 1));
-  const Tensor x = net.images(kChannels, kSize);
-  dx->set_dim(x->get_dim());
-  const Tensor mean = net.channels(kChannels), inv_std = net.channels(kChannels);
-  const Tensor scale = net.channels(kChannels), bias = net.channels(kChannels);
-  const Tensor normalized = net.apply(Mode::MUL, net.apply(Mode::SUB, x, mean), inv_std);
-  const Tensor y = net.apply(Mode::ADD, net.apply(Mode::MUL, normalized, scale), bias);
-  const Tensor dy = net.apply(Mode::RELU_BWD, dx, y);
-  dy->set_output(true);
-  const auto sums = net->dbn_weight(dy, x, mean, inv_std, scale, graph::DBN_weight_attributes());
-  for (const Tensor& sum : sums) sum->set_output(true);
-}
-
-void weight_gradient(Net& net) {
-  constexpr std::int64_t kChannels = 64, kSize = 56;
-  const Tensor x = net.relu(net.scale_bias(net.images(kChannels, kSize), kChannels, net.type()));
-  const Tensor dw = net->conv_wgrad(net.images(kChannels, kSize), x,
-                                    Net::convolved<graph::Conv_wgrad_attributes>(1, 1));
-  dw->set_output(true).set_dim({kChannels, kChannels, 3, 3});
 }
 
 void max_pool(Net& net) {
@@ -254,7 +133,7 @@ std::vector<std::function<void(Net&)>> in_convolutions(const std::vector<Convolu
                                                        bool scaled_input) {
   std::vector<std::function<void(Net&)>> shapes;
   for (const Convolution& of : all) {
-    shapes.push_back([=](Net& net) { convolution_statistics(net, of, scaled_input); });
+    shapes.push_back([=](Net& net) { forward(net, of, scaled_input, true); });
   }
   return shapes;
 }
@@ -273,6 +152,7 @@ std::vector<Pattern> patterns() {
   const std::vector<Convolution> stride_two = {{128, 128, 3, 2, 56}, {256, 512, 1, 2, 56}};
   const std::vector<Convolution> stems = {
       {3, 64, 7, 2, 224}, {4, 64, 7, 2, 224}, {8, 64, 7, 2, 224}};
+  static constexpr Convolution kGradients = {64, 64, 3, 1, 56};
   const std::vector<Pattern> others = {
       {"dReLU (mask) + dBN + dadd", in_layers(batch_norm_backward_by_mask)},
       {"BN inference + dReLU + dBN", in_layers(batch_norm_backward_recomputed)},
@@ -282,29 +162,17 @@ std::vector<Pattern> patterns() {
       {"scale-bias-ReLU-conv-genstats, stride 2", in_convolutions(stride_two, true)},
       {"stem 7x7 stride 2 of 3, 4, 8 channels + genstats", in_convolutions(stems, false)},
       {"stem 4x4 after space-to-depth + genstats", {stem_after_space_to_depth}},
-      {"dgrad + dReLU + dBN weight", {data_gradient}},
-      {"scale-bias-ReLU-wgrad", {weight_gradient}, false},
+      {"dgrad + dReLU + dBN weight", {[](Net& net) { data_gradient(net, kGradients, true); }}},
+      {"scale-bias-ReLU-wgrad", {[](Net& net) { weight_gradient(net, kGradients, true); }}, false},
       {"depthwise conv 3x3", {depthwise}},
       {"max pool 3x3 stride 2 with index", {max_pool}}};
   all.insert(all.end(), others.begin(), others.end());
   return all;
 }
 
-/// Why cuDNN has no engine for the graph; empty if it has one.
-std::string refusal(graph::Graph& of) {
-  fe::error_t result = of.validate();
-  if (result.is_good()) result = of.build_operation_graph();
-  if (result.is_good()) {
-    result = of.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
-  }
-  if (result.is_bad()) return result.get_message();
-  return of.get_execution_plan_count() > 0 ? "" : "no engine";
-}
-
 /// How many of the pattern's shapes have an engine. @param why gets a line for each shape that
 /// has none
-std::size_t count_supported(const Pattern& pattern,
-                            const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch,
+std::size_t count_supported(const Pattern& pattern, const Device& device, std::int64_t batch,
                             Type type, std::string& why) {
   std::size_t supported = 0;
   for (const auto& build : pattern.shapes) {
@@ -320,8 +188,7 @@ std::size_t count_supported(const Pattern& pattern,
   return supported;
 }
 
-void print_table(const std::shared_ptr<fe::DeviceProperties>& device, std::int64_t batch,
-                 bool reasons) {
+void print_table(const Device& device, std::int64_t batch, bool reasons) {
   std::printf("cuDNN %zu, batch %lld, channels_last\n\n", cudnnGetVersion(),
               static_cast<long long>(batch));
   std::printf("| pattern | fp16 | bf16 |\n|---|---|---|\n");
@@ -339,19 +206,6 @@ void print_table(const std::shared_ptr<fe::DeviceProperties>& device, std::int64
     std::printf("\n");
   }
   if (reasons) std::printf("\n%s", why.c_str());
-}
-
-void check(fe::error_t error, const std::string& what) {
-  if (error.is_bad()) throw std::runtime_error(what + ": " + error.get_message());
-}
-
-std::shared_ptr<fe::DeviceProperties> read_device(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("expected a device description, cannot read " + path);
-  const std::vector<std::uint8_t> json{std::istreambuf_iterator<char>(file), {}};
-  auto device = std::make_shared<fe::DeviceProperties>();
-  check(device->deserialize(json), "expected a device description as cuDNN writes it, got " + path);
-  return device;
 }
 
 void describe_gpu() {
