@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal code that the kernels of batch_norm_forward.cu and batch_norm_backward.cu share.
+// Internal code that the kernels of batch norms share.
 
 #include "models/cuda/activation.cuh"
 #include "models/cuda/batch_norm.h"

@@ -5,13 +5,13 @@
 
 #include "models/cuda/activation.h"
 
-// How the batch norm kernels divide their matrix between threads and blocks. Internal to
-// batch_norm_*.cu and bytes_moved.h. Includes no header of CUDA or libtorch.
+// How the kernels of batch norms divide their matrix between threads and blocks. Internal to the
+// .cu files and bytes_moved.h. Includes no header of CUDA or libtorch.
 
 namespace precast::models {
 
 struct BatchNormShape {
-  /// N * H * W; at least 2
+  /// N * H * W; at least 2 for statistics
   std::int64_t rows = 0;
   int channels = 0;
   ActivationType type = ActivationType::f32;

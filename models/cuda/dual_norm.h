@@ -5,8 +5,8 @@
 #include "models/cuda/batch_norm.h"
 
 // Two batch norms in training mode whose results are added, and ReLU: the end of a ResNet's block
-// with a projection on its shortcut. Neither the result of the second norm nor the gradients of the
-// sum are written and read separately for it. Layouts and guarantees are those of batch_norm.h, and
+// with a projection on its shortcut. The second norm's result is never written, and both norms read
+// the gradient of the sum in the same passes. Layouts and guarantees are those of batch_norm.h, and
 // so are the results, except that the second norm's result is not rounded. Includes no header of
 // libtorch.
 

@@ -24,7 +24,8 @@ void launch(const at::Tensor& on, const Shape& shape, const Call& call) {
 }  // namespace
 
 bool fused_kernels_tested_on(at::Device device) {
-  if (!device.is_cuda() || c10::cuda::device_count() == 0) return false;
+  const int index = device.has_index() ? device.index() : 0;
+  if (!device.is_cuda() || index >= c10::cuda::device_count()) return false;
   const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(device.index());
   return gpu->major == 9 && gpu->minor == 0;
 }

@@ -143,6 +143,9 @@ TEST_P(FusedDualNormTest, OtherNormsRunSeparately) {
   EXPECT_EQ(calls(true, false, true, x), FusedCalls{.norm_forward = 1});
   EXPECT_EQ(calls(false, true, true, x), FusedCalls{.norm_forward = 1});
   EXPECT_EQ(calls(true, true, false, x), FusedCalls{});
+  const at::ScalarType other_type = GetParam() == at::kFloat ? at::kHalf : at::kFloat;
+  EXPECT_EQ(calls(true, true, true, activations({2, 8, 6, 6}, 1, other_type)),
+            FusedCalls{.norm_forward = 2});
   const at::Tensor nchw = x.contiguous(at::MemoryFormat::Contiguous);
   EXPECT_EQ(calls(true, true, true, nchw), FusedCalls{.norm_forward = 1});
 }

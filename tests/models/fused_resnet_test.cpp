@@ -302,8 +302,11 @@ TEST_F(FusedNetworkTest, IsAsExactAsTheReferenceInFp16) {
 }
 
 TEST_F(FusedNetworkTest, AccumulatesGradientsAndFreezesParametersAsTheReference) {
-  expect_alike({.shape = kSmall, .steps = 1, .micro_batches = 2, .frozen = "layer1.0.bn2"},
-               std::nullopt);
+  // A norm of a block, the stem's norm with the max pool, and the norm of a projection.
+  for (const char* frozen : {"layer1.0.bn2", "bn1", "layer2.0.downsample.1"}) {
+    SCOPED_TRACE(frozen);
+    expect_alike({.shape = kSmall, .steps = 1, .micro_batches = 2, .frozen = frozen}, std::nullopt);
+  }
 }
 
 TEST_F(FusedNetworkTest, TakesBothStepsOfSam) {

@@ -52,9 +52,15 @@ bool uses_fused_kernels(const ResolvedRun& run) {
 ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                               models::NormKernels norms) {
   const std::string& setting = run.config().model.kernels;
-  if (!plan.model.fused_kernels)
-    return {{"setting", setting}, {"fused", 0},     {"reference", ordered_json::object()},
-            {"blurs", 0},         {"max_pools", 0}, {"stems", 0}};
+  if (!plan.model.fused_kernels) {
+    ordered_json none = {
+        {"setting", setting}, {"fused", 0},     {"reference", ordered_json::object()},
+        {"blurs", 0},         {"max_pools", 0}, {"stems", 0}};
+    if (setting == "auto" && run.device.is_cuda() && usable_gpus() == 0 &&
+        models::detail::has_fused_kernels())
+      none["depends_on_gpu"] = true;
+    return none;
+  }
   if (const std::string reason = obstacle(run, plan); !reason.empty()) {
     std::int64_t all = norms.fused;
     for (const auto& [other, count] : norms.reference) all += count;
@@ -67,8 +73,13 @@ ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
 
 std::string kernels_text(const ordered_json& kernels) {
   const std::string setting = kernels.at("setting");
-  if (setting != "fused" && nothing_fused(kernels))
-    return setting == "auto" ? "reference (model.kernels: auto)" : "reference";
+  if (kernels.contains("depends_on_gpu"))
+    return "fused on a GPU of compute capability 9.0, otherwise reference (model.kernels: auto)";
+  if (setting != "fused" && nothing_fused(kernels)) {
+    const std::string reasons = reasons_text(kernels);
+    return fmt::format("reference{}{}", setting == "auto" ? " (model.kernels: auto)" : "",
+                       reasons.empty() ? "" : fmt::format(" ({})", reasons));
+  }
   const auto fused = kernels.at("fused").get<std::int64_t>();
   const std::string reasons = reasons_text(kernels);
   return fmt::format(

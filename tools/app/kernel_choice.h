@@ -17,13 +17,15 @@ namespace precast::tools {
 /// {"setting": "fused", "fused": 53, "reference": {}, "blurs": 6, "max_pools": 1, "stems": 1}.
 /// `fused` is the number of batch norms with fused kernels, and `reference` has the number of other
 /// batch norms for each reason. The rest are the numbers of other layers with fused kernels, as in
-/// models::NormKernels.
+/// models::NormKernels. With `auto`, if the plan is for a GPU and there is none here, the object
+/// also has "depends_on_gpu": true.
 /// @param norms the layers of the plan's model; read only if fused kernels are requested.
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                                                       models::NormKernels norms);
 
 /// The result of describe_kernels() in one line: "fused for 53 of 53 batch norms, 1 max pool, 6
 /// blurs, 1 RGB convolution".
+/// Or why all kernels are those of the reference.
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.

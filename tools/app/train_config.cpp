@@ -138,10 +138,12 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .max(kMostClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images; 3, RGB; 1, grey");
   schema
-      .add("model.kernels", &model.kernels,
-           "training on a GPU: reference, one kernel for each op; fused, one kernel for a batch "
-           "norm with the addition and the ReLU after it; auto: fused on GPUs on which these "
-           "kernels have been tested (compute capability 9.0), otherwise reference")
+      .add(
+          "model.kernels", &model.kernels,
+          "training on a GPU: reference, libtorch's ops; fused, one op for a batch norm and the "
+          "addition, ReLU or max pool after it, and precast's kernels for BlurPool; auto: fused on "
+          "GPUs on which these kernels have been tested (compute capability 9.0), otherwise "
+          "reference")
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;

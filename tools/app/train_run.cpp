@@ -301,6 +301,7 @@ void TrainRun::write_facts() const {
       {"precast", kVersion},
       {"torch", torch_version()},
       {"device", device_name(run_.device)},
+      {"kernels", parts_.plan().model.fused_kernels ? "fused" : "reference"},
       {"processor", processor_name()},
       {"cores", usable_cores()},
       {"loader_threads", run_.loader_threads()},

@@ -249,6 +249,16 @@ TYPED_TEST(NormPoolKernelTest, TheFirstOfEqualValuesGetsTheGradient) {
   this->run(given, [&](const auto& results) { TestFixture::expect_close(given, results); });
 }
 
+/// All values of such a channel are equal, so the gradient of the weight depends on which x is
+/// chosen.
+TYPED_TEST(NormPoolKernelTest, WithAWeightOf0TheLargestXGetsTheGradient) {
+  Reference given = TestFixture::reference({2, 9, 12, 8});
+  given.weight[3] = 0;
+  given.bias[3] = 0.5;
+  given.compute();
+  this->run(given, [&](const auto& results) { TestFixture::expect_close(given, results); });
+}
+
 TYPED_TEST(NormPoolKernelTest, PassesNoGradientWhereTheOutputIsZero) {
   Reference given = TestFixture::reference({1, 7, 8, 16});
   for (double& bias : given.bias) bias = -100;

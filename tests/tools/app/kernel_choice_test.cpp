@@ -22,10 +22,20 @@ class KernelChoiceTest : public ::testing::Test {
                                        bool channels_last = true,
                                        const models::NormKernels& norms = kNorms) {
     recipe_.config.model.kernels = setting;
+    return described(device, uses_fused_kernels({.recipe = recipe_, .device = device}),
+                     channels_last, norms);
+  }
+  [[nodiscard]] ordered_json described(at::Device device, bool fused, bool channels_last,
+                                       const models::NormKernels& norms) {
     TrainPlan plan;
     plan.channels_last = channels_last;
-    plan.model.fused_kernels = uses_fused_kernels({.recipe = recipe_, .device = device});
+    plan.model.fused_kernels = fused;
     return describe_kernels({.recipe = recipe_, .device = device}, plan, norms);
+  }
+  /// With `auto`, on a GPU on which the kernels have been tested.
+  [[nodiscard]] ordered_json fused_by_default(bool channels_last = true) {
+    recipe_.config.model.kernels = "auto";
+    return described(at::kCUDA, /*fused=*/true, channels_last, kNorms);
   }
 
  private:
@@ -60,6 +70,29 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
               Names("model.kernels", 53, "training.channels_last"));
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, {.reference = {{"r", 2}}})),
               Names("2: r"));
+}
+
+TEST_F(KernelChoiceTest, AutoCountsFusedNormsWithoutAWarning) {
+  if (!models::detail::has_fused_kernels()) GTEST_SKIP() << "a build without CUDA";
+  const ordered_json found = fused_by_default();
+  EXPECT_EQ(found.at("setting"), "auto");
+  EXPECT_EQ(found.at("fused"), 49);
+  EXPECT_THAT(kernels_text(found), Names(49, 53, "1 max pool"));
+  EXPECT_THAT(kernels_warning(found), IsEmpty());
+  const ordered_json nchw = fused_by_default(/*channels_last=*/false);
+  EXPECT_EQ(nchw.at("fused"), 0);
+  EXPECT_THAT(kernels_text(nchw), Names("auto", 53, "training.channels_last"));
+  EXPECT_THAT(kernels_warning(nchw), IsEmpty());
+}
+
+TEST_F(KernelChoiceTest, APlanForAnotherHostNamesTheGpusWithFusedKernels) {
+  if (!models::detail::has_fused_kernels()) GTEST_SKIP() << "a build without CUDA";
+  if (usable_gpus() > 0) GTEST_SKIP() << "a host with a GPU";
+  const ordered_json found = described("auto", at::kCUDA);
+  EXPECT_EQ(found.at("depends_on_gpu"), true);
+  EXPECT_THAT(kernels_text(found), Names("fused", "9.0", "reference"));
+  EXPECT_FALSE(described("reference", at::kCUDA).contains("depends_on_gpu"));
+  EXPECT_FALSE(described("auto", at::kCPU).contains("depends_on_gpu"));
 }
 
 TEST_F(KernelChoiceTest, TheReferenceNeedsNoWarning) {

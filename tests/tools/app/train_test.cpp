@@ -367,7 +367,7 @@ TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
   };
   using testing::HasSubstr;
   const auto quiet = testing::Not(HasSubstr("model.kernels"));
-  EXPECT_EQ(kernels({}, quiet),
+  EXPECT_EQ(kernels({"--training.device=cpu"}, quiet),
             R"({"setting":"auto","fused":0,"reference":{},"blurs":0,"max_pools":0,"stems":0})");
   const std::string on_cpu = kernels({"--training.device=cpu", "--model.kernels=fused"},
                                      Names("model.kernels", 53, "CPU"));

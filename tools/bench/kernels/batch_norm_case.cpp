@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "models/cuda/dual_norm.h"
+
 namespace precast::tools {
 namespace {
 
@@ -88,6 +90,51 @@ KernelCase batch_norm_backward_case(ActivationType type, bool residual) {
                  .d_bias = buffers.row(5),
                  .workspace = buffers.workspace.get()},
                 stream);
+          }};
+}
+
+KernelCase dual_norm_forward_case(ActivationType type) {
+  const Buffers buffers(type), shortcut(type);
+  return {describe(type, false) + ", two", dual_norm_forward_bytes(buffers.shape),
+          [=](cudaStream_t stream) {
+            const auto side = [](const Buffers& of) {
+              return models::BatchNormForward{.x = of.x.get(),
+                                              .weight = of.row(0),
+                                              .bias = of.row(1),
+                                              .running_mean = of.row(6),
+                                              .running_var = of.row(7),
+                                              .mean = of.row(2),
+                                              .inv_std = of.row(3),
+                                              .workspace = of.workspace.get()};
+            };
+            models::DualNormForward call{side(buffers), side(shortcut)};
+            call.norm.y = buffers.y.get();
+            call.norm.mask = static_cast<std::uint8_t*>(buffers.mask.get());
+            dual_norm_forward(buffers.shape, call, stream);
+          }};
+}
+
+KernelCase dual_norm_backward_case(ActivationType type) {
+  const Buffers buffers(type), shortcut(type);
+  return {describe(type, false) + ", two, with a fork",
+          dual_norm_backward_bytes(buffers.shape, /*fork=*/true), [=](cudaStream_t stream) {
+            const auto side = [](const Buffers& of) {
+              return models::BatchNormBackward{.x = of.x.get(),
+                                               .weight = of.row(0),
+                                               .bias = of.row(1),
+                                               .mean = of.row(2),
+                                               .inv_std = of.row(3),
+                                               .dx = of.dx.get(),
+                                               .d_weight = of.row(4),
+                                               .d_bias = of.row(5),
+                                               .workspace = of.workspace.get()};
+            };
+            models::DualNormBackward call{side(buffers), side(shortcut)};
+            call.norm.dy = buffers.dy.get();
+            call.norm.dy_fork = buffers.fork.get();
+            call.norm.mask = static_cast<const std::uint8_t*>(buffers.mask.get());
+            call.norm.d_residual = buffers.d_residual.get();
+            dual_norm_backward(buffers.shape, call, stream);
           }};
 }
 

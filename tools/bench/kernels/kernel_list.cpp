@@ -30,6 +30,8 @@ std::span<const KernelEntry> kernel_list() {
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/false); }},
       {"batch_norm_backward_residual_bf16",
        [] { return batch_norm_backward_case(ActivationType::bf16, /*residual=*/true); }},
+      {"dual_norm_forward_f16", [] { return dual_norm_forward_case(ActivationType::f16); }},
+      {"dual_norm_backward_f16", [] { return dual_norm_backward_case(ActivationType::f16); }},
       {"max_pool_forward_f16", [] { return max_pool_forward_case(ActivationType::f16); }},
       {"max_pool_backward_f16", [] { return max_pool_backward_case(ActivationType::f16); }},
       {"norm_pool_forward_f16", [] { return norm_pool_forward_case(ActivationType::f16); }},

@@ -18,8 +18,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The run of one rank, with the device that `precast train` would choose. The device is not
-/// initialised, because the measuring processes are forked, and a CUDA context does not survive a
+/// The run of one rank, with the device that `precast train` would choose. No CUDA context is
+/// created, because the measuring processes are forked, and a CUDA context does not survive a
 /// fork.
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   ResolvedRun run = as_requested(recipe);

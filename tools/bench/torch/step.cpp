@@ -246,7 +246,7 @@ class StepBench {
             {"ranks", ranks_.communicator().world()},
             {"precision", kPrecisions[static_cast<int>(plan.precision)]},
             {"layout", plan.channels_last ? "channels_last" : "nchw"},
-            {"kernels", run_.config().model.kernels},
+            {"kernels", plan.model.fused_kernels ? "fused" : "reference"},
             {"cuda_graphs", run_.config().training.cuda_graphs},
             {"device", c10::DeviceTypeName(run_.device.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},

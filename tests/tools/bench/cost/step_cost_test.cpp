@@ -177,24 +177,6 @@ TEST(FusedCostTest, ANormTheAdditionAndReluAreOneOpOfThreeKernels) {
   EXPECT_EQ(after.launches, before.launches + 4 * 2 - 5);
 }
 
-TEST(FusedCostTest, TheNormOfAProjectionIsPartOfTheBranchsNorm) {
-  const auto back = [](const char* name) { return elementwise(name, 2, StepPhase::backward); };
-  const std::vector<TracedOp> ops = {convolution(),
-                                     convolution(),
-                                     elementwise("native_batch_norm", 1),
-                                     elementwise("native_batch_norm", 1),
-                                     elementwise("add_", 2),
-                                     elementwise("relu_", 1),
-                                     back("threshold_backward"),
-                                     back("native_batch_norm_backward"),
-                                     back("native_batch_norm_backward")};
-  EXPECT_DOUBLE_EQ(
-      bytes_between_products(fused(ops)),
-      static_cast<double>(dual_norm_forward_bytes(kNorm) + dual_norm_backward_bytes(kNorm)));
-  const int convolutions = total_of(fused({convolution(), convolution()})).launches;
-  EXPECT_EQ(total_of(fused(ops)).launches, convolutions + 5 + 4);
-}
-
 TEST(FusedCostTest, AReluWithoutANormIsNotFused) {
   const std::vector<TracedOp> ops = {convolution(), elementwise("relu_", 1),
                                      elementwise("threshold_backward", 2, StepPhase::backward)};
@@ -211,16 +193,43 @@ TEST(FusedCostTest, ANormWithoutAReluIsFused) {
 
 /// The backward pass of a convolution, which gives the gradient of one branch of a block, and the
 /// addition of the gradient of the other branch.
-std::vector<TracedOp> sum_of_gradients() {
+std::vector<TracedOp> sum_of_gradients(std::int64_t side) {
   TracedOp of_branch = convolution_backward(true);
-  of_branch.inputs[1] = of_branch.outputs[0] = activation(kOut);
+  of_branch.inputs[1] = of_branch.outputs[0] = activation(kOut, side);
   of_branch.inputs[2] = of_branch.outputs[1] = parameter({kOut, kOut, 3, 3});
-  return {of_branch, elementwise("add", 2, StepPhase::backward)};
+  TracedOp sum = elementwise("add", 2, StepPhase::backward);
+  sum.inputs = {activation(kOut, side), activation(kOut, side)};
+  sum.outputs = {activation(kOut, side)};
+  return {of_branch, sum};
+}
+
+/// The end of a block with a projection.
+TEST(FusedCostTest, TheNormOfAProjectionIsPartOfTheBranchsNorm) {
+  const auto back = [](const char* name) { return elementwise(name, 2, StepPhase::backward); };
+  std::vector<TracedOp> ops = {convolution(),
+                               convolution(),
+                               elementwise("native_batch_norm", 1),
+                               elementwise("native_batch_norm", 1),
+                               elementwise("add_", 2),
+                               elementwise("relu_", 1),
+                               back("threshold_backward"),
+                               back("native_batch_norm_backward"),
+                               back("native_batch_norm_backward")};
+  const auto bytes = [](bool fork) {
+    return static_cast<double>(dual_norm_forward_bytes(kNorm) +
+                               dual_norm_backward_bytes(kNorm, fork));
+  };
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)), bytes(false));
+  const int convolutions = total_of(fused({convolution(), convolution()})).launches;
+  EXPECT_EQ(total_of(fused(ops)).launches, convolutions + 5 + 4);
+  const std::vector<TracedOp> sum = sum_of_gradients(kSide);
+  ops.insert(ops.begin() + 6, sum.begin(), sum.end());
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)), bytes(true));
 }
 
 TEST(FusedCostTest, TheNormThatEndsABlockAddsTheGradientsOfTheNextOne) {
   std::vector<TracedOp> ops = block();
-  const std::vector<TracedOp> sum = sum_of_gradients();
+  const std::vector<TracedOp> sum = sum_of_gradients(kSide);
   ops.insert(ops.begin() + 7, sum.begin(), sum.end());
   EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)), norm_bytes(false) + norm_bytes(true) +
                                                            norm_gradient_bytes(true, true) +
@@ -228,8 +237,8 @@ TEST(FusedCostTest, TheNormThatEndsABlockAddsTheGradientsOfTheNextOne) {
 }
 
 TEST(FusedCostTest, OtherSumsOfGradientsAreSeparateOps) {
-  const StepCost reference = reference_cost(sum_of_gradients(), CostPrecision::fp16);
-  EXPECT_DOUBLE_EQ(total_of(fused(sum_of_gradients())).bytes, total_of(reference).bytes);
+  const StepCost reference = reference_cost(sum_of_gradients(kSide), CostPrecision::fp16);
+  EXPECT_DOUBLE_EQ(total_of(fused(sum_of_gradients(kSide))).bytes, total_of(reference).bytes);
 }
 
 /// A max pool and its gradient. @param window kernel, stride and padding
@@ -255,16 +264,24 @@ TEST(FusedCostTest, IndicesOfTheFusedPoolAreOneByte) {
 }
 
 TEST(FusedCostTest, APoolAfterANormAndAReluIsPartOfTheNorm) {
-  std::vector<TracedOp> ops = {elementwise("native_batch_norm", 1), elementwise("relu_", 1)};
-  for (const TracedOp& op : pool(3, 2, 1)) ops.push_back(op);
-  ops.push_back(elementwise("threshold_backward", 2, StepPhase::backward));
-  ops.push_back(elementwise("native_batch_norm_backward", 2, StepPhase::backward));
+  const std::vector<TracedOp> both = pool(3, 2, 1);
+  std::vector<TracedOp> ops = {elementwise("native_batch_norm", 1),
+                               elementwise("relu_", 1),
+                               both[0],
+                               both[1],
+                               elementwise("threshold_backward", 2, StepPhase::backward),
+                               elementwise("native_batch_norm_backward", 2, StepPhase::backward)};
   const models::MaxPoolShape shape{4, kSide, kSide, kOut, FloatType::f16};
   ASSERT_EQ(norm_shape(shape).rows, kNorm.rows);
-  EXPECT_DOUBLE_EQ(
-      total_of(fused(ops)).bytes,
-      static_cast<double>(norm_pool_forward_bytes(shape) + norm_pool_backward_bytes(shape)));
+  const auto bytes = [&](bool fork) {
+    return static_cast<double>(norm_pool_forward_bytes(shape) +
+                               norm_pool_backward_bytes(shape, fork));
+  };
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)), bytes(false));
   EXPECT_EQ(total_of(fused(ops)).launches, 6);
+  const std::vector<TracedOp> sum = sum_of_gradients(kSide / 2);
+  ops.insert(ops.begin() + 3, sum.begin(), sum.end());
+  EXPECT_DOUBLE_EQ(bytes_between_products(fused(ops)), bytes(true));
 }
 
 TracedOp filter(std::int64_t side_out) {
