@@ -125,7 +125,7 @@ __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling
   call.running_var[channel] += call.momentum * (all.m2 / (rows - 1) - call.running_var[channel]);
 }
 
-/// Blocks of apply_kernel() per multiprocessor.
+/// Minimum number of resident blocks of apply_kernel() per multiprocessor.
 template <bool kResidual>
 constexpr int kApplyBlocks = kResidual ? 3 : 5;
 
@@ -198,7 +198,7 @@ void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& cal
                         cudaStream_t stream) {
   batch_norm_statistics(shape, call, stream);
   for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
-    // With a residual, a thread computes the values of one byte of the mask.
+    // With a residual, a thread computes all values of one mask byte.
     if (call.residual != nullptr)
       launch_apply<T, P, true>(shape, call, stream);
     else

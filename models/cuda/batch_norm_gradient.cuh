@@ -7,7 +7,7 @@
 namespace precast::models {
 namespace {
 
-/// How the gradient of y passes the ReLU.
+/// How the gradient of y passes through the ReLU.
 enum class Gate {
   /// There is no ReLU.
   open,
@@ -19,7 +19,7 @@ enum class Gate {
 
 /// Reads the gradient of y and computes the gradient of the ReLU's input. What it reads is known at
 /// compile time: branches between loads would keep a thread from loading several rows at once.
-/// @tparam P the values of one byte of the mask
+/// @tparam P number of values per mask byte
 /// @tparam kFork whether there is a second gradient of y
 template <typename T, int P, Gate kGate, bool kFork>
 struct GradientReader {

@@ -41,8 +41,9 @@ struct Tiling {
   return (tiling.groups + tiling.lanes - 1) / tiling.lanes;
 }
 
-/// Blocks of the kernels, of which four fit on a multiprocessor: all 132 of an H100 are full, and
-/// none waits for a last few blocks. Few enough that combining their results takes little time.
+/// Number of blocks per launch. Four blocks fit on a multiprocessor, so all 132 multiprocessors of
+/// an H100 are full, and no partial wave follows. Few enough that combining their results takes
+/// little time.
 constexpr int kBlocks = 4 * 132;
 
 /// @param pack values per thread and row; it divides the number of channels

@@ -42,7 +42,7 @@ struct Strip {
   int end_row;
   bool outside;
   __device__ explicit Strip(const Strips& strips) {
-    // Without a sign and in 32 bits, because divisions of 64 bits take long.
+    // Unsigned 32-bit, because 64-bit division is slow.
     const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
     const auto groups = static_cast<unsigned>(strips.groups);
     const auto columns = static_cast<unsigned>(strips.columns);
@@ -66,7 +66,7 @@ struct RowReader {
   Pixels<T, V, kAll, kEven> x;
   /// The left pixel in row 0, which is outside the image if the column is 0.
   std::int64_t first;
-  /// The pixel at the even column that is the column or its left neighbour, in row 0.
+  /// In row 0, the nearest pixel in an even column at or left of the column.
   std::int64_t first_even;
   int height, row_step, even_row_step, pixel_step;
   bool inside[3], is_even[3];
@@ -154,8 +154,8 @@ __global__ PRECAST_BOUNDS(kThreads, kAll&& kEven ? 2 : 3) void blur_kernel(
   reader.sum(before[0], above);
   reader.sum(before[1], centre);
   for (int row = strip.first_row; row < strip.end_row; row += 2) {
-    // The next rows are loaded before these are used, because memory takes longer to answer than
-    // the sums of a row.
+    // The next rows are loaded before these are used, because loading a row takes longer than
+    // summing it.
     typename Reader::Row next[2] = {};
     if (row + 2 < strip.end_row) {
       reader.load(row + 3, next[0]);

@@ -69,8 +69,8 @@ namespace precast::models {
 /// calls of batch_norm_backward() move 11 Y + Y/16, and Y more.
 [[nodiscard]] inline std::size_t dual_norm_backward_bytes(const BatchNormShape& shape,
                                                           bool fork = false) {
-  // For each norm, the sums read mean and standard deviation and give two gradients, and the last
-  // kernel reads all of these and the weight.
+  // For each norm, the kernel of the sums reads mean and standard deviation, two gradients are
+  // written, and the last kernel reads all of these and the weight.
   const std::size_t parameters = 18 * sizeof(float) * static_cast<std::size_t>(shape.channels);
   return (fork ? 10 : 9) * activation_bytes(shape) + batch_norm_mask_bytes(shape) +
          4 * batch_norm_workspace_bytes(shape) + parameters;

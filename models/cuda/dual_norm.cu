@@ -4,7 +4,7 @@
 namespace precast::models {
 namespace {
 
-/// Blocks of dual_apply_kernel() per multiprocessor.
+/// Minimum number of resident blocks of dual_apply_kernel() per multiprocessor.
 constexpr int kApplyBlocks = 2;
 
 template <typename T, int P>
@@ -51,7 +51,8 @@ __global__ PRECAST_BOUNDS(kThreads, kApplyBlocks) void dual_apply_kernel(Tiling 
   }
 }
 
-/// Writes the gradient of the sum, and sums it as gradient_sums_kernel() does, for both norms.
+/// Writes the gradient of the norms' added results, and accumulates it for both norms as
+/// gradient_sums_kernel() does.
 template <typename T, int P, bool kFork>
 __global__ PRECAST_BOUNDS(kThreads, 3) void dual_sums_kernel(Tiling tiling, DualNormBackward call) {
   using Reader = GradientReader<T, P, Gate::mask, kFork>;
@@ -171,7 +172,7 @@ void dual_norm_forward(const BatchNormShape& shape, const DualNormForward& call,
   batch_norm_statistics(shape, call.norm, stream);
   batch_norm_statistics(shape, call.shortcut, stream);
   for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
-    // A thread computes the values of one byte of the mask.
+    // A thread computes all values of one mask byte.
     const Tiling tiling = tiling_of(shape, P, kBlocks / 4 * kApplyBlocks);
     PRECAST_LAUNCH((dual_apply_kernel<T, P>), grid_of(tiling), kThreads, 0, stream, tiling, call);
   });

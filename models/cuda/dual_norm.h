@@ -13,7 +13,7 @@
 namespace precast::models {
 
 struct DualNormForward {
-  /// `relu` must be true, and `residual` must be null. `y` and `mask` are results of the sum.
+  /// `relu` must be true, and `residual` must be null. `y` and `mask` belong to the added results.
   BatchNormForward norm;
   /// The norm of the shortcut. Only its input, parameters, statistics and workspace are used; the
   /// workspace may be the same as that of `norm`.

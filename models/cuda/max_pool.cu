@@ -40,7 +40,7 @@ struct Window {
   /// Beyond the last result.
   bool outside;
   __device__ explicit Window(const Windows& windows) {
-    // Without a sign and in 32 bits, because divisions of 64 bits take long.
+    // Unsigned 32-bit, because 64-bit division is slow.
     const unsigned place = blockIdx.x * kThreads + threadIdx.x;
     const auto groups = static_cast<unsigned>(windows.groups);
     const auto columns = static_cast<unsigned>(windows.columns);

@@ -12,12 +12,14 @@ struct Strips {
   int width;
   /// Packs per pixel.
   int groups;
-  /// Windows.
+  /// Rows and columns of pooling windows.
+
   int rows;
   int columns;
   /// Strips per image.
   int strips;
-  /// Threads.
+  /// Number of threads.
+
   unsigned count;
 };
 
@@ -51,7 +53,7 @@ struct Strip {
   /// Beyond the last strip.
   bool outside;
   __device__ explicit Strip(const Strips& all) {
-    // Without a sign and in 32 bits, because divisions of 64 bits take long.
+    // Unsigned 32-bit, because 64-bit division is slow.
     const unsigned place = blockIdx.x * kThreads + threadIdx.x;
     const auto groups = static_cast<unsigned>(all.groups);
     const auto columns = static_cast<unsigned>(all.columns);

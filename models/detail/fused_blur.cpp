@@ -1,6 +1,5 @@
 #include "models/detail/fused_blur.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -43,7 +42,7 @@ struct Blur : torch::autograd::Function<Blur> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require(!at::GradMode::is_enabled(), "fused ops are differentiable once");
+    require_first_derivative();
     const bool all = context->saved_data["all"].toBool();
     const std::vector<std::int64_t> sizes = context->saved_data["sizes"].toIntVector();
     const at::Tensor dy = all ? gradients.front() : at::Tensor(),

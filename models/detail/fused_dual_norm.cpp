@@ -1,6 +1,5 @@
 #include "models/detail/fused_dual_norm.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -60,7 +59,8 @@ struct BackwardSide {
 };
 
 struct DualNorm : torch::autograd::Function<DualNorm> {
-  /// The weights and biases are separate arguments, because autograd finds only tensors.
+  /// The weights and biases are separate arguments, because autograd tracks only tensors that are
+  /// arguments themselves.
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& weight, const at::Tensor& bias,
                                const at::Tensor& shortcut, const at::Tensor& shortcut_weight,
@@ -82,7 +82,7 @@ struct DualNorm : torch::autograd::Function<DualNorm> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require(!at::GradMode::is_enabled(), "fused ops are differentiable once");
+    require_first_derivative();
     const auto [dy, fork] = fork_gradients(gradients);
     if (!dy.defined()) return variable_list(8);
     const FusedKernels& kernels = *fused_kernels();

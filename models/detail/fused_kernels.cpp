@@ -1,8 +1,11 @@
 #include "models/detail/fused_kernels.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <cstdint>
+
+#include "framework/core/error.h"
 
 namespace precast::models::detail {
 namespace {
@@ -81,6 +84,11 @@ const void* optional_data(const at::Tensor& tensor, at::ScalarType type, at::Ten
   if (!tensor.defined()) return nullptr;
   holder = as_kernels_read(tensor, type);
   return holder.const_data_ptr();
+}
+
+void require_first_derivative() {
+  require(!at::GradMode::is_enabled(),
+          "fused ops can be differentiated only once; set model.kernels: reference");
 }
 
 at::Tensor fork_of(const at::Tensor& tensor) {

@@ -58,7 +58,7 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 /// Uninitialised results of a max pool with stride 2, [N, C, (H + 1) / 2, (W + 1) / 2], of this
 /// dtype and channels-last.
 [[nodiscard]] at::Tensor empty_pooled(const at::Tensor& x, at::ScalarType type);
-/// The data of norm.num_batches_tracked, which may be undefined.
+/// The data of norm.num_batches_tracked; nullptr if it is undefined.
 [[nodiscard]] std::int64_t* counter_of(const FusedNorm& norm);
 /// Uninitialised memory on x's device.
 [[nodiscard]] at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes);
@@ -69,6 +69,8 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 [[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
                                         at::Tensor& holder);
 
+/// Call it in every backward(). @throws std::logic_error in a second differentiation
+void require_first_derivative();
 /// Another tensor with the same memory, which autograd treats as a separate result of the op.
 [[nodiscard]] at::Tensor fork_of(const at::Tensor& tensor);
 /// The gradients of a tensor and its fork. The first one is undefined only if both are.

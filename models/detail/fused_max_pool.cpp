@@ -1,6 +1,5 @@
 #include "models/detail/fused_max_pool.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -31,7 +30,7 @@ struct MaxPool : torch::autograd::Function<MaxPool> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require(!at::GradMode::is_enabled(), "fused ops are differentiable once");
+    require_first_derivative();
     const auto [first, second] = fork_gradients(gradients);
     if (!first.defined()) return {{}};
     const at::ScalarType type = first.scalar_type();

@@ -1,6 +1,5 @@
 #include "models/detail/fused_norm.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -54,7 +53,7 @@ struct Norm : torch::autograd::Function<Norm> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require(!at::GradMode::is_enabled(), "fused ops are differentiable once");
+    require_first_derivative();
     const auto [first, second] = fork_gradients(gradients);
     if (!first.defined()) return {{}, {}, {}, {}, {}};
     const FusedKernels& kernels = *fused_kernels();

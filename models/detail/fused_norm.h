@@ -6,9 +6,9 @@
 
 namespace precast::models::detail {
 
-/// The tensors of a batch norm in training mode, on the device of its input: [C] each, float32, and
-/// num_batches_tracked, a scalar, int64, or undefined. The running statistics and the counter are
-/// updated in place.
+/// The tensors of a batch norm in training mode, on the device of its input. All are float32 [C],
+/// except num_batches_tracked: an int64 scalar, or undefined. The running statistics and the
+/// counter are updated in place.
 struct FusedNorm {
   at::Tensor weight, bias;
   at::Tensor running_mean, running_var;
@@ -29,7 +29,8 @@ struct Forked {
 [[nodiscard]] PRECAST_API bool has_fused_kernels();
 
 /// Whether `tools/gpu_check run correctness` has passed on a GPU of this device's compute
-/// capability. So far, 9.0 (on an H200). False for a CPU and for a GPU that is not here.
+/// capability. So far, 9.0 (on an H200). False for a CPU and for a GPU that this host does not
+/// have.
 [[nodiscard]] PRECAST_API bool fused_kernels_tested_on(at::Device device);
 
 /// Whether the fused ops support x: [N, C, H, W] on a GPU, channels-last, aligned to 16 bytes,

@@ -56,7 +56,8 @@ struct CrossEntropyOp : torch::autograd::Function<CrossEntropyOp> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require(!at::GradMode::is_enabled(), "fused ops are differentiable once");
+    require(!at::GradMode::is_enabled(),
+            "fused ops can be differentiated only once; set loss.kernels: reference");
     if (!gradients[0].defined()) return {{}, {}, {}};
     const FusedKernels& kernels = *fused_kernels();
     const variable_list saved = context->get_saved_variables();

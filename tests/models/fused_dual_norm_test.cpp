@@ -84,7 +84,7 @@ TEST_P(FusedDualNormTest, IsTheCompositionInDoublePrecision) {
     // The rounding to the type: of y, of the gradient of the sum, and of the gradients; and a small
     // one in float32, which the norm multiplies.
     const double ulp = 1.01 * rounding(GetParam());
-    const auto rows = static_cast<double>(x.numel() / channels);
+    const auto rows = static_cast<double>(x.numel()) / static_cast<double>(channels);
     expect_close("y", result.y, expected, ulp, 1e-5);
     const auto expect_side = [&](BatchNorm2d& found, const at::Tensor& from, BatchNorm2d& wanted,
                                  const at::Tensor& exact_from) {

@@ -79,7 +79,7 @@ TEST_P(FusedNormPoolTest, IsTheCompositionInDoublePrecision) {
 
     // The rounding to the type, and a small one in float32, which the norm multiplies.
     const double ulp = 1.01 * rounding(GetParam());
-    const auto pixels = static_cast<double>(x.numel() / shape[1]);
+    const auto pixels = static_cast<double>(x.numel()) / static_cast<double>(shape[1]);
     const at::Tensor variance = exact_x.detach().var({0, 2, 3}, /*unbiased=*/false);
     const double scale =
         (exact->weight.detach().abs() / (variance + 1e-5).sqrt()).max().item<double>();

@@ -54,8 +54,10 @@ void PredictionWriter::begin_table(const at::Tensor& logits) {
   }
   const std::int64_t classes = logits.size(1);
   if (!class_names_.empty() && std::ssize(class_names_) != classes) {
-    log_warning("{} class names for {} classes: labels are written as numbers", class_names_.size(),
-                classes);
+    log_warning(
+        "predict: expected {} class names, one per output of the model, got {}. Labels are written "
+        "as numbers",
+        classes, class_names_.size());
     class_names_.clear();
   }
   table_.emplace(class_names_, std::min(format_.top, classes));

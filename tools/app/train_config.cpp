@@ -140,10 +140,12 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema
       .add(
           "model.kernels", &model.kernels,
-          "training on a GPU: reference, libtorch's ops; fused, one op for a batch norm and the "
-          "addition, ReLU or max pool after it, and precast's kernels for BlurPool; auto: fused on "
-          "GPUs on which these kernels have been tested (compute capability 9.0), otherwise "
-          "reference")
+          "kernels for training on a GPU. reference: libtorch's ops; fused: one op for a batch "
+          "norm "
+          "and the addition, ReLU or max pool after it, and precast's kernels for BlurPool and for "
+          "padding RGB images; auto: fused on GPUs on which these kernels have been tested "
+          "(compute "
+          "capability 9.0), otherwise reference")
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
@@ -252,7 +254,9 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
 
 void add_run_keys(Schema& schema, TrainConfig& config) {
   auto& validation = config.validation;
-  schema.add("validation.batch_size", &validation.batch_size, "samples per step of evaluation")
+  schema
+      .add("validation.batch_size", &validation.batch_size,
+           "samples per evaluation step on each rank")
       .min(1)
       .max(1e6);
   schema.add("validation.resolution", &validation.resolution, "evaluation image size, px")

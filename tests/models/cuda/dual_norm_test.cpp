@@ -33,7 +33,9 @@ struct Side {
   std::vector<double> mean, inv_std, normalized, dx, d_weight, d_bias, new_mean, new_var;
 
   [[nodiscard]] std::size_t channels() const { return weight.size(); }
-  [[nodiscard]] double rows() const { return static_cast<double>(x.size() / channels()); }
+  [[nodiscard]] double rows() const {
+    return static_cast<double>(x.size()) / static_cast<double>(channels());
+  }
 
   void normalize() {
     normalized.assign(x.size(), 0);

@@ -152,7 +152,8 @@ void print_end(const std::vector<Row>& rows, const std::vector<std::string>& lef
     print_sum(rows, true);
   }
   for (const std::string& name : left_out) {
-    std::printf("%s%s", name == left_out.front() ? "\nleft out, no time: " : ", ", name.c_str());
+    std::printf("%s%s", name == left_out.front() ? "\nnot measured, --seconds reached:  " : ", ",
+                name.c_str());
   }
   std::printf("\n");
 }

@@ -50,8 +50,9 @@ class Noise {
       upload<_Float16>(buffer, buffer.bytes() / sizeof(_Float16), magnitude);
       return;
     }
-    // Copies of one block, which begin at another place in each buffer so that no two buffers are
-    // equal. The length of the block is a prime, so that the copies do not line up with the images.
+    // Copies of one block, which start at a different offset in each buffer so that no two buffers
+    // are equal. The length of the block is a prime, so that the copies do not line up with the
+    // images.
     std::size_t begin = (random_() % kBlock) * sizeof(_Float16);
     for (std::size_t at = 0; at < buffer.bytes();) {
       const std::size_t bytes = std::min(block_.bytes() - begin, buffer.bytes() - at);

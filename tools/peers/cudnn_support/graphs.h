@@ -1,4 +1,4 @@
-// Graphs of cuDNN in one precision, for cudnn_support and cudnn_times. Tensors are channels_last.
+// cuDNN graphs in one precision, for cudnn_support and cudnn_times. Tensors are channels_last.
 // Not thread-safe; different threads may use different Nets.
 #pragma once
 

@@ -67,8 +67,8 @@ class PlanPool {
     }
     return of;
   }
-  /// Returns when no thread builds any more; resume() lets them continue. Loading the code of a new
-  /// plan could delay the kernels that are being timed.
+  /// Pauses building, and returns once no thread is building; resume() continues. Loading the code
+  /// of a new plan could delay the kernels that are being timed.
   void pause() {
     std::unique_lock lock(mutex_);
     paused_ = true;
@@ -166,7 +166,7 @@ class PlanPool {
   const PoolOptions options_;
   std::vector<Task> tasks_;
   std::vector<std::thread> threads_;
-  std::mutex mutex_;  // for all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::vector<cudnnHandle_t> handles_;
   std::size_t next_ = 0;

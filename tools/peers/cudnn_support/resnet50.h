@@ -16,7 +16,7 @@ struct Layer {
   int inner;
 };
 
-/// The largest images, which take the most time, come first.
+/// Ordered from the largest feature maps, whose convolutions take longest, to the smallest.
 constexpr std::array kLayers = {
     Layer{{64, 64, 1, 1, 56}, 1, 0},     Layer{{256, 64, 1, 1, 56}, 2, 0},
     Layer{{64, 64, 3, 1, 56}, 3, 3},     Layer{{64, 256, 1, 1, 56}, 4, 3},  // 1 projection
@@ -35,7 +35,7 @@ struct Pattern {
   const char* title;
   /// Its name in JSON.
   const char* name;
-  /// Whether it only occurs where Layer::inner counts.
+  /// Whether it applies only to the convolutions counted by Layer::inner.
   bool inner_only;
   /// As in cudnn_support: cuDNN accepts each fused graph only with one of the two types.
   bool intermediate_is_float;

@@ -37,7 +37,7 @@ struct PoolOptions {
   /// A description instead of a GPU, or null.
   Device device;
   std::int64_t batch = 256;
-  /// The most plans of one graph.
+  /// The maximum number of plans per graph.
   std::size_t plans = 8;
 };
 
