@@ -109,7 +109,7 @@ struct BlockShape {
 struct BasicBlock final : Block {
   static constexpr std::int64_t kExpansion = 1;
 
-  BasicBlock(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
+  BasicBlock(const BlockShape& s, const Downsample& shortcut, const LayerMaker& make)
       : conv1(register_module("conv1", make.conv(s.in, s.planes, 3, s.stride))),
         bn1(register_module("bn1", make.norm(s.planes))),
         conv2(register_module("conv2", make.conv(s.planes, s.planes, 3))),
@@ -137,7 +137,7 @@ struct BasicBlock final : Block {
 struct Bottleneck final : Block {
   static constexpr std::int64_t kExpansion = 4;
 
-  Bottleneck(const BlockShape& s, Downsample shortcut, const LayerMaker& make)
+  Bottleneck(const BlockShape& s, const Downsample& shortcut, const LayerMaker& make)
       : width(s.planes * s.width_per_group / 64 * s.groups),
         conv1(register_module("conv1", make.conv(s.in, width, 1))),
         bn1(register_module("bn1", make.norm(width))),
