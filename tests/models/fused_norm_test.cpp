@@ -113,7 +113,7 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
     EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
     // The rounding to the type, and a small one in float32.
     const double ulp = 1.01 * rounding(type_);
-    const double rows = static_cast<double>(in.x.numel() / shape[1]);
+    const double rows = static_cast<double>(in.x.numel()) / static_cast<double>(shape[1]);
     const double scale = largest_factor(reference);
     expect_close("y", y, expected, ulp, 1e-5 + 1e-6 * scale);
     expect_close("running_mean", in.norm.running_mean, reference.norm.running_mean, 1e-6, 2e-6);
