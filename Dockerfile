@@ -2,10 +2,11 @@
 #   docker build -t precast .
 #   docker build -t precast --build-arg CUDA=13-0 .
 #   docker run --rm --gpus all --shm-size=1g --user "$(id -u):$(id -g)" -v "$PWD:/work" precast train R.yaml
-# To build plug-ins, or to run the tests, the first stage: docker build -t precast-build --target build .
+# To build plug-ins or run the tests, stop after the first stage: docker build -t precast-build --target build .
 
 FROM debian:12-slim AS build
-# The version of NVIDIA's toolkit, as its packages write it; empty: for CPUs alone. tools/setup takes what it finds.
+# The version of NVIDIA's CUDA toolkit, written as in the names of its packages (13-0); empty: a build for CPUs only.
+# tools/setup installs libtorch with CUDA if it finds nvcc.
 ARG CUDA=
 RUN if [ -n "$CUDA" ]; then \
       apt-get update && \
@@ -17,17 +18,18 @@ RUN if [ -n "$CUDA" ]; then \
       rm -rf /var/lib/apt/lists/*; \
     fi
 WORKDIR /opt/precast
-# Packages and libtorch alone first: they stay cached while the sources change.
+# Packages and libtorch are installed before the sources are copied, so Docker reuses this layer when sources change.
 COPY tools/setup tools/lib.sh tools/
 RUN tools/setup && rm -rf /var/lib/apt/lists/* /root/.cache
 COPY . .
-# A libtorch source takes up to 2 GB to compile: --build-arg JOBS=4 on a machine with many cores and little memory.
+# Compiling a source that includes libtorch takes up to 2 GB of memory. On a machine with many cores and little memory,
+# limit the parallel jobs: --build-arg JOBS=4.
 ARG JOBS=
 RUN cmake -S . -B build -G Ninja -DPRECAST_TESTS=OFF && \
     cmake --build build -j "${JOBS:-$(nproc)}" && \
     cmake --install build --prefix /opt/out --strip
-# Names of the Debian packages that the programs and libraries need; also certificates, for datasets on servers, and
-# libzmq, which is loaded when a recipe names a ZMQ address.
+# Lists the Debian packages that the programs and libraries need. ldd does not find two of them: certificates, for
+# datasets on HTTP servers, and libzmq, which is loaded when a recipe names a ZMQ address.
 RUN LD_LIBRARY_PATH=/opt/out/lib ldd /opt/out/bin/precast* /opt/out/lib/libprecast*.so | \
       sed -n 's|.*=> \(/usr\)\?/\(lib/[^ ]*\) .*|*/\2|p' | sort -u | \
       xargs dpkg-query -S | cut -d : -f 1 | sort -u > /runtime-packages && echo ca-certificates libzmq5 >> /runtime-packages
@@ -37,7 +39,7 @@ COPY --from=build /runtime-packages /usr/local/share/precast/runtime-packages
 RUN apt-get update && \
     xargs apt-get install -y --no-install-recommends < /usr/local/share/precast/runtime-packages && \
     rm -rf /var/lib/apt/lists/*
-# libtorch, and the CUDA libraries of its wheel, where the programs look for them.
+# libtorch, and the CUDA libraries that its wheel depends on, at the paths where the programs look for them.
 COPY --from=build /opt/precast/.venv/lib/python3.11/site-packages/torch/lib /opt/precast/.venv/lib/python3.11/site-packages/torch/lib
 COPY --from=build /opt/precast/.venv/lib/python3.11/site-packages/nvidia /opt/precast/.venv/lib/python3.11/site-packages/nvidia
 COPY --from=build /opt/out /usr/local

@@ -54,8 +54,8 @@ def save(path, **arrays):
 def write_pictures(arguments, counts, side, picture, **second):
     """Writes train.npz and val.npz for the command line FOLDER [TRAIN_SAMPLES VAL_SAMPLES].
 
-    picture(images, labels, rng) returns side x side grey pixels, and the bytes of a second array; the keyword argument
-    `second` is the name and shape of that array.
+    picture(images, labels, rng) returns side x side grey pixels, and the bytes of a second array. The one further
+    keyword argument, NAME=SHAPE, gives the name and the shape of that array.
     """
     ((name, shape),) = second.items()
     counts = [int(count) for count in arguments[2:]] or counts

@@ -56,12 +56,13 @@ unexpected() { # unexpected LINE EXIT_CODE COMMAND
 }
 trap 'unexpected "$LINENO" "$?" "$BASH_COMMAND"' ERR
 trap stop_heartbeat EXIT
-trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run it again to continue\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
+trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run the script again to continue\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
 
 # last_line LOG: prints the last line that is not blank, at most 100 characters of it.
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
 
-heartbeat() { # heartbeat LOG: shows its last line: on a terminal, one line that is updated; else a new line every 20 s
+# heartbeat LOG: shows the last line of LOG: on a terminal, in one line that is updated; else in a new line every 20 s.
+heartbeat() {
   local log=$1 begin=$SECONDS pause=20 never
   if [[ -t 1 ]]; then pause=1; fi
   trap - ERR EXIT
@@ -125,7 +126,7 @@ configure() {
   shift
   wanted=$(printf '%s\n' "$ROOT" "$@")
   if [[ -f $folder/build.ninja && $(cat "$folder/.options" 2>/dev/null) == "$wanted" ]]; then return 0; fi
-  mkdir -p "$folder" || die "$EXIT_IO" "cannot create $folder" "set PRECAST_BUILD_DIR to a folder you can write"
+  mkdir -p "$folder" || die "$EXIT_IO" "cannot create $folder" "set PRECAST_BUILD_DIR to a folder that you can write to"
   # Options that are no longer given must not stay in the cache.
   local fresh=()
   if [[ -f $folder/.options ]]; then
@@ -133,7 +134,7 @@ configure() {
     say "the build options have changed: everything that depends on them is compiled again"
   fi
   if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then
-    die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; a fresh folder helps after a change of tools: rm -r '$folder'"
+    die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; if compilers or libraries have changed, remove the folder: rm -r '$folder'"
   fi
   printf '%s\n' "$wanted" >"$folder/.options"
 }
@@ -143,6 +144,6 @@ build() {
   local folder=$1
   shift
   if ! logged "$folder/build.log" cmake --build "$folder" -j "$(jobs_to_use)" --target "$@"; then
-    die "$EXIT_FAILED" "the build failed (complete output: $folder/build.log)" "read the errors above; 'Killed' means too little memory: PRECAST_JOBS=1 $0"
+    die "$EXIT_FAILED" "the build failed (complete output: $folder/build.log)" "read the errors above; if they say 'Killed', there was too little memory: PRECAST_JOBS=1 $0"
   fi
 }

@@ -54,7 +54,7 @@ constexpr std::array kCommands = {
             kElsewhere},
     Command{"predict", "predict the classes of images",
             [](Args args) -> int { exec_precast_train("predict", args); }, kElsewhere},
-    Command{"serve", "load the batches of training runs once, for all of them",
+    Command{"serve", "load training batches once for several training runs",
             [](Args args) -> int { exec_precast_train("serve", args); }, kElsewhere},
     Command{"grid", "train a recipe with every combination of some values", run_grid},
     Command{"reproduce", "train the rows of a published table", run_reproduce},
@@ -72,7 +72,7 @@ constexpr std::array kCommands = {
             [](Args args) -> int { exec_precast_train("bench stages", args); }, kElsewhere},
     Command{"bench allreduce", "measure how fast gradients are summed over the ranks",
             [](Args args) -> int { exec_precast_train("bench allreduce", args); }, kElsewhere},
-    Command{"doctor", "show versions and limits, and problems with their fix", run_doctor},
+    Command{"doctor", "show versions, limits, and problems with their fixes", run_doctor},
     Command{"completion", "print a script that completes commands in bash or zsh", run_completion},
     Command{"help", "describe a command; make manual pages", run_help},
 };

@@ -50,7 +50,7 @@ void check_no_overlap(std::span<const Allocation> sorted, const std::string& pla
     const Allocation& before = sorted[i - 1];
     if (before.pointer + before.size <= sorted[i].pointer) continue;
     throw DataError(fmt::format(
-        "{}: allocation table: expected blobs that do not overlap, got {} bytes at {} (sample {}) "
+        "{}: allocation table: expected values that do not overlap, got {} bytes at {} (sample {}) "
         "that overlap {} bytes at {} (sample {})",
         place, before.size, before.pointer, before.sample, sorted[i].size, sorted[i].pointer,
         sorted[i].sample));

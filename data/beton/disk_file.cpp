@@ -25,7 +25,9 @@ DiskFile::DiskFile(const std::filesystem::path& path, Pread pread)
   if (!known || !S_ISREG(status.st_mode)) {
     const int failure = known ? EINVAL : errno;
     ::close(fd_);
-    if (known) throw IoError(fmt::format("{}: expected a regular file", path.string()));
+    if (known)
+      throw IoError(fmt::format("{}: expected a regular file, got a folder or a special file",
+                                path.string()));
     throw IoError("cannot open", path.string(), failure);
   }
   size_ = static_cast<std::uint64_t>(status.st_size);

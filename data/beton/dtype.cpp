@@ -82,7 +82,7 @@ std::vector<std::byte> array_arguments(const ArrayFormat& format, const std::str
 ArrayFormat parse_array_arguments(const std::byte* arguments, const std::string& place) {
   const auto length = load<std::uint64_t>(arguments + kDtypeLengthAt);
   if (length == 0 || length > kTextRoom) {
-    throw DataError(fmt::format("{}: expected a dtype text of 1 to {} bytes, got {}", place,
+    throw DataError(fmt::format("{}: expected a dtype description of 1 to {} bytes, got {}", place,
                                 kTextRoom, length));
   }
   std::string text(length, '\0');

@@ -46,7 +46,7 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
     return field.tag.layout;
   }
   if (told != options.layouts.end()) {
-    require(is_possible(told->second), "options name layouts that are possible");
+    require(is_possible(told->second), "the layouts in the options are possible");
     return told->second;
   }
   throw DataError(

@@ -22,8 +22,8 @@ struct FileInfo {
   std::map<std::string, std::string> written;
 };
 
-/// The largest text in bytes, far more than the class names of any dataset need. It limits the
-/// memory that a damaged file can occupy.
+/// The maximum size of the text in bytes, far more than the class names of any dataset need. It
+/// limits the memory that a damaged file can occupy.
 inline constexpr std::size_t kMaxInfoBytes = std::size_t{64} << 20;
 
 /// Returns `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are

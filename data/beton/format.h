@@ -10,8 +10,8 @@ namespace precast::data {
 
 /// The binary layout of FFCV's .beton version 2 (libffcv/ffcv, ffcv/types.py and ffcv/fields):
 /// header, field descriptors, metadata records, pages of blobs, allocation table. data/FORMAT.md
-/// describes it. All numbers are little-endian and most are unaligned, so they are copied with
-/// load() and store(), never cast.
+/// describes it, and calls a blob a large value. All numbers are little-endian and most are
+/// unaligned, so they are copied with load() and store(), never cast.
 static_assert(std::endian::native == std::endian::little,
               "the .beton code copies little-endian numbers as they are");
 

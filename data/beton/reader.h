@@ -27,7 +27,7 @@ namespace precast::data {
 /// One stored image.
 struct ImageRecord {
   ImageMode mode = ImageMode::raw;
-  /// In pixels. For jpg, what the metadata says; the decoder compares it with the JPEG.
+  /// In pixels, from the metadata. For jpg, the decoder compares them with the JPEG's size.
   int width = 0;
   int height = 0;
   /// raw: [height, width, 3] uint8 RGB. jpg: a JPEG file.

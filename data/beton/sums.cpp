@@ -30,8 +30,8 @@ XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
 }
 
-/// Whether a file ends like a block of checksums. An empty file counts too: it is regarded as the
-/// rest of such a block.
+/// Whether a file ends like a block of checksums. True also for an empty file, which is regarded as
+/// the rest of such a block.
 bool ends_as_sums(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (file.tellg() == 0) return true;

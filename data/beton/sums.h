@@ -41,9 +41,9 @@ inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 /// The path FILE.sum.
 [[nodiscard]] PRECAST_API std::filesystem::path sums_sidecar(const std::filesystem::path& file);
 
-/// Call before overwriting a file: an existing FILE.sum with checksums will be removed, but a
-/// FILE.sum with other content belongs to the user. @throws ConfigError if FILE.sum exists and does
-/// not contain checksums
+/// Checks that FILE.sum may be removed. Call before overwriting FILE: a FILE.sum with checksums
+/// will then be removed, but a FILE.sum with other content belongs to the user. @throws ConfigError
+/// if FILE.sum exists and does not contain checksums
 PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
 /// Removes FILE.sum if it exists and contains checksums. @throws IoError
 PRECAST_API void remove_sums_sidecar(const std::filesystem::path& file,

@@ -30,7 +30,9 @@ struct DatasetOptions {
   double http_retry_s = HttpOptions{}.retry_s;
 
   void options(Schema& schema) {
-    schema.add("in_memory", &in_memory, "0: read pages into cache_mb; 1: map; 2: load all")
+    schema
+        .add("in_memory", &in_memory,
+             "0: a loader reads pages into its cache; 1: map the file; 2: load all of it")
         .min(0)
         .max(2);
     schema.add("direct_io", &direct_io, "bypass the page cache; only with in_memory 0");

@@ -134,8 +134,9 @@ void check_is_read(const ImagePipeline& images, const Origin& origin, std::strin
                    Diagnostics& diagnostics) {
   if (images.type || !(images.normalized || images.channels_first)) return;
   diagnostics.error(origin, key,
-                    "expected convert, or the option normalize: true, together with the items "
-                    "normalize and layout, got neither. Add `convert: {type: f32}`");
+                    "expected convert, or the option normalize: true, because the items normalize "
+                    "and layout have no effect on uint8 images, got neither. Add `convert: {type: "
+                    "f32}`");
 }
 
 Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {

@@ -51,7 +51,7 @@ typedef enum precast_data_status {
   PRECAST_DATA_CONFIG_ERROR = 2, /* a wrong option or argument */
   PRECAST_DATA_DATA_ERROR = 3,   /* a damaged file or sample, or a value that does not fit */
   PRECAST_DATA_IO_ERROR = 5,
-  PRECAST_DATA_ENVIRONMENT_ERROR = 6, /* no more threads, or another process's handle */
+  PRECAST_DATA_ENVIRONMENT_ERROR = 6, /* cannot start threads, or a handle of another process */
   PRECAST_DATA_OUT_OF_MEMORY = 11,
   PRECAST_DATA_END = 100,    /* no more batches in this epoch */
   PRECAST_DATA_TIMEOUT = 101 /* no batch yet */
@@ -134,7 +134,7 @@ PRECAST_DATA_API const char* precast_data_dataset_info(const precast_data_datase
 PRECAST_DATA_API int64_t precast_data_dataset_samples(const precast_data_dataset* dataset);
 /* Reads one stored value. An image stored as pixels is a PRECAST_DATA_ARRAY of shape [H, W, 3]; an
  * image stored as JPEG is a PRECAST_DATA_IMAGE_FILE, also with shape [H, W, 3]. The value of a
- * custom field is the bytes of its metadata. Not for in_memory 0.
+ * custom field is the bytes of its metadata. With in_memory 0, returns PRECAST_DATA_CONFIG_ERROR.
  * @param field index of the field in the file. @param value contains pointers that are valid as
  * long as the dataset. */
 PRECAST_DATA_API precast_data_status precast_data_dataset_read(const precast_data_dataset* dataset,
@@ -198,7 +198,7 @@ PRECAST_DATA_API const uint64_t* precast_data_batch_sample_ids(const precast_dat
 /* A tensor for other libraries, without a copy. The tensor keeps the batch's memory alive, even
  * after the batch has been released.
  * @param versioned 0: DLManagedTensor; 1: DLManagedTensorVersioned (DLPack 1.0).
- * @param tensor set to the new tensor; its own `deleter` frees it, in any thread. */
+ * @param tensor set to the new tensor; its `deleter` frees it, in any thread. */
 PRECAST_DATA_API precast_data_status precast_data_batch_dlpack(const precast_data_batch* batch,
                                                                size_t index, int32_t versioned,
                                                                void** tensor);

@@ -60,7 +60,7 @@ void OfProcess::check_process() const {
   if (is_own()) return;
   throw DeviceError(fmt::format(
       "precast: expected a handle of this process ({}), got one of process {}. A forked process "
-      "does not have its parent's threads; open the dataset and the loader in it",
+      "does not have its parent's threads; open the dataset and the loader in this process",
       ::getpid(), process_));
 }
 

@@ -57,7 +57,8 @@ struct WriterOptions {
     }
     if (!classes.entries.empty() && !checksums) {
       diagnostics.error(classes.origin, "classes",
-                        "expected checksums: true, with which names are stored, got false");
+                        "expected checksums: true, because the names are stored with the "
+                        "checksums, got false");
     }
     std::vector<std::string> fields;
     for (const FieldColumn& column : columns)
@@ -90,8 +91,7 @@ struct ArrayOptions {
   std::int64_t dims = 1;
 };
 
-/// Makes fields from their type and options. Array fields also have options for what elsewhere
-/// follows from the source.
+/// Makes fields from their type and options. Array fields also have ArrayOptions.
 class FieldMaker {
  public:
   explicit FieldMaker(std::uint64_t seed) : seed_(seed) {}

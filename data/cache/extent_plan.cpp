@@ -14,7 +14,8 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-/// Complete pages are read if this reads at most this many times the bytes that the samples need.
+/// Complete pages are read only if their total size is at most this multiple of the bytes that the
+/// samples need.
 constexpr std::uint64_t kWorthWhile = 2;
 constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;

@@ -201,7 +201,7 @@ class PageCache::State {
     slots_[e].stage.notify_all();
   }
 
-  /// Frees the memory of an extent that could not be read, because the other reads continue.
+  /// Frees the memory of an extent that could not be read, so that the other reads can use it.
   void give_up(std::size_t e) {
     {
       const std::scoped_lock lock(mutex_);

@@ -41,7 +41,7 @@ class PRECAST_API PageCache {
   /// budget if one read is larger than the budget; DeviceError if a thread cannot be started.
   void begin(ExtentPlan plan);
   /// Stops the reader threads. For the rest of this pass, a Use whose bytes have not been read
-  /// returns without bytes, also if it is already waiting.
+  /// returns without bytes, even if it is already waiting.
   void interrupt();
   /// Ends a pass. No Use may exist: first call interrupt(), then join the threads that hold them.
   void end();

@@ -16,9 +16,9 @@ namespace precast::data {
 /// worker accesses them. Without these requests, each page fault would wait for the disk, and the
 /// kernel would read 128 KiB to 8 MiB around the memory page. In random order, the first batches
 /// would then wait for most of the file, and the disk would be idle during the last batches. At
-/// first it only checks whether one of every kSamplesALook samples is cached, which costs next to
-/// nothing. From the first sample that is not cached, it requests all samples of the pass, which
-/// costs some microseconds per sample. If the file system does not report what is cached, it
+/// first, ReadAhead only checks whether one of every kSamplesALook samples is cached, which takes
+/// almost no time. From the first sample that is not cached, it requests all samples of the pass,
+/// which costs some microseconds per sample. If the file system does not report what is cached, it
 /// requests all samples from the start. Thread-safe.
 class PRECAST_API ReadAhead {
  public:

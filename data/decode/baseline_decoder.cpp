@@ -9,11 +9,11 @@
 namespace precast::data {
 namespace {
 
-/// More bytes than the longest MCU has: 6 blocks of at most 27 + 63 * 26 bits.
+/// Upper limit of an MCU's size: 6 blocks of at most 27 + 63 * 26 bits.
 constexpr std::size_t kMcuBytes = 2048;
 /// Bytes reserved to the left of each row, for the sample before the first one.
 constexpr std::size_t kLeftSlack = 16;
-/// The second byte, after 0xFF, of the marker that ends a file.
+/// Second byte of the end-of-image marker; the first is 0xFF.
 constexpr std::uint8_t kEndOfImage = 0xD9;
 
 template <typename T>

@@ -17,7 +17,7 @@
 
 namespace precast::data {
 
-/// Asks the decoder to record checkpoints, for which it also reads the rest of the scan.
+/// Asks the decoder to record checkpoints. The decoder then reads the scan to its end.
 struct CheckpointRequest {
   std::size_t interval = 0;
   /// Overwritten; empty if the image cannot have checkpoints.
@@ -27,8 +27,9 @@ struct CheckpointRequest {
 /// Decodes a region of a JPEG of the common kind (baseline_header.h). Processes one row of MCUs at
 /// a time, so that its samples stay in the cache during decoding, upsampling and colour conversion.
 /// Skips MCUs outside the region (by seeking, if there are checkpoints), and stops below the
-/// region. With checkpoints, several parts of the scan are decoded alternately (SegmentDecoder).
-/// Pixels are bitwise identical to libjpeg-turbo's. Keeps scratch memory: use one per thread.
+/// region. With checkpoints, several parts of the scan (lanes) are decoded in an interleaved loop
+/// (SegmentDecoder). Pixels are bitwise identical to libjpeg-turbo's. Keeps scratch memory: use one
+/// per thread.
 class PRECAST_API BaselineDecoder {
  public:
   /// @param luma_only return Y as all three values of each pixel.
@@ -46,9 +47,9 @@ class PRECAST_API BaselineDecoder {
                                           const BaselineHeader& header, const Rect& region,
                                           JpegDct dct, JpegCheckpoints checkpoints,
                                           CheckpointRequest request);
-  /// Whether the whole image is intact and its end marker directly follows the scan data, so that
-  /// libjpeg would neither reject it nor warn. It only reads the Huffman codes, in a fraction of
-  /// the time of decoding.
+  /// Whether the image is intact to its end and its end marker directly follows the scan data, so
+  /// that libjpeg would neither reject it nor warn. Only reads the Huffman codes, which takes a
+  /// fraction of the time of decoding.
   bool in_order(std::span<const std::byte> jpeg, const BaselineHeader& header);
 
  private:
@@ -111,8 +112,8 @@ class PRECAST_API BaselineDecoder {
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> wide_;
   Scratch memory_;
-  /// The region, in `memory_`: [height][stride] bytes of RGB, or one such plane if it is grey,
-  /// otherwise three.
+  /// The region, in `memory_`: [height][stride] bytes of RGB or, if as_planes_ is true, planes of
+  /// that size: one if the image is grey, otherwise three.
   std::uint8_t* pixels_ = nullptr;
   std::size_t stride_ = 0;
   bool as_planes_ = false;

@@ -22,7 +22,7 @@ enum Marker : std::uint8_t {
 };
 
 constexpr int kTables = 4;
-/// For smaller images, libjpeg may choose simple upsampling.
+/// For smaller images, libjpeg may use simple instead of fancy upsampling.
 constexpr int kMinSidePx = 8;
 
 int big_endian_16(Bytes bytes, std::size_t at) {

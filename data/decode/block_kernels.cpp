@@ -1,6 +1,6 @@
 #include "data/decode/block_kernels.h"
 
-// Without SVE: structs of vectors need vectors of a known size.
+// Vectors in structs need a size that is known at compile time.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/decode/block_kernels.cpp"

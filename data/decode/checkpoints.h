@@ -29,8 +29,8 @@ struct PRECAST_API ScanCheckpoint {
 inline constexpr std::size_t kDefaultCheckpointInterval = 8;
 inline constexpr std::size_t kMaxCheckpointInterval = 65536;
 
-/// The checkpoints of one JPEG: one every `interval` MCUs, starting over in each row of MCUs.
-/// A view, which does not own the checkpoints. Empty if they are not known.
+/// The checkpoints of one JPEG: one every `interval` MCUs, counted from the start of each row of
+/// MCUs. A view, which does not own the checkpoints. Empty if they are not known.
 struct JpegCheckpoints {
   std::size_t interval = 0;
   std::span<const std::uint64_t> points;

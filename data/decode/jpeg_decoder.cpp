@@ -40,7 +40,7 @@ struct JpegDecoder::State {
                           const CheckpointRequest& request) {
     require(region.row >= 0 && region.column >= 0 && region.height > 0 && region.width > 0 &&
                 region.row + region.height <= height && region.column + region.width <= width,
-            "the region lies inside the image");
+            "the region is inside the image");
     if (!options.libjpeg_only) {
       if (const auto header = header_of(jpeg, height, width)) {
         const auto pixels = (baseline.*decode)(jpeg, *header, region, dct(), checkpoints, request);
@@ -66,7 +66,7 @@ ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int w
 ImageView JpegDecoder::decode(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, std::size_t interval,
                               std::vector<std::uint64_t>& found) {
-  require(interval > 0, "checkpoints have a distance");
+  require(interval > 0, "the distance between checkpoints is above 0");
   return std::get<ImageView>(state_->decode_by(&BaselineDecoder::decode, jpeg, height, width,
                                                region, {},
                                                {.interval = interval, .points = &found}));
@@ -81,7 +81,7 @@ DecodedPixels JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int he
 DecodedPixels JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int height, int width,
                                          const Rect& region, std::size_t interval,
                                          std::vector<std::uint64_t>& found) {
-  require(interval > 0, "checkpoints have a distance");
+  require(interval > 0, "the distance between checkpoints is above 0");
   return state_->decode_by(&BaselineDecoder::decode_planes, jpeg, height, width, region, {},
                            {.interval = interval, .points = &found});
 }

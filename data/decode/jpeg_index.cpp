@@ -11,14 +11,14 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kBlockNumbers = std::size_t{1} << 16;
-/// write() checks whether it was cancelled after every this many samples.
+/// write() checks for cancellation once per this many samples.
 constexpr std::uint64_t kCancelSamples = 1024;
 
 }  // namespace
 
 JpegIndex::JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes)
     : samples_(samples), interval_(interval), max_bytes_(max_bytes), entries_(samples) {
-  require(interval > 0, "checkpoints have a distance");
+  require(interval > 0, "the distance between checkpoints is above 0");
 }
 
 JpegIndex::JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files)

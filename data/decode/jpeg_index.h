@@ -20,11 +20,12 @@ namespace precast::data {
 /// Checkpoints of a dataset's JPEGs, so that a crop is decoded without reading the data before it
 /// (BaselineDecoder). An index is either filled sample by sample while an epoch decodes the samples
 /// for the first time, or opened from a sidecar file that `precast index` or `precast write` has
-/// written. All processes share the mapped sidecar; the ranks on a host can also share an index
-/// that grows (share(), join()). Thread-safe, except that add() must not be called during write().
+/// written. All processes on a host share the mapped sidecar; the ranks on a host can also share an
+/// index that grows (share(), join()). Thread-safe, except that add() must not be called during
+/// write().
 class PRECAST_API JpegIndex {
  public:
-  /// An empty index. @param max_bytes size at which nothing more is added.
+  /// An empty index. @param max_bytes size limit; checkpoints that would exceed it are not added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
   /// The index of a dataset of several files. @param files the indexes of the files, in order; not
   /// null.

@@ -87,7 +87,7 @@ void remove_jpeg_sidecar(const std::filesystem::path& dataset, FileOps& ops) {
 JpegSidecarWriter::JpegSidecarWriter(const std::filesystem::path& path, std::size_t interval,
                                      FileOps& ops)
     : file_(path, ops), interval_(interval) {
-  require(interval > 0, "checkpoints have a distance");
+  require(interval > 0, "the distance between checkpoints is above 0");
   // Readers reject this header of zeros until complete() overwrites it.
   const std::array<std::byte, sizeof(SidecarHeader)> room{};
   file_.append(room);

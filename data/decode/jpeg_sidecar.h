@@ -29,8 +29,8 @@ PRECAST_API void remove_jpeg_sidecar(const std::filesystem::path& dataset,
                                      FileOps& ops = posix_file_ops());
 
 /// Writes the checkpoints of a dataset's JPEGs to a sidecar (FORMAT.md), sample by sample. Needs
-/// memory for one block, plus 16 bytes per block. The file appears when commit() succeeds. Not
-/// thread-safe.
+/// memory for the current block, plus 16 bytes for each block of the file. The file appears when
+/// commit() succeeds. Not thread-safe.
 class PRECAST_API JpegSidecarWriter {
  public:
   /// @param path the sidecar. @param interval MCUs from one checkpoint to the next.

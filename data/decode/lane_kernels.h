@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// A segment of a scan that is decoded alternately with other segments.
+/// A lane: a segment of a scan that is decoded in an interleaved loop with other segments.
 struct Lane {
   /// Position of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;

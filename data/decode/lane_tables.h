@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// How a scan with checkpoints is decoded: `lanes` segments are decoded alternately, so that the
-/// CPU does not wait for the lookup of one of them.
+/// How a scan with checkpoints is decoded: `lanes` segments are decoded in an interleaved loop, so
+/// that the CPU can work on the others while it waits for the lookup of one.
 struct LaneShape {
   static constexpr std::size_t kMostLanes = 4;
 

@@ -7,8 +7,9 @@
 
 namespace precast::data {
 
-/// The inner loops between coefficients and RGB, compiled for each SIMD level and chosen at run
-/// time (Highway). All are bitwise identical to libjpeg-turbo's decoder (jdsample.c, jdcolor.c).
+/// The inner loops that remove stuffed zeros, upsample chroma and convert colours, compiled for
+/// each SIMD level and chosen at run time (Highway). Their results are bitwise identical to those
+/// of libjpeg-turbo (jdsample.c, jdcolor.c).
 
 /// Number of bytes that a kernel may read and write past the last requested byte.
 inline constexpr std::size_t kKernelSlack = 256;

@@ -26,11 +26,12 @@ struct SegmentedScan {
   std::size_t mcu_blocks = 0;
 };
 
-/// Decodes the coefficients of a window of MCUs from checkpoints: some rows of MCUs at a time, so
-/// that they stay in the cache, and their segments (from one checkpoint to the next) in lanes.
-/// Every segment must end at the bit and with the DC coefficients of the next checkpoint. Reads and
-/// writes nothing outside its memory, whatever the scan and the checkpoints contain. Keeps its
-/// memory, so use one decoder per thread.
+/// Decodes the coefficients of a window of MCUs, starting at checkpoints. Decodes a few rows of
+/// MCUs at a time, so that their coefficients stay in the cache, and the segments of these rows
+/// (from one checkpoint to the next) in lanes. Every segment must end at the bit and with the DC
+/// coefficients of the next checkpoint. Reads and writes nothing outside its memory, whatever the
+/// scan and the checkpoints contain. Keeps its buffers between calls, so use one decoder per
+/// thread.
 class SegmentDecoder {
  public:
   explicit SegmentDecoder(LaneShape shape) : shape_(shape) {}

@@ -50,7 +50,8 @@ HWY_INLINE void take_several(Skipper& skipper) {
   drop(skipper.reader, skipper.last_entry);
 }
 
-/// Gives the reader back the last `bits` bits, which were dropped since the last refill.
+/// Puts the last `bits` bits back into the reader. They must have been dropped since the last
+/// refill.
 HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
   const unsigned unread = reader.count + bits;
   reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);

@@ -12,7 +12,7 @@ namespace precast::data {
 [[nodiscard]] bool lacks_marker(std::span<const std::uint8_t> rest);
 
 /// The entropy-coded bytes of a scan without the zeros that JPEG stuffs after each 0xFF, produced
-/// piece by piece as the decoder advances. Zeros follow after the end, and may be read.
+/// piece by piece as the decoder advances. After the end, up to kPadding zeros may be read.
 class UnstuffedBytes {
  public:
   /// Bytes that may be read past the end.
@@ -20,7 +20,8 @@ class UnstuffedBytes {
 
   /// Starts at byte `first_byte` of `scan`, which is borrowed.
   void start(std::span<const std::uint8_t> scan, std::size_t first_byte);
-  /// Continues until at least `bytes` are available, or the scan ends at a marker or with its file.
+  /// Continues until at least `bytes` bytes are available, or until the scan ends at a marker or at
+  /// the end of the file.
   void extend_to(std::size_t bytes);
 
   [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }

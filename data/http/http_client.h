@@ -42,8 +42,8 @@ struct HttpVersion {
 
 /// Reads ranges of one file with HTTP range requests (RFC 9110, section 14), over connections that
 /// are kept open. Repeats a request after status 408, 429 or 5xx, after a failed or interrupted
-/// connection, and after a body that is too short. It first waits, with exponential backoff or as
-/// long as Retry-After says. A repeated request continues after the bytes that have arrived.
+/// connection, and after a body that is too short. It first waits, with exponential backoff or for
+/// the time that Retry-After gives. A repeated request continues after the bytes that have arrived.
 /// Thread-safe; threads that read at the same time use separate connections.
 class PRECAST_API HttpClient {
  public:

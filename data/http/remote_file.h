@@ -40,8 +40,8 @@ struct RemoteValue {
 };
 
 /// A file on an HTTP server. Its parts are fetched when they are needed, into a sparse file on disk
-/// that is mapped like a local dataset. No part is fetched twice: threads, and the processes on a
-/// host, wait for each other. Thread-safe except for set_values().
+/// that is mapped like a local dataset. Threads, and the processes on a host, wait for each other,
+/// so that a part is normally fetched only once. Thread-safe except for set_values().
 class PRECAST_API RemoteFile {
  public:
   /// Asks the server for the file's version, and opens or creates the local copy of this version.
@@ -64,9 +64,9 @@ class PRECAST_API RemoteFile {
   void forget_ranges();
   /// Sets the number of values. Call before the functions below.
   void set_values(std::uint64_t values);
-  /// Fetches a value, unless the copy contains it. If this process has found the value there
-  /// before, this costs one load. @throws IoError; DataError naming the URL and byte range if the
-  /// server repeatedly sends bytes that do not match the checksum.
+  /// Fetches a value, unless the copy contains it. If this process has already found the value in
+  /// the copy, the call costs one load. @throws IoError; DataError naming the URL and byte range if
+  /// the server repeatedly sends bytes that do not match the checksum.
   void need(const RemoteValue& value) {
     if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
   }

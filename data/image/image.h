@@ -47,7 +47,7 @@ struct PlanarView {
   }
 };
 
-/// Borrowed pixels in the form that is cheapest for their decoder.
+/// Borrowed pixels, in the form that costs their decoder the least time.
 using DecodedPixels = std::variant<ImageView, PlanarView>;
 
 /// Owned pixels: [height, width, 3] uint8 RGB, rows without gaps.

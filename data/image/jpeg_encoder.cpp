@@ -76,8 +76,8 @@ void JpegEncoder::encode(const ImageView& image, int quality, std::vector<std::b
   unsigned char* buffer = codec_->buffer.get();
   unsigned long size = codec_->capacity;
   if (!compress(codec_->state, codec_->errors, image, quality, buffer, size)) {
-    throw DataError(fmt::format("JPEG encoder: expected to encode {} x {} pixels, got: {}",
-                                image.width, image.height, codec_->errors.text));
+    throw DataError(fmt::format("JPEG encoder: cannot encode {} x {} pixels: {}", image.width,
+                                image.height, codec_->errors.text));
   }
   // libjpeg replaces a buffer that is too small with a larger one, which the caller has to free.
   struct Free {

@@ -17,7 +17,7 @@ struct JpegErrors {
   jpeg_error_mgr base{};
   std::jmp_buf jump{};
   int warnings = 0;
-  /// The file ends before its image does.
+  /// Whether the file is truncated.
   bool cut_off = false;
   char text[JMSG_LENGTH_MAX] = {};
 

@@ -32,7 +32,7 @@ unsigned multiply_255(unsigned a, unsigned b) {
 }
 
 /// Converts a row of pixels. Adobe's programs store 255 - ink in CMYK JPEGs; like Pillow, this
-/// function assumes it for every CMYK JPEG.
+/// function assumes this for every CMYK JPEG.
 /// @param inverted [width][4]. @param rgb [width][3]
 void cmyk_to_rgb(const unsigned char* inverted, std::size_t width, unsigned char* rgb) {
   for (std::size_t i = 0; i < width; ++i) {
@@ -135,8 +135,7 @@ ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
   if (!read_pixels(*decoder, facts.cmyk ? inks.data() : nullptr, out)) refuse(*decoder);
   facts.warnings = decoder->errors.warnings;
   if (decoder->errors.cut_off) {
-    throw DataError(
-        "image: expected a complete JPEG file, got one that ends before its image does");
+    throw DataError("image: expected a complete JPEG file, got a truncated one");
   }
   return facts;
 }

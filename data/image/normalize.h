@@ -42,8 +42,8 @@ class PRECAST_API Normalize {
     table,
   };
 
-  /// Length of each array in Constants: three of the widest vectors (16 lanes each), because in
-  /// that many lanes the constants of three alternating channels repeat.
+  /// Length of each array in Constants: three of the widest vectors (16 lanes each), because the
+  /// constants of three alternating channels repeat after that many lanes.
   static constexpr std::size_t kLanes = 3 * 16;
   using Lanes = std::array<float, kLanes>;
 

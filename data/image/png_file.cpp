@@ -13,7 +13,7 @@ ImageFileFacts decode_png_file(std::span<const std::byte> file, Image& out) {
   facts.alpha = reader.stored_alpha();
   facts.deep = reader.stored_deep();
   allocate_pixels(reader.width(), reader.height(), out);
-  require(reader.row_bytes() == reader.width() * 3, "libpng gives 8-bit RGB");
+  require(reader.row_bytes() == reader.width() * 3, "libpng returns 8-bit RGB");
   reader.read(std::as_writable_bytes(std::span(out.pixels)));
   facts.orientation = exif_orientation(reader.exif());
   return facts;

@@ -51,7 +51,7 @@ bool chunks_are_whole(std::span<const std::byte> file) {
 struct PngReader::Callbacks {
   static void read_bytes(png_structp png, png_bytep out, std::size_t size) {
     auto* input = static_cast<Input*>(png_get_io_ptr(png));
-    if (size > input->left.size()) png_error(png, "the file ends before its image does");
+    if (size > input->left.size()) png_error(png, "the file is truncated");
     std::memcpy(out, input->left.data(), size);
     input->left = input->left.subspan(size);
   }
@@ -130,7 +130,7 @@ std::size_t PngReader::row_bytes() const {
 }
 
 void PngReader::read(std::span<std::byte> pixels) {
-  require(pixels.size() == height() * row_bytes(), "a place for each row of a PNG");
+  require(pixels.size() == height() * row_bytes(), "there is memory for each row of the PNG");
   std::vector<png_bytep> rows(height());
   for (std::size_t y = 0; y < rows.size(); ++y)
     rows[y] = reinterpret_cast<png_bytep>(pixels.data() + y * row_bytes());

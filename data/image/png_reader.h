@@ -17,7 +17,8 @@ namespace precast::data {
 enum class PngLayout {
   /// 3 channels of 8 bits: grey repeated, alpha dropped, the upper 8 of 16 bits.
   rgb8,
-  /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha; 8 or 16 bits (little-endian) as in the file.
+  /// As in the file: 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha) channels of 8 or 16
+  /// bits (little-endian).
   as_stored,
 };
 

@@ -61,7 +61,7 @@ class CopiedField final : public Field {
 
 WriteSummary copy_dataset(const std::filesystem::path& path, const DatasetCopy& copy,
                           const WriteOptions& options) {
-  require(!copy.files.empty(), "a copy has a file to copy from");
+  require(!copy.files.empty(), "a copy has at least one source file");
   const std::vector<FieldInfo>& fields = copy.files.front()->fields();
   std::vector<FieldPlan> plans;
   for (std::size_t i = 0; i < fields.size(); ++i) {

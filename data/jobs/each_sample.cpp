@@ -82,7 +82,7 @@ class Round {
 
 bool for_each_sample(std::uint64_t count, const EachSample& how,
                      const std::function<SampleWork()>& make_work) {
-  require(how.workers >= 1, "there is a thread to do the work");
+  require(how.workers >= 1, "there is at least one worker");
   std::vector<SampleWork> works;
   for (int i = 0; i < how.workers; ++i) works.push_back(make_work());
   Round round(count, how.workers, how.cancel);

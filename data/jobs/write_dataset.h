@@ -17,7 +17,7 @@
 namespace precast::data {
 
 /// What happens to a damaged sample. A sample is damaged if the source or a field throws a
-/// DataError for it. An IoError, or a sample that is larger than a page, always ends the writing.
+/// DataError for it. An IoError, or a sample that is larger than a page, always aborts the writing.
 enum class CorruptPolicy {
   fail,
   /// The sample is left out and listed in the summary.

@@ -31,8 +31,8 @@ class BatchSlot {
   void fail(std::int64_t index);
   /// Reports that `count` more samples are filled or have failed.
   void finish(std::int64_t count);
-  /// Waits until all samples are filled or have failed, but not longer than until `deadline`.
-  /// @return false if the deadline passed first.
+  /// Waits until all samples are filled or have failed, or until `deadline`. @return false if the
+  /// deadline passed first.
   bool wait_until_full(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -78,8 +78,8 @@ class BatchRing {
   };
   /// Whether take() would return without waiting.
   [[nodiscard]] bool ready();
-  /// Waits until ready(), but not longer than until `deadline`. @param seconds_waited grows by the
-  /// time spent waiting. @return ready().
+  /// Waits until ready() or until `deadline`. @param seconds_waited grows by the time spent
+  /// waiting. @return ready().
   bool wait(std::chrono::steady_clock::time_point deadline, double& seconds_waited);
   /// Returns the next batch, once it is full; nothing at the end of the pass and after stop().
   /// @param seconds_waited grows by the time spent waiting. @throws the error of a sample in the

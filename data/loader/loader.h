@@ -130,8 +130,8 @@ class PRECAST_API Loader {
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return without waiting.
   [[nodiscard]] bool ready() const;
-  /// Waits until ready(), but not longer than `limit`: for consumers that must also react to
-  /// signals. @return ready().
+  /// Waits until ready(), for at most `limit`. For consumers that must also react to signals.
+  /// @return ready().
   bool wait_for(std::chrono::milliseconds limit);
 
   /// Number of batches, or of samples, of a complete pass of one rank.

@@ -50,15 +50,15 @@ std::string MemoryPlan::text() const {
   std::string line =
       mapped > 0 ? fmt::format("{} mapped (page cache, shared); ", size_text(mapped)) : "";
   line += fmt::format("{} own:", size_text(own()));
-  if (cache > 0) line += fmt::format(" page pool {},", size_text(cache));
+  if (cache > 0) line += fmt::format(" cached pages {},", size_text(cache));
   line += fmt::format(" batches {}{}, decoders {}, metadata {}, order {}", size_text(batches),
                       batches_locked ? " (page-locked)" : "", size_text(decoders),
                       size_text(metadata), size_text(order));
   if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
   if (unbounded > 0) {
     line += fmt::format(
-        "; {} of the batches is for values of varying size, because each row has room for the "
-        "largest value in the file: pad_to limits it",
+        "; {} of the batches is for values of varying size: each row has room for the largest "
+        "value in the file. Set pad_to to use less",
         size_text(unbounded));
   }
   return line;

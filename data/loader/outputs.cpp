@@ -161,14 +161,16 @@ class Resolver {
                                     info.name, type_name(info)));
     }
     if (!spec.pad_to.empty() && spec.content == OutputSpec::Content::image)
-      return fail(spec, "pad_to: expected no image transforms, because they set the size");
+      return fail(spec,
+                  "pad_to: expected an output without image transforms, which set the size, got "
+                  "both");
     if (!spec.geometry_of.empty()) return fill_in_mask(spec, specs, output);
     const bool is_image = info.type == FieldType::image || holds_pixels(info);
     const bool is_integer = info.type == FieldType::integer;
     if ((spec.content == OutputSpec::Content::image && !is_image) ||
         (spec.content == OutputSpec::Content::number && !is_integer)) {
       return fail(spec,
-                  fmt::format("expected {} field, but '{}' is of type {}",
+                  fmt::format("expected {} field, got '{}' of type {}",
                               spec.content == OutputSpec::Content::image ? "an image" : "an int",
                               info.name, type_name(info)));
     }
@@ -293,7 +295,7 @@ class Resolver {
     const bool plane = grey || (array && info.shape.size() == 2 && info.dtype == "|u1");
     if (info.type != FieldType::image && !plane) {
       return fail(spec, fmt::format("expected a mask: an image, a u8 ndarray [H, W] or pixels with "
-                                    "one u8 channel, but '{}' is of type {} with {} dimensions",
+                                    "one u8 channel, got '{}' of type {} with {} dimensions",
                                     info.name, type_name(info), info.shape.size()));
     }
     MaskOutput mask{.fill = spec.fill, .channels = plane ? 1 : 3};
@@ -313,7 +315,7 @@ class Resolver {
     const auto* const image =
         found == outputs.end() ? nullptr : std::get_if<ImageOutput>(&found->kind);
     if (image == nullptr) {
-      fail(spec, fmt::format("geometry_of: expected an image, but '{}' is not an image",
+      fail(spec, fmt::format("geometry_of: expected an image, got '{}', which is not an image",
                              spec.geometry_of));
       return;
     }

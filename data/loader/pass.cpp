@@ -178,7 +178,8 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
       slot.fail(index);
     }
   }
-  // Without this, non-temporal stores may become visible after the counter of finished samples.
+  // Without this fence, non-temporal stores might become visible after the counter of finished
+  // samples.
   if (layout_.streamed()) hwy::FlushStream();
   slot.finish(end - first);
 }

@@ -30,8 +30,7 @@ class BetonReader;
                                          const std::vector<std::size_t>& fields,
                                          std::uint64_t sample);
 
-/// Reads bytes of a file that is not mapped when they are requested, not ahead, and owns these
-/// bytes.
+/// For a file that is not mapped: reads bytes when they are requested, not ahead, and owns them.
 class DirectWindow {
  public:
   /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty

@@ -27,8 +27,8 @@ class PRECAST_API SampleDecoder {
                 const JpegDecoding& jpeg = {})
       : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(make_decoder(pipeline, jpeg)) {}
 
-  /// @param out uint8 [image_size_px, image_size_px, channels of the pipeline], or the shape to
-  /// which the transforms change this shape.
+  /// @param out uint8, of the shape that the transforms make of [image_size_px, image_size_px,
+  /// channels of the pipeline].
   /// @throws DataError if the image is damaged.
   void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
               std::uint8_t* out);

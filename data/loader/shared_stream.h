@@ -50,7 +50,7 @@ class SharedStream {
     /// Waits until all remaining consumers have called this function, then starts the epoch.
     /// @throws ConfigError if their requests differ.
     void begin_epoch(const EpochRequest& request) { state_->begin_epoch(number_, request); }
-    /// Returns the next batch, or nothing at the end of the epoch and before the first one.
+    /// Returns the next batch, or nothing at the end of an epoch and before the first epoch.
     [[nodiscard]] std::optional<T> next() { return state_->next(number_); }
 
    private:

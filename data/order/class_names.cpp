@@ -84,7 +84,8 @@ std::string class_conflict(const std::vector<std::string>& train,
   if (train.empty() || val.empty()) return {};
   for (std::size_t label = 0; label < val.size(); ++label) {
     if (label < train.size() && train[label] == val[label]) continue;
-    return fmt::format("label {} is {} in the training set, and '{}' here ({})", label,
+    return fmt::format("label {} is {} in the training set, but '{}' in the validation set ({})",
+                       label,
                        label < train.size() ? "'" + train[label] + "'" : std::string("no class"),
                        val[label], cause_of(train, val));
   }

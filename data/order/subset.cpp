@@ -78,7 +78,7 @@ Members choose_subset(std::string_view text, std::uint64_t size, std::string_vie
   if (!subset) throw ConfigError(fmt::format("subset: expected {}, got '{}'", kSubsetForms, text));
   const std::uint64_t end = subset->end == UINT64_MAX ? size : subset->end;
   if (end > size || subset->first >= end || subset->drawn > size) {
-    throw ConfigError(fmt::format("subset: expected sample ids below {}, the size of {}, got '{}'",
+    throw ConfigError(fmt::format("subset: expected a subset of the {} samples of {}, got '{}'",
                                   size, place, text));
   }
   if (subset->drawn > 0) return draw(size, subset->drawn, subset->seed);

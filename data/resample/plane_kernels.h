@@ -23,8 +23,8 @@ struct PlaneLayout {
 [[nodiscard]] PlaneLayout plane_layout();
 
 /// Tables for adding up the taps along the columns of a plane. A window is a piece of the row of
-/// sums that contains one pair of taps of each of its outputs. It advances by one pair of taps at a
-/// time.
+/// sums that contains one pair of taps of each of its outputs. The window advances by one pair of
+/// taps at a time.
 struct PlaneWeights {
   PlaneLayout layout{};
   /// Number of outputs per window that are in use: layout.outputs, or fewer if their taps do not
@@ -55,7 +55,7 @@ struct PlaneWeights {
   void set_output(std::size_t output, int first, const std::vector<std::uint16_t>& fixed);
 };
 
-/// Computes out[c][i] from three rows of sums, which weigh_rows makes.
+/// Computes out[c][i] from three rows of sums, the output of weigh_rows.
 /// @param sums rows of sums_read() values. @param out rows of bytes_written() bytes.
 void weigh_plane_columns(const std::int16_t* const* sums, const PlaneWeights& columns,
                          std::uint8_t* const* out);

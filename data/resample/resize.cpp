@@ -249,7 +249,7 @@ Resizer& Resizer::operator=(Resizer&&) noexcept = default;
 void Resizer::resize(const ImageView& in, int out_height, int out_width, bool flip,
                      ResizeFilter filter, const PixelFormat& format, std::byte* out) {
   require(in.height > 0 && in.width > 0 && out_height > 0 && out_width > 0,
-          "images to resize have pixels");
+          "images have at least one pixel before and after resizing");
   if (in.height == out_height && in.width == out_width && !flip) {
     return write_pixels(in, format, out);
   }
@@ -281,7 +281,7 @@ bool Resizer::prefers_planes(int height, int width, int out_height, int out_widt
 void Resizer::resize(const PlanarView& in, int out_height, int out_width, bool flip,
                      ResizeFilter filter, const PixelFormat& format, std::byte* out) {
   require(in.height > 0 && in.width > 0 && out_height > 0 && out_width > 0,
-          "images to resize have pixels");
+          "images have at least one pixel before and after resizing");
   Scratch& scratch = *scratch_;
   const bool copied = in.height == out_height && in.width == out_width && !flip;
   if (!copied &&

@@ -11,8 +11,8 @@
 
 namespace precast::data {
 
-/// Receives the rows of a resize in order. Rows that need no conversion are made in the output
-/// itself if possible.
+/// Receives the rows of a resize in order. Rows that need no conversion are written directly to the
+/// output if possible.
 class RowSink {
  public:
   struct Memory {
@@ -44,7 +44,7 @@ class RowSink {
     return memory_.row.data();
   }
 
-  /// Outputs row y, which is the row that was made last.
+  /// Outputs row y, which must be the row for which row() was called last.
   void finish(int y) {
     if (in_place_) return;
     const ImageView view{memory_.row.data(), 1, width_, static_cast<std::ptrdiff_t>(row_bytes_)};

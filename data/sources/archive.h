@@ -21,8 +21,8 @@ using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
 /// True if the file begins like a gzip file.
 [[nodiscard]] bool is_gzip(std::span<const std::byte> file);
 
-/// Returns the first `max_bytes` bytes of a file, or the entire file if it is shorter. If it is a
-/// gzip file, its uncompressed content counts.
+/// Returns the first `max_bytes` bytes of a file, or the entire file if it is shorter. The bytes of
+/// a gzip file are those of its uncompressed content.
 /// @throws IoError, or DataError for a damaged gzip file.
 [[nodiscard]] std::vector<std::byte> read_uncompressed(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);

@@ -33,7 +33,7 @@ class BetonSource final : public Source {
     fields_.clear();
     for (const FieldInfo& field : reader_.fields()) {
       FieldTag tag = field.tag;
-      // Its layout may come from the user's options.
+      // The layout of a custom field may come from the user's options instead of a tag.
       if (field.type == FieldType::custom)
         tag = {.kind = FieldTag::Kind::custom, .layout = field.layout};
       const std::string_view type =

@@ -37,7 +37,7 @@ struct ClassFiles {
 /// Determines classes and order as torchvision's ImageFolder does: classes are the sorted names of
 /// the top-level folders, labels count them from 0, files are sorted inside a class (folder by
 /// folder), images are recognised by extension. There are two additions. If one folder contains
-/// everything (such as `train/`), the class folders are searched in it. If no image is in a folder
+/// everything (such as `train/`), the class folders are those inside it. If no image is in a folder
 /// and all are named `n01234567_...`, each has the class of its WordNet id. Hidden files and
 /// folders, whose names begin with a dot, are left out.
 /// @param paths relative paths of files, parts separated by `/`, in any order.

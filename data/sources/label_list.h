@@ -37,7 +37,7 @@ struct ClassList {
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
                                                  const std::vector<std::string>& paths = {});
 
-/// The help text of the option --classes.
+/// The help text of the option `classes`, which is --class-names on the command line.
 inline constexpr const char* kClassesHelp =
     "all classes: a file with one per line, or a .beton file that has their names (the training "
     "set). A split that lacks some classes then has the same labels as the other splits; numbers "

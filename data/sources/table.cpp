@@ -153,7 +153,8 @@ class TableSource : public Source {
       labels_.emplace(name, static_cast<std::int64_t>(labels_.size()));
     fields_[class_at_].type = "int";
     class_field_ = fields_[class_at_].name;
-    // If a class is missing in the list, this fails before anything is written.
+    // Look up every row now, so that a class missing in the list is reported before anything is
+    // written.
     Row row;
     for (std::size_t i = 0; !options.classes.empty() && i < rows_.size(); ++i) {
       read_row(rows_[i], row);
@@ -193,7 +194,8 @@ class TableSource : public Source {
     }
     if (found == kNone && !options.classes.empty()) {
       throw ConfigError(fmt::format(
-          "classes: expected a column of class names in {}, got none. Name it with --class-column",
+          "--class-names: expected a column of class names in {}, got none. Name the column with "
+          "--class-column",
           place()));
     }
     return found;

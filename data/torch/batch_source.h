@@ -30,10 +30,10 @@ struct FieldChoice {
 inline constexpr std::int64_t kCopiedAhead = 2;
 
 /// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
-/// outlives the source and its batches. On a CPU the loader's threads normalise, and the tensors
-/// are views of the loader's memory. On a GPU, uint8 images are copied from page-locked memory on a
-/// separate stream, before training needs them, and normalised on the device. Images that the
-/// pipeline converts itself keep the type that it sets.
+/// must outlive the source and its batches. On a CPU the loader's threads normalise, and the
+/// tensors are views of the loader's memory. On a GPU, uint8 images are copied from page-locked
+/// memory on a separate stream, before training needs them, and normalised on the device. Images
+/// that the pipeline converts itself keep the type that it sets.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @param ring the ring from which batches are taken if possible (SharedLoader).
 /// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not
@@ -44,8 +44,9 @@ inline constexpr std::int64_t kCopiedAhead = 2;
     const SharedRing& ring = {});
 
 /// Returns a function that makes batches with the names, shapes and types of a make_batch_source()
-/// source, without reading samples: each image is the same ramp from -2 to 2, a normalised image's
-/// range; everything else is 0. Does not borrow its arguments. @throws as make_batch_source()
+/// source, without reading samples: each image is the same ramp from -2 to 2, the range of
+/// normalised images; all other values are 0. Does not borrow its arguments. @throws as
+/// make_batch_source()
 [[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
                                                       const Pipeline& pipeline,
                                                       const FieldChoice& fields, at::Device device,

@@ -65,7 +65,7 @@ PixelType pixel_type_of(at::ScalarType type) {
   return PixelType::f32;
 }
 
-/// Copies and normalises on its own stream.
+/// Copies and normalises on a separate stream.
 class CudaCopies {
  public:
   using Batch = precast::Batch;

@@ -14,10 +14,10 @@
 
 namespace precast::data {
 
-/// A device with two streams: its own copy stream, on which batches are copied, and the consumer's
-/// stream, which is the stream that is current when a batch is returned. Only synchronize() blocks
-/// the calling thread. cuda_batch_source.cpp implements it for GPUs; the tests use an
-/// implementation that runs queued work late.
+/// A device with two streams: the copy stream, on which batches are copied, and the consumer's
+/// stream, which is the current stream when a batch is returned. Only synchronize() blocks the
+/// calling thread. cuda_batch_source.cpp implements it for GPUs; the tests use an implementation
+/// that runs queued work late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
                               const typename Device::Event& event) {
@@ -44,9 +44,10 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 ///   - the consumer's stream, not the host, waits for that event;
 ///   - the device memory of a batch is not reused until the consumer's stream has finished with it.
 /// Only begin_epoch() and the destructor wait, for copies that are still in progress. `Source` is a
-/// Loader, or any type with the same begin_epoch(), next() and ready(). If it has on_ring() and
-/// that returns true, its next() may wait until host memory is returned. So the prefetcher first
-/// waits for the copies that use this memory; otherwise it would wait forever. Not thread-safe.
+/// Loader, or any type with the same begin_epoch(), next() and ready(). If the source has a member
+/// on_ring() that returns true, its next() may wait until host memory is returned. The prefetcher
+/// therefore first waits for the copies that use this memory; otherwise next() would wait forever.
+/// Not thread-safe.
 template <CopyDevice Device, typename Source>
 class DevicePrefetcher {
  public:

@@ -104,7 +104,7 @@ class OutsideSource final : public BatchSource {
   }
 
   void begin_epoch(const EpochRequest& request) override {
-    require(request.world == 1, "batches from outside are those of one rank");
+    require(request.world == 1, "batches that another program makes are for one rank");
     const RingPosition at{.epoch = request.epoch, .batch = request.first_batch};
     set_size(request.image_size_px);
     if (!std::exchange(begun_, true)) {

@@ -31,7 +31,8 @@ struct OutsideForm {
   /// If `classes.count` is above 0, the first target contains labels or masks of an integer type,
   /// and their values must be these classes.
   ClassRange classes = {};
-  /// Whether batches with numbers must have the numbers that the passes need. Off for measurements.
+  /// Whether batches with epoch and batch numbers must have the numbers that the pass needs. False
+  /// for measurements.
   bool checks_positions = true;
   /// Whether a run that does not start at its first batch accepts batches without numbers.
   bool accepts_gaps = false;
@@ -56,8 +57,8 @@ struct OutsideForm {
 /// passes must be in increasing order, since a batch cannot be received twice.
 /// next() throws ProducerError for a batch that does not have this form or is not the next one,
 /// and CheckpointError for batches without numbers in a run that does not start at its first batch.
-/// If the process should stop while next() waits, next() returns nothing, even before the end of
-/// the pass.
+/// If the process is asked to stop while next() waits, next() returns nothing, even before the end
+/// of the pass.
 /// @param image_dtype as in make_batch_source()
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_outside_source(
     std::unique_ptr<OutsideBatches> batches, OutsideForm form, at::Device device,

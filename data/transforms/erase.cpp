@@ -84,7 +84,7 @@ class RandomErasing final : public Transform {
   }
 
  private:
-  /// Tries ten times, as torchvision does; a rectangle that fills a side is not accepted.
+  /// Tries ten times, as torchvision does. A rectangle as high or as wide as the image is rejected.
   [[nodiscard]] std::optional<Rect> choose(const PixelShape& shape, RandomStream& random) const {
     constexpr int kTries = 10;
     const auto pixels = static_cast<double>(shape.pixels());

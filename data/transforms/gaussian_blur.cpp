@@ -54,8 +54,8 @@ void blur_row(const float* row, std::span<const float> weights, std::ptrdiff_t c
     const float* const from = row + 3 * t;
     for (std::ptrdiff_t i = 0; i < count; ++i) sums[i] += weights[t] * from[i];
   }
-  // Adding this number rounds to nearest even, because its unit in the last place is 1; this
-  // vectorises.
+  // Adding and subtracting this number rounds to nearest even, because its unit in the last place
+  // is 1. The compiler can vectorise these operations.
   constexpr float kToInteger = 12582912.0F;  // 1.5 * 2^23
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     out[i] = static_cast<std::uint8_t>((sums[i] + kToInteger) - kToInteger);

@@ -35,9 +35,9 @@ struct PipelinePlace {
   Origin origin;
 };
 
-/// What happens to one image on its way to the model, in this order: crop, resize to the epoch's
-/// image size, flip left to right, the steps, then type, normalisation and layout. Immutable once
-/// made, shared by all threads.
+/// How a stored image becomes the model's input, in this order: crop, resize to the epoch's image
+/// size, flip left to right, the steps, then type, normalisation and layout. Immutable once made,
+/// shared by all threads.
 struct ImagePipeline {
   std::shared_ptr<const Crop> crop;
   double flip_probability = 0;
@@ -55,7 +55,7 @@ struct ImagePipeline {
   /// the luma in all three channels, and the result is the luma of their output.
   int channels = 3;
   /// Set if the recipe has the item `channels`, or `normalize` with numbers. If so, set_channels()
-  /// does not change these values.
+  /// keeps the recipe's values.
   std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
 
   /// The shape, after all steps, of images with this size.

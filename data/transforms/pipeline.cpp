@@ -28,7 +28,7 @@ struct OutputOptions {
     schema.add("field", &field, "a field of the dataset, or sample_id");
     schema.add("transforms", &transforms, "list of transforms");
     schema.add("geometry_of", &geometry_of,
-               "makes this output a mask: the name of the image that it follows");
+               "makes this output a mask: the name of the image output that it belongs to");
     schema.add("fill", &fill, "for a mask: the value of pixels from outside the image")
         .min(0)
         .max(255);
@@ -93,8 +93,8 @@ class OutputsReader {
     for (const PipelineStep& step : image.image.steps) {
       if (!step.transform->blends_moved_copies()) continue;
       diagnostics_.error(mask.origin, mask.key + ".geometry_of",
-                         fmt::format("expected an image that a mask can follow, but {} of '{}' "
-                                     "blends copies that moved differently",
+                         fmt::format("expected an image that can have a mask, but {} of '{}' "
+                                     "blends copies whose pixels moved differently",
                                      step.key, image.name));
     }
   }

@@ -28,7 +28,8 @@ struct OutputSpec {
   Content content = Content::any;
   /// The steps that apply if the field is an image.
   ImagePipeline image = {};
-  /// For a mask: the output that it follows, and the value of areas without source pixels.
+  /// For a mask: the name of its image output, and the value of mask pixels that come from outside
+  /// the image.
   std::string geometry_of = {};
   std::uint8_t fill = 0;
   /// The steps that apply if the field is an integer.

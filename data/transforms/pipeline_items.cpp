@@ -68,8 +68,8 @@ class ItemReader {
     spec_.image.type = convert_.type;
     if (convert_.type == ElementType::u8 && spec_.image.normalized) {
       diagnostics_.error(convert_origin_, convert_key_,
-                         "type: normalised pixels do not fit in u8. Leave out `convert` or "
-                         "`normalize`, or convert to a float");
+                         "type: expected a float type for normalised pixels, got u8. Leave out "
+                         "`convert` or `normalize`, or convert to a float type");
     }
   }
 

@@ -126,7 +126,7 @@ class ReplaceLabel final : public LabelTransform {
   void options(Schema& schema) override {
     schema.add("indices", &indices_, "ids of samples: their positions in the dataset file")
         .required();
-    schema.add("new_label", &new_label_, "the label that these samples get").required();
+    schema.add("new_label", &new_label_, "the new label of these samples").required();
   }
   [[nodiscard]] std::string problem() const override {
     return indices_problem("indices", indices_);

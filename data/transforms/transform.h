@@ -48,7 +48,8 @@ class PRECAST_API Transform {
   /// Whether the transform moves pixels. If so, it is also applied to masks; otherwise masks skip
   /// this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
-  /// Whether the output mixes copies whose pixels moved differently. If so, no mask can follow.
+  /// Whether the output blends copies whose pixels moved differently. If so, the image cannot have
+  /// a mask.
   [[nodiscard]] virtual bool blends_moved_copies() const { return false; }
   /// @param image has room for the larger of the input and the output; the output is written to its
   /// start. @param context must be used in the same way for an image and for its mask, so that both

@@ -180,8 +180,8 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
   const ImageView image = fit(given);
   if (image.width > kMaxSidePx || image.height > kMaxSidePx) {
     throw DataError(
-        fmt::format("image field: expected sides of at most {} px, got {} x {}. Set a "
-                    "max_resolution",
+        fmt::format("image field: expected sides of at most {} px, got {} x {}. Set "
+                    "image.max_resolution",
                     kMaxSidePx, image.width, image.height));
   }
   const bool was_jpeg = image_format(input->file) == ImageFormat::jpeg;

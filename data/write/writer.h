@@ -36,12 +36,13 @@ struct BetonLayout {
 };
 
 /// Writes samples to a .beton file. Without checksums, it is byte for byte the file that FFCV
-/// produces with one worker: blobs follow each other without gaps, all blobs of a sample are in one
-/// page, page tails are zero, the allocation table follows the last page, and the header's pointer
-/// to the table is written last. With checksums, values begin in the page in which the records end,
-/// and the last page ends with its last value, so that a small dataset does not need two complete
-/// pages. The file appears under its name only when finish() succeeds; an older file stays until
-/// then. Needs memory for one page, and 32 bytes per blob. Not thread-safe.
+/// produces with one worker, except for empty values and the unused ends of pages (data/FORMAT.md):
+/// blobs follow each other without gaps, all blobs of a sample are in one page, the unused end of a
+/// page is zero, the allocation table follows the last page, and the header's pointer to the table
+/// is written last. With checksums, values begin in the page in which the records end, and the last
+/// page ends with its last value, so that a small dataset does not need two complete pages. The
+/// file appears under its name only when finish() succeeds; an older file stays until then. Needs
+/// memory for one page, and 32 bytes per blob. Not thread-safe.
 class PRECAST_API BetonWriter {
  public:
   /// @param num_samples the maximum number of samples. @throws ConfigError for an invalid page

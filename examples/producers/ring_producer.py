@@ -1,6 +1,7 @@
 """usage: ring_producer.py NAME IMAGES.npy SAMPLES.json BATCH_SIZE EPOCHS
 
-Makes batches for one run with data.train_dataset: ring://NAME, as data/ring/RING.md says; uses no code of precast.
+Makes batches for one run with data.train_dataset: ring://NAME, as specified in data/ring/RING.md.
+Uses no code of precast.
 """
 import ctypes
 import fcntl

@@ -1,6 +1,6 @@
 """usage: zmq_producer.py tcp://127.0.0.1:5555 IMAGES.npy SAMPLES.json BATCH_SIZE EPOCHS [FIRST_EPOCH FIRST_BATCH]
 
-Sends batches to a run with data.train_dataset: zmq://127.0.0.1:5555, as data/outside/MESSAGE.md says.
+Sends batches to a run with data.train_dataset: zmq://127.0.0.1:5555, as specified in data/outside/MESSAGE.md.
 """
 import json
 import pathlib

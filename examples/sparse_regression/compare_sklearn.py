@@ -3,10 +3,9 @@
 
     python3 compare_sklearn.py FILE.beton.x.npy FILE.beton.y.npy RESULT.json COEFFICIENTS.npy [--l1-ratio R]
 
-RESULT.json is the output of `solve --json`, COEFFICIENTS.npy that of `solve --coefficients`. For each lambda, this
-prints both objectives, computed in float64 from the coefficients, and the sizes of both supports. The exit code is 1
-if the relative difference of two objectives exceeds --tolerance, or if two supports differ. Needs numpy and
-scikit-learn.
+RESULT.json is the output of `solve --json`, COEFFICIENTS.npy that of `solve --coefficients`. Prints for each lambda
+both objectives, computed in float64 from the coefficients, and the sizes of both supports. The exit code is 1 if the
+relative difference of two objectives exceeds --tolerance, or if two supports differ. Needs numpy and scikit-learn.
 """
 
 import argparse

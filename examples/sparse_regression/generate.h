@@ -28,8 +28,8 @@ struct Truth {
   std::vector<double> coefficients;
 };
 
-/// Writes a .beton file with the fields `x`, an array of `features` float16 or float32, and `y`, a
-/// float, and OUT.truth.json. Each feature is normal with its own mean and deviation;
+/// Writes OUT.truth.json and a .beton file with the fields `x`, an array of `features` float16 or
+/// float32, and `y`, a float. Each feature is normally distributed with its own mean and deviation;
 /// y = 3 + sum of coefficient * (feature - mean) / deviation + noise. A sample depends only on the
 /// seed and its index, so memory use does not grow with the number of samples.
 /// @throws precast::ConfigError, precast::IoError

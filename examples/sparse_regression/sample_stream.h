@@ -15,7 +15,7 @@
 namespace sparse_regression {
 
 struct StreamOptions {
-  /// The field with the features, and the one with the target.
+  /// The field with the features, and the field with the target.
   std::string features_field = "x";
   std::string target_field = "y";
   std::int64_t batch_size = 512;

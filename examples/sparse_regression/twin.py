@@ -207,7 +207,7 @@ class Saga:
         epochs, exact_passes, exact, objective = 0, 0, True, self.objective(strength)
         while True:
             if not math.isfinite(objective) or objective > 10 * self.null_objective:
-                sys.exit(f"twin: expected an objective that decreases, got {objective}. Decrease --step-scale")
+                sys.exit(f"twin: expected at most 10 times the objective of w=0, got {objective}. Reduce --step-scale")
             gap = max(0.0, objective - self.dual(strength))  # below 0: rounding
             small = gap <= self.options.tolerance * objective
             if exact and (small or epochs >= self.options.max_epochs):

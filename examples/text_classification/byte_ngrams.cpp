@@ -46,7 +46,7 @@ struct ByteNgrams : nn::Module {
     nn::init::normal_(embedding->weight, 0, 0.1);
   }
 
-  /// @param text [N, bytes] uint8, padded with zeros, which do not count.
+  /// @param text [N, bytes] uint8, padded with zeros, which are ignored.
   Tensor forward(const Tensor& text) {
     const Tensor bytes = text.to(at::kLong);
     const std::int64_t length = bytes.size(1);

@@ -44,8 +44,8 @@ struct PRECAST_API Batch {
 
   /// The tensor of the field called `name`. @throws ConfigError listing the existing names.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
-  /// Number of samples: the first dimension of the first input. Batches made by methods may have no
-  /// sample ids to count.
+  /// Number of samples: the first dimension of the first input. Do not use the size of sample_ids
+  /// instead: methods may make batches without sample ids.
   [[nodiscard]] std::int64_t size() const;
   /// Views of `count` samples starting at `first`. They share memory with this batch.
   [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
@@ -54,8 +54,8 @@ struct PRECAST_API Batch {
   [[nodiscard]] Batch index_select(const at::Tensor& places) const;
 };
 
-/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers. Used to try
-/// out models.
+/// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers. Used to test
+/// a model before training.
 using BatchMaker = std::function<Batch(std::int64_t samples, std::int64_t image_size_px)>;
 
 /// Converts inputs in channels_last layout to PyTorch's default (contiguous) layout.

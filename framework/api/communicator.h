@@ -33,9 +33,11 @@ class Communicator {
   virtual void reduce_sum(std::vector<at::Tensor> tensors, int root) = 0;
   /// Copies root's tensors to all ranks.
   virtual void broadcast(std::vector<at::Tensor> tensors, int root) = 0;
-  /// Returns every rank's text, indexed by rank. Uses the CPU network, never the GPU's stream.
+  /// Returns every rank's text, indexed by rank. Communicates between the CPUs, and never uses the
+  /// GPU's stream.
   [[nodiscard]] virtual std::vector<std::string> all_gather(const std::string& text) = 0;
-  /// Starts summing one number per rank without waiting for the result. Uses the CPU network.
+  /// Starts summing one number per rank without waiting for the result. Communicates between the
+  /// CPUs.
   [[nodiscard]] virtual std::unique_ptr<PendingSum> begin_sum(std::int64_t value) = 0;
 };
 

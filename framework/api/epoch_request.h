@@ -4,8 +4,8 @@
 
 namespace precast {
 
-/// The pass that a source of batches is asked for: one pass over the data, or the rest of an
-/// interrupted pass. Torch-free.
+/// A request to a source of batches: for one pass over the data, or for the rest of an interrupted
+/// pass. Torch-free.
 struct EpochRequest {
   std::int64_t epoch = 0;
   /// Batches already consumed; the pass starts after them.

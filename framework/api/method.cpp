@@ -8,8 +8,9 @@
 namespace precast {
 namespace {
 
-/// A message if the method with index `other` breaks `rule`, a rule of `method`, which has the
-/// index `place`; otherwise nothing.
+/// Checks a rule of `method` against the other method that the rule names. @param place index of
+/// `method` in the recipe. @param other index of the other method. @return a message if the recipe
+/// breaks the rule; otherwise nothing.
 std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
                                   std::ptrdiff_t place, std::ptrdiff_t other) {
   if (rule.kind == MethodRule::Kind::not_with) {

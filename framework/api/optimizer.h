@@ -17,7 +17,8 @@ namespace precast {
 /// named after the parameter, such as "conv1.weight.momentum") and borrows the parameters' memory.
 class Optimizer : public Stateful {
  public:
-  /// Information from the gradient scaler for the optimiser in an fp16 step.
+  /// The result of the check for non-finite gradients, which is made in fp16 and with
+  /// training.on_nonfinite: skip.
   struct Scaled {
     /// Scalar float32: 1 if any gradient is Inf or NaN (the step must then change nothing).
     at::Tensor found_inf;

@@ -4,8 +4,8 @@
 
 namespace precast {
 
-/// The facts about its run that a method may use: the values that determine its random numbers, and
-/// the length of the run.
+/// The facts about a run that its methods may use: the values that determine its random numbers,
+/// and the length of the run.
 struct RunFacts {
   /// training.seed
   std::uint64_t seed = 0;

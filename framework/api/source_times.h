@@ -18,9 +18,9 @@ struct SourceTimes {
   /// the loader.
   double ahead = 0;
 
-  /// The activity that took most of the threads' time. Empty if the threads were ahead of the model
-  /// for at least half of the time (the model then does not wait for them), or if nothing was
-  /// measured.
+  /// The activity that took the most time: "reading", "blocked" or "decoding". Empty if the threads
+  /// were ahead of the model for at least half of the time (the model then does not wait for them),
+  /// or if nothing was measured.
   [[nodiscard]] std::string_view longest() const {
     if (processing + disk + blocked <= ahead) return {};
     if (disk >= processing && disk >= blocked && disk > 0) return "reading";

@@ -30,8 +30,8 @@ __device__ __forceinline__ void round_to(float value, __nv_bfloat16& out) {
   out = __float2bfloat16_rn(value);
 }
 
-/// Whether round_to() makes a positive value of `value`, with one comparison: the half of the
-/// smallest positive T, which rounds to the even 0, is the largest value for which it does not.
+/// Whether round_to() gives a positive result for `value`. One comparison is enough: half of the
+/// smallest positive T is the largest value that does not, because it rounds to the even 0.
 template <typename T>
 __device__ __forceinline__ bool rounds_above_0(float value);
 template <>

@@ -55,7 +55,8 @@ Armed read_environment() {
     const std::string_view name = item.substr(0, equals);
     if (std::ranges::find(kFailpoints, name) == std::end(kFailpoints) ||
         equals == std::string_view::npos) {
-      throw ConfigError(fmt::format("PRECAST_FAILPOINTS: expected NAME=ACTION, got '{}'", item));
+      throw ConfigError(fmt::format(
+          "PRECAST_FAILPOINTS: expected NAME=ACTION with a known name, got '{}'", item));
     }
     std::string_view action = item.substr(equals + 1);
     if (const std::size_t percent = action.find('%'); percent != std::string_view::npos) {
@@ -80,7 +81,7 @@ void act(std::string_view name, std::string_view action) {
   } else if (action == "exit") {
     ::_exit(static_cast<int>(ExitCode::failed));
   } else if (action == "error") {
-    throw IoError(fmt::format("failpoint {}: asked to fail here", name));
+    throw IoError(fmt::format("failpoint {}: error requested by PRECAST_FAILPOINTS", name));
   } else if (action.starts_with("sleep:")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(parse_number(action.substr(6), action)));
   } else {

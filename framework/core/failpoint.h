@@ -35,9 +35,9 @@ inline constexpr std::string_view kFailpoints[] = {
 /// Does nothing unless the environment variable PRECAST_FAILPOINTS arms `name`, as in
 /// `beton.before_table=kill,log.before_line=error@3`: `kill` ends the process as SIGKILL does,
 /// `stop` suspends it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error`
-/// throws an IoError, `sleep:MS` waits. With `@N`, this happens only the N-th time that the place
-/// is reached; with `%R` (at the end), only in rank R. If nothing is armed, the call only checks a
-/// variable. Thread-safe.
+/// throws an IoError, `sleep:MS` waits MS milliseconds. With `@N`, this happens only the N-th time
+/// that the place is reached; with `%R` (at the end), only in rank R. If nothing is armed, the call
+/// only checks a variable. Thread-safe.
 PRECAST_API void failpoint(std::string_view name);
 
 }  // namespace precast

@@ -73,8 +73,8 @@ std::string folder_of(const std::filesystem::path& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-/// The final target of a symbolic link, even if it does not exist yet: a rename would replace the
-/// link. @throws IoError
+/// Follows symbolic links to the final target, which need not exist. This is needed because a
+/// rename replaces a link, not its target. @throws IoError
 std::filesystem::path follow_links(const std::filesystem::path& path) {
   std::filesystem::path target = path;
   std::error_code failure;
@@ -209,7 +209,7 @@ void AtomicFile::commit() {
   }
   failpoint("atomic_file.before_rename");
   if (uninterrupted([&] { return ops_.rename(temporary_.c_str(), path_.c_str()); }) != 0) {
-    throw IoError("cannot rename to", path_.string(), errno);
+    throw IoError("cannot rename the temporary file to", path_.string(), errno);
   }
   temporary_.clear();
   if (uninterrupted([&] { return ops_.fsync_folder(folder_of(path_).c_str()); }) != 0) {
@@ -299,8 +299,8 @@ bool MappedFile::cached(std::uint64_t offset) const {
     auto* const at = const_cast<std::byte*>(data_) + offset / kPageBytes * kPageBytes;
     return ::mincore(at, 1, &page) == 0 && (page & 1) != 0;
   }
-  // For a missing page, the call starts a read, and a fast disk may deliver the page before the
-  // call returns.
+  // For a missing page, the call starts a read. If a fast disk delivers the page before the call
+  // returns, the page counts as cached.
   char byte = 0;
   const iovec to{.iov_base = &byte, .iov_len = 1};
   return ::preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;

@@ -45,8 +45,8 @@
 
 namespace precast {
 
-/// The type of a plug-in's one symbol, `precast_plugin`. It has the layout of a C struct, so that
-/// precast can read it whichever compiler was used.
+/// The type of `precast_plugin`, the only symbol of a plug-in that precast reads. It has the layout
+/// of a C struct, so that precast can read it whichever compiler was used.
 struct PluginDescriptor {
   /// PRECAST_PLUGIN_MAGIC, then one `key value` per line: kind, precast, torch, compiler.
   char text[512];

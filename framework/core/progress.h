@@ -39,7 +39,7 @@ class PRECAST_API Progress {
   Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Ends the redrawn line.
+  /// Removes the redrawn line.
   ~Progress();
 
   /// True when it is time to show a line. Call this before building the text, which may be costly.

@@ -16,7 +16,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The first version whose collectives CUDA graphs can record.
+/// The first version of NCCL whose collectives CUDA graphs can record.
 constexpr int kRecordableNccl = 20906;
 
 Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
@@ -41,7 +41,7 @@ at::Tensor make_message(const at::Tensor& bucket, GradCompression compression, i
 using HookBase = c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>>;
 using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
 
-/// Sums a bucket in a half type.
+/// Sums a bucket in half precision.
 class CompressHook final : public HookBase {
  public:
   CompressHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
@@ -99,8 +99,8 @@ std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& pa
   return std::make_unique<CompressHook>(parts.data, compression);
 }
 
-/// c10d::Reducer: the engine of PyTorch's DistributedDataParallel. A new release may change its
-/// constructor; this class is the only place that calls it.
+/// Uses c10d::Reducer, with which PyTorch's DistributedDataParallel sends gradients. Only this
+/// class calls the Reducer's constructor, which new releases of PyTorch may change.
 class OverlappedSync final : public GradSync {
  public:
   OverlappedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,

@@ -11,7 +11,7 @@
 
 namespace precast::distributed {
 
-/// How the ranks arrive at the same update. tensorpack's multi-GPU benchmark compares these modes.
+/// How the ranks compute the same update. tensorpack's multi-GPU benchmark compares these modes.
 enum class VariableUpdate {
   /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
   /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).

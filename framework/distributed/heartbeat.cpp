@@ -112,8 +112,8 @@ class Heartbeat::Pulse {
   /// ended.
   [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
 
-  /// The rank that serves the store must exit last: the other ranks would take the end of the store
-  /// for a failure.
+  /// The rank that serves the store must exit last, because the other ranks report a missing store
+  /// as a failure.
   void wait_for_the_others() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
@@ -145,9 +145,10 @@ class Heartbeat::Pulse {
         store_->add(beat_key(group_.rank), 1);
         if (const int silent = silent_rank(); silent >= 0) return die_of_silence(silent);
       } catch (const std::exception&) {
-        return die(fmt::format("the store at {}:{} (rank 0's, or the launcher's) is gone",
-                               group_.host, group_.port),
-                   /*told=*/group_.rank != teller_without_store());
+        return die(
+            fmt::format("the store at {}:{}, which rank 0 or the launcher serves, does not respond",
+                        group_.host, group_.port),
+            /*told=*/group_.rank != teller_without_store());
       }
     }
   }

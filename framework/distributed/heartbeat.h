@@ -39,8 +39,8 @@ class PRECAST_API Heartbeat {
   /// Claims the run's failure for `cause`. Thread-safe.
   /// @return whether this claim is the first; if not, another rank's cause is reported.
   bool claim_failure(const std::string& cause);
-  /// The cause of the failure that a rank has claimed, after `[rank N] `; empty if there is none or
-  /// the store is gone. Thread-safe.
+  /// The cause in the first claim, with the prefix `[rank N] ` or `[launcher] `; empty if there is
+  /// no claim or the store is gone. Thread-safe.
   [[nodiscard]] std::string claimed_cause();
   /// Waits for another rank's claim, at most for the time that it takes to detect a silent rank.
   /// This is needed because collectives fail immediately when a peer dies, while the cause becomes

@@ -92,14 +92,14 @@ class RollCall {
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;
-    // This rank also reports a problem that another rank has found, because that rank may serve the
-    // store and exit.
     if (store_.add(key(options_.rank), 1) > 1) {
       give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
                           options_.rank));
     }
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
+      // This rank also reports a problem that another rank has found, because that rank may serve
+      // the store and exit.
       if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
       const auto now = Clock::now();
       if (now > begin + options_.join_timeout) give_up(missing() + " not connected");

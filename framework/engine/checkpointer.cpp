@@ -85,7 +85,7 @@ struct Snapshot {
   }
 };
 
-/// Keeps the best and the newest `last` checkpoints.
+/// Removes all checkpoints except the best ones and the newest `last` ones.
 void prune(const CheckpointOptions& options, std::int64_t last) {
   try {
     prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(last),
@@ -304,8 +304,8 @@ class Checkpointer::Impl {
   }
 
   /// Restores this rank's own state. If the checkpoint was saved with a different number of ranks,
-  /// or on a CPU and this is a GPU, it has no state for this rank: generators keep their state
-  /// (batches do not depend on them), and rank 0 gets the total of the losses.
+  /// or on a CPU while this run uses a GPU, it has no state for this rank: generators keep their
+  /// state (batches do not depend on them), and rank 0 gets the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile, WrapperPrefixes::keep);
     const auto tensor = [&](int rank, const char* name) {

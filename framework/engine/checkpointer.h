@@ -33,8 +33,8 @@ struct CheckpointOptions {
   std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
-  /// Whether a checkpoint may be restored that has a gradient scaler if this run has none, or the
-  /// reverse. The scaler of this run then keeps its initial state.
+  /// Whether to accept a checkpoint if only one of the two, the checkpoint or this run, has a
+  /// gradient scaler. A scaler of this run then keeps its initial state.
   bool any_precision = false;
   /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
   /// collects the state of all ranks.
@@ -92,7 +92,8 @@ class PRECAST_API Checkpointer {
   /// Call at the start of a run. Calls restore() if CheckpointOptions::resume is set. If nothing is
   /// restored, empties the sinks.
   /// @return whether a checkpoint was restored
-  /// @throws CheckpointError if there are checkpoints, all of them damaged; what restore() throws
+  /// @throws CheckpointError if there are checkpoints and all of them are damaged; what restore()
+  /// throws
   [[nodiscard]] bool resume(TrainState& state);
   /// Restores the newest intact checkpoint. @return false if there is none
   /// @throws CheckpointError if it does not match this run; IoError

@@ -34,7 +34,7 @@ std::vector<std::string> obstacles_of(const GraphFacts& facts) {
     }
   }
   if (!facts.takes_lr_tensor)
-    obstacles.emplace_back("the optimiser takes the learning rate as a number only");
+    obstacles.emplace_back("the optimiser takes the learning rate only as a number");
   if (!facts.sync_obstacle.empty()) obstacles.push_back(facts.sync_obstacle);
   return obstacles;
 }

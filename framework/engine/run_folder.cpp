@@ -27,7 +27,7 @@ bool has_results(const std::filesystem::path& folder) {
   return (!missing && log_bytes > 0) || !find_checkpoints(folder / "checkpoints").empty();
 }
 
-/// Whether the run has finished and cannot be resumed. To train in its folder would replace its
+/// Whether the run has finished and cannot be resumed. Training in its folder would replace its
 /// results.
 bool is_finished_for_good(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kSummaryFile) &&

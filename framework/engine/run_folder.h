@@ -13,12 +13,12 @@
 
 namespace precast::engine {
 
-/// The results of a run, which exist once it has finished.
+/// The file with a run's results, which exists once the run has finished.
 inline constexpr const char* kSummaryFile = "summary.json";
 
-/// The folder with the files of one run: `<folder>/<run id>/{params.json, log, final_weights.pt,
-/// final_weights.safetensors}`. While the object exists, the process that created it holds the lock
-/// `train.lock` in the folder, so that no two processes train in one folder.
+/// The folder with the files of one run, such as `<folder>/<run id>/{params.json, log, checkpoints,
+/// final_weights.pt, final_weights.safetensors}`. While the object exists, the process that created
+/// it holds the lock `train.lock` in the folder, so that no two processes train in one folder.
 class PRECAST_API RunFolder {
  public:
   /// Creates and locks the folder. @param run_id if empty, `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`.
@@ -49,7 +49,8 @@ class PRECAST_API RunFolder {
 };
 
 /// The run's `log`: one JSON object per line with ffcv-imagenet's keys, each line flushed. Adds
-/// `timestamp` (Unix seconds) and `relative_time` (seconds since the log was opened).
+/// `timestamp` (Unix seconds) and `relative_time` (seconds since the log was started; rewind()
+/// continues the count).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
   /// Creates the log, or appends to an existing one. @throws IoError if that fails.

@@ -35,8 +35,9 @@ DType dtype_of(const at::Tensor& tensor) {
   for (const auto& [ours, torchs] : kTypes) {
     if (torchs == tensor.scalar_type()) return ours;
   }
-  throw CheckpointError(fmt::format("weights: expected a plain element type, got {}",
-                                    c10::toString(tensor.scalar_type())));
+  throw CheckpointError(
+      fmt::format("weights: expected an element type that weights files can store, got {}",
+                  c10::toString(tensor.scalar_type())));
 }
 
 at::Tensor view_record(const TensorRecord& record) {

@@ -32,8 +32,8 @@ class PRECAST_API StateCopy {
 
 /// Copies the tensors of a checkpoint's file into the tensors of a state. @param partial whether
 /// the file may contain more tensors than `targets`.
-/// @throws CheckpointError naming the tensors that are missing, unexpected, or of a different shape
-/// or type; the state is then unchanged.
+/// @throws CheckpointError naming the tensors that are missing or of a different shape or type,
+/// with the number of unexpected tensors; the state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial);
 

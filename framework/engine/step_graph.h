@@ -40,11 +40,11 @@ struct StepGraphOptions {
 /// step cannot be recorded because memory runs out, or if the mode is `automatic`, this step and
 /// all later ones run without a graph, with a warning. Otherwise the run ends.
 ///
-/// Only recordings can use the memory of recordings. Therefore, a step that warms up first drops
-/// all recordings. It then needs no more memory than without graphs, and the rehearsal has tested
-/// that this fits. A shape that had a recording is recorded again at its next step, without warming
-/// up. If memory runs out while a shape is recorded, the other recordings are dropped, and from
-/// then on only one recording is kept.
+/// The memory that recordings use is reserved for recordings. Therefore, a step that warms up first
+/// drops all recordings. It then needs no more memory than without graphs, and the rehearsal has
+/// tested that this fits. A shape that had a recording is recorded again at its next step, without
+/// warming up. If memory runs out while a shape is recorded, the other recordings are dropped, and
+/// from then on only one recording is kept.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.
@@ -65,9 +65,9 @@ class PRECAST_API StepGraph {
 
   /// Runs `work`, or replays a recording of it. @return the loss, in a tensor that later replays do
   /// not overwrite
-  /// @throws DeviceError unless the mode is `automatic`, if the work cannot be recorded for a
-  /// reason other than memory; libtorch's exception if memory runs out, unless this happens while
-  /// recording without `several_ranks`.
+  /// @throws DeviceError if the work cannot be recorded, for a reason other than memory, and the
+  /// mode is not `automatic`; libtorch's exception if memory runs out outside a recording or, with
+  /// `several_ranks`, during one.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
   /// Drops the recordings, so that other work can use their memory. Does nothing while a recording
   /// is being made. If there were recordings, the parameters have no gradients afterwards.

@@ -98,7 +98,7 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
 
 void TrainStep::rehearse(Batch& batch) {
   if (!plan_.channels_last) make_inputs_contiguous(batch);
-  // Skips the exchange of gradients, because other ranks may not be running a rehearsal.
+  // Skips the exchange of gradients, because other ranks might not be running a rehearsal.
   rehearses_ = true;
   if (strategy_ != nullptr) {
     strategy_->rehearse(batch, *this);

@@ -260,7 +260,7 @@ Trainer::Verdict Trainer::finish_epoch() {
 std::optional<EvalResult> Trainer::evaluate() {
   std::optional<EvalResult> result;
   in_eval_scope([&] {
-    // The evaluation needs this memory, because only recordings can use the memory of recordings.
+    // Frees memory for the evaluation, which cannot use the memory of recordings.
     step_.drop_recordings();
     result = parts_.evaluator.evaluate(
         parts_.model, parts_.loss, parts_.val_source, parts_.ranks, [&](std::int64_t samples) {

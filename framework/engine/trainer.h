@@ -21,7 +21,7 @@
 
 namespace precast::engine {
 
-/// What to do when a loss or a gradient is NaN or infinite.
+/// What to do when a loss or, with `skip`, a gradient is NaN or infinite.
 enum class NonFinite {
   /// End the run with ExitCode::diverged.
   stop,
@@ -131,7 +131,8 @@ class PRECAST_API Trainer {
   TrainerOptions options_;
   TrainStep step_;
   TrainState state_;
-  /// The position of the newest checkpoint, if its state is the same as that of the run then.
+  /// The position of the newest checkpoint. Empty if there is none, or if go_back() has changed
+  /// values that the checkpoint contains.
   std::optional<std::pair<std::int64_t, std::int64_t>> saved_;
   DeviceFlag nonfinite_;
   std::unique_ptr<Communicator::PendingSum> verdict_;

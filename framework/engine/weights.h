@@ -28,8 +28,7 @@ enum class OtherHead {
 /// Copies the tensors of a weights file (safetensors, or Python's .pt/.pth) into the model;
 /// converts dtypes. Accepts ffcv-imagenet's names for antialiased convolutions
 /// (`conv1.conv.weight`, `blur_filter`), and DDP's `module.` prefix if no name in the model starts
-/// with it. A missing
-/// `num_batches_tracked` counts as 0.
+/// with it. A missing `num_batches_tracked` counts as 0.
 /// @throws CheckpointError with the number and the first names of the tensors that are missing,
 /// unexpected or of a different shape; the model is then unchanged.
 PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,

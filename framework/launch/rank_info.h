@@ -25,7 +25,8 @@ struct RankInfo {
   /// Whether the environment contains local_world. If it does not, local_world is world, which is
   /// too large if there are several hosts.
   bool local_world_known = true;
-  /// Host of rank 0; in a run of one process, the address that the caller gave.
+  /// Host of rank 0; under MPI and in a run of one process, the address of the caller's
+  /// MeetingPoint.
   std::string address;
   int port = 0;
   /// The program that started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or
@@ -36,7 +37,7 @@ struct RankInfo {
   std::string warning;
 };
 
-/// Where the ranks meet if the program that started them does not say (MPI, PMI): the keys
+/// Where the ranks meet if the program that started them does not provide this (MPI, PMI): the keys
 /// dist.address and dist.port of the recipe.
 struct MeetingPoint {
   std::string address = "localhost";

@@ -48,8 +48,8 @@ class PRECAST_API ChildStream {
   [[nodiscard]] bool open() const { return open_; }
   /// Call when the pipe is readable.
   void read_some();
-  /// Reads the rest of the pipe, ends the last line and closes the pipe. Call it when the child has
-  /// ended, even if other processes still have the pipe open.
+  /// Reads what is left in the pipe and ends the last line; open() then returns false. Call it when
+  /// the child has ended, even if other processes still have the pipe open.
   void finish();
 
  private:

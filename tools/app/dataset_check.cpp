@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder in which a relative path was looked up, for messages.
+/// The end of a message about a missing file: the folder to which relative paths refer. Empty for
+/// an absolute path.
 std::string place_of(const std::string& path) {
   std::error_code ignored;
   if (fs::path(path).is_absolute()) return {};
@@ -86,7 +87,7 @@ void check_same_classes(const data::BetonReader& train, std::size_t train_field,
   const std::string file = val.path().string();
   throw ConfigError(fmt::format(
       "data.val_dataset: expected the classes of data.train_dataset, got other classes: {} ({}). "
-      "Write it with the same classes: precast write SOURCE {} --class-names {}",
+      "Write the file again with the same classes: precast write SOURCE {} --class-names {}",
       conflict, file, file, train.path().string()));
 }
 

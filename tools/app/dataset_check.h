@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// A file of a dataset that a recipe names; several files of one key are one dataset.
+/// A dataset file that a recipe names. All files of one key together are one dataset.
 struct NamedDataset {
   std::string key;
   /// Empty if the recipe does not name a file.

@@ -19,8 +19,8 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_graphs(const ResolvedRun& run, const TrainPlan& plan,
                                                      const Registries& registries);
 
-/// The result of describe_graphs() in one line: "the forward and backward passes, not the whole
-/// step: sam replaces ...".
+/// The result of describe_graphs() in one line: "step: the forward and backward passes, not the
+/// whole step: sam replaces ...".
 [[nodiscard]] std::string graphs_text(const nlohmann::ordered_json& graphs);
 
 }  // namespace precast::tools

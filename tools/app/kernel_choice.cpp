@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Why no batch norm of the run can use fused kernels; empty if some may.
+/// Why no batch norm of the run can use fused kernels; empty if some can.
 std::string obstacle(const ResolvedRun& run, const TrainPlan& plan) {
   if (!run.device.is_cuda()) return "on a CPU";
   if (!models::detail::has_fused_kernels()) return "build without CUDA";

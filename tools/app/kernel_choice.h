@@ -9,23 +9,23 @@
 
 namespace precast::tools {
 
-/// Whether the model of this run uses fused kernels where they can compute a layer: with `fused`,
-/// and with `auto` on a GPU on which they have been tested.
+/// Whether the model of this run uses fused kernels in the layers that they can compute: always
+/// with model.kernels: fused; with auto, on a GPU on which the kernels have been tested.
 [[nodiscard]] bool uses_fused_kernels(const ResolvedRun& run);
 
 /// The effect of model.kernels in this run:
 /// {"setting": "fused", "fused": 53, "reference": {}, "blurs": 6, "max_pools": 1, "stems": 1}.
-/// `fused` is the number of batch norms with fused kernels, and `reference` has the number of other
-/// batch norms for each reason. The rest are the numbers of other layers with fused kernels, as in
-/// models::NormKernels. With `auto`, if the plan is for a GPU and there is none here, the object
-/// also has "depends_on_gpu": true.
+/// `fused` is the number of batch norms with fused kernels. `reference` gives, for each reason, the
+/// number of batch norms without fused kernels. `blurs`, `max_pools` and `stems` are the numbers of
+/// other layers with fused kernels, as in models::NormKernels. With `auto`, the object also
+/// contains "depends_on_gpu": true if the plan is for a GPU, this host has none, and precast was
+/// built with CUDA.
 /// @param norms the layers of the plan's model; read only if fused kernels are requested.
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
                                                       models::NormKernels norms);
 
 /// The result of describe_kernels() in one line: "fused for 53 of 53 batch norms, 1 max pool, 6
-/// blurs, 1 RGB convolution".
-/// Or why all kernels are those of the reference.
+/// blurs, 1 RGB convolution"; or, if no layer uses fused kernels, "reference" and the reason.
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.

@@ -16,7 +16,7 @@ struct ServedData {
   const data::BetonReader& reader;
   const data::Pipeline& pipeline;
   data::LoaderOptions loader;
-  /// Image size of each epoch.
+  /// Image size of each epoch, in pixels.
   std::vector<std::int64_t> image_size_px;
   std::string description;
 };

@@ -41,7 +41,7 @@ std::string address_of(const Recipe& recipe, const Schema& schema, Diagnostics& 
   try {
     if (named.size() > 1)
       throw ConfigError(
-          fmt::format("expected files, or one address alone, got {} and others", *zmq));
+          fmt::format("expected files, or a single address, got {} and other datasets", *zmq));
     data::check_producer_address(*zmq);
   } catch (const ConfigError& error) {
     diagnostics.error(schema.origin(kTrainDataset), kTrainDataset, error.what());
@@ -124,7 +124,7 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
   const bool has_description = !recipe.ring.description.empty();
   recipe.ring = {};
   report_unread(kOfLoader,
-                fmt::format("it has no effect with batches from {}, whose producer does this",
+                fmt::format("it has no effect with batches from {}: the producer determines them",
                             recipe.outside),
                 schema, diagnostics);
   const auto wrong = [&](const char* key, const std::string& message) {

@@ -20,8 +20,8 @@ namespace precast::tools {
 /// do not fit. Call it after Recipe::ring is set.
 void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
 
-/// @throws ConfigError for more than one rank, with the key that requests them. @param address of
-/// the producer.
+/// @throws ConfigError for more than one rank; the message names the key that requests the ranks.
+/// @param address of the producer.
 void check_outside_ranks(const Recipe& recipe, const std::string& address, std::int64_t ranks);
 
 /// The number of training samples of an epoch.
@@ -35,8 +35,8 @@ void check_outside_ranks(const Recipe& recipe, const std::string& address, std::
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(
     const data::BetonReader& fields, const ResolvedRun& run, const TrainPlan& plan);
 
-/// For measurements: an endless stream of batches of images and labels from `address`, whose
-/// numbers are ignored.
+/// For measurements: an endless stream of batches of images and labels from `address`. The numbers
+/// that the producer gives the batches are ignored.
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_stream(const std::string& address,
                                                                const ResolvedRun& run,
                                                                const TrainPlan& plan);

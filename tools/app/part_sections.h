@@ -45,7 +45,7 @@ class PartSections {
         own.options = options;
         owned_.push_back(std::move(part));
       } else {
-        // `part` ends here: only the names of these options are used later.
+        // `part` is destroyed here: only the names of these options are used later.
         others.push_back({entry.name, options});
       }
     }

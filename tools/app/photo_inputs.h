@@ -17,7 +17,7 @@ namespace precast::tools {
 struct PhotoList {
   /// The paths as given; for the files of a folder, `folder/path`.
   std::vector<std::string> paths;
-  /// Files in folders without an image extension.
+  /// Files in these folders whose names do not have the extension of an image.
   std::vector<std::string> ignored;
 };
 
@@ -42,11 +42,11 @@ struct PhotoFields {
 /// sample.
 [[nodiscard]] PhotoFields photo_fields(const Recipe& recipe);
 
-/// Image files as a dataset, so that they are processed in the same way as validation images. JPEGs
-/// are stored as they are, other images as pixels (above 64 MiB of pixels: as JPEG of quality 100),
-/// EXIF orientation is ignored, all as `precast write --image.mode keep --image.passthrough` does.
-/// The dataset is a file without a name in the folder for temporary files (TMPDIR): the space is
-/// released when the process ends, however it ends.
+/// Image files as a dataset, so that they are processed in the same way as validation images. As
+/// with `precast write --image.mode keep --image.passthrough`, JPEGs are stored unchanged, other
+/// images as pixels (above 64 MiB of pixels: as JPEG of quality 100), and EXIF orientation is
+/// ignored. The dataset is an unnamed file in the folder for temporary files (TMPDIR). The system
+/// releases its space when the process ends, even if the process is killed.
 class PhotoDataset {
  public:
   /// @param on_progress called from time to time with the number of photos read.
@@ -56,8 +56,8 @@ class PhotoDataset {
 
   /// One sample for each path, in their order.
   [[nodiscard]] const data::BetonReader& reader() const { return *reader_; }
-  /// Why the file of each path could not be read as an image; empty if it could. The
-  /// sample of a file that could not be read is a black pixel.
+  /// For each path, why the file could not be read as an image; empty if it could. The sample of a
+  /// file that could not be read is a black pixel.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   /// Number of photos with an EXIF orientation, which viewers would rotate and precast does not.
   [[nodiscard]] std::uint64_t rotated() const { return rotated_; }

@@ -36,8 +36,8 @@ constexpr const char* kAbout =
     "of images, or the samples of a dataset. A recipe needs --model.weights=FILE.\n"
     "Probabilities are the softmax of the logits; with validation.lr_tta, of the mean of the "
     "logits of the image and its mirror image.\n"
-    "For a dataset, logits are written unless --top is given; with validation.lr_tta they are the "
-    "sums over both images.\n"
+    "For a dataset, CSV output contains logits unless --top is given; a .npy file always contains "
+    "logits. With validation.lr_tta, logits are the sums over the image and its mirror image.\n"
     "A file that is not an image is skipped with a warning; the exit code is then 3.";
 
 /// The inputs of the command line: image files and folders, or one dataset.
@@ -86,9 +86,11 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
     throw ConfigError(
         "--top: expected a .csv or .jsonl file, which contains classes, got a .npy file");
   if (format.logits && options.given("top") && extension == ".csv")
-    throw ConfigError("--logits: expected no --top: a CSV file contains either logits or classes");
+    throw ConfigError(
+        "--logits: expected no --top, because a CSV file contains either logits or classes, got "
+        "both");
   // A CSV of a dataset contains logits by default, as it did before predict could write classes.
-  // JSON contains both.
+  // JSON always contains the classes.
   const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
   if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
   if (!inputs.photos.empty()) format.first_column = "name";
@@ -134,7 +136,7 @@ std::unique_ptr<data::BetonReader> find_dataset(const Recipe& recipe) {
   try {
     return open_dataset("data.val_dataset", recipe);
   } catch (const Error& error) {
-    log_info("the classes of the dataset are not known: {}", error.what());
+    log_info("the class names of the dataset are not known: {}", error.what());
     return nullptr;
   }
 }

@@ -32,7 +32,7 @@ std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
   for (std::size_t label = 0; label < logits.size(); ++label) {
     if (std::isfinite(logits[label])) continue;
     throw Error(fmt::format("predict: expected finite logits, got {} for class {}: the weights or "
-                            "their outputs are not numbers",
+                            "the outputs contain NaN or infinity",
                             logits[label], label),
                 ExitCode::diverged);
   }

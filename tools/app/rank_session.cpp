@@ -46,8 +46,8 @@ int parse_nproc(const std::string& text) {
   return ranks;
 }
 
-/// Whether the program that started the ranks serves the store. torchrun also keeps its store
-/// across restarts.
+/// Whether the program that started the ranks serves the store. torchrun keeps its store across
+/// restarts, so group_options() adds the number of the restart to the prefix of the keys.
 bool store_is_served(const RankInfo& info) {
   if (info.source == "precast") return true;
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -266,8 +266,8 @@ void RankSession::end(const std::exception_ptr& exception) {
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
     if (on_end_)
       on_end_(failure.exit_code, told_elsewhere ? heartbeat_->claimed_cause() : failure.text);
-    // The store ends with this process. Before that, the other ranks must read in it that the cause
-    // has been reported.
+    // The store disappears with this process. The other ranks need this time to read from it that
+    // the cause has been reported.
     if (serves_store_) std::this_thread::sleep_for(kFarewell);
     end_process(failure.exit_code);
   }

@@ -31,14 +31,15 @@ namespace precast::tools {
 /// Number of ranks that this process must start; 0 if it is itself a rank. Given by `dist.nproc`,
 /// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script).
 /// @param gpus the number for `dist.nproc: auto`; by default, all GPUs of this host.
-/// @throws ConfigError also if the recipe does not suit the number that `dist.nproc` gives
+/// @throws ConfigError if `dist.nproc` is invalid, or if the recipe does not suit its number of
+/// ranks
 [[nodiscard]] int ranks_to_launch(const TrainConfig& config, const RankInfo& info,
                                   bool trains = true, std::optional<int> gpus = std::nullopt);
 
 /// Why this host, with `gpus` usable GPUs, cannot run the ranks that a recipe requests; empty if it
-/// can. Names the key, its location and, if the GPUs can divide it equally, the batch to set
-/// instead.
-/// @param trains as above.
+/// can. The text names the key, its location and, if the samples of a step can be divided equally
+/// among the GPUs, the global batch to set instead.
+/// @param trains as in find_ranks().
 [[nodiscard]] std::string gpu_problem(const Recipe& recipe, int ranks, int gpus,
                                       bool trains = true);
 
@@ -48,8 +49,9 @@ namespace precast::tools {
 /// @return the exit code of the launch (launcher.h).
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);
 
-/// Called before a process with several ranks ends without returning from RankSession::run(): with
-/// its exit code and error, on the thread that ends the process.
+/// In a run with several ranks, called before a process ends without returning from
+/// RankSession::run(). It gets the exit code and the error, and is called on the thread that ends
+/// the process.
 using OnEnd = std::function<void(int exit_code, const std::string& error)>;
 
 /// This rank's membership in the group: the constructor joins the group, and a thread sends
@@ -74,7 +76,7 @@ class RankSession {
   /// Ends this rank's membership: the other ranks no longer wait for it.
   void leave() { heartbeat_.reset(); }
   /// Runs `body`. If it throws, only the rank that failed first prints the error, and the process
-  /// ends without unwinding code that may wait for dead peers.
+  /// ends without unwinding, because destructors might wait for dead ranks.
   int run(const std::function<int()>& body);
 
  private:

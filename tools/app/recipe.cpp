@@ -140,8 +140,8 @@ void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
-/// Whether the model may read images. A model that reads other fields is tested later, on these
-/// fields (Assembly).
+/// Whether the model reads images; true if the dataset cannot be opened. A model that reads other
+/// fields is tested later, on these fields (Assembly).
 bool may_read_images(const Recipe& recipe) {
   if (!recipe.config.data.inputs.empty()) return false;
   try {
@@ -237,7 +237,8 @@ void shorten_lists_of_one(ordered_json& values) {
   }
 }
 
-/// Gives images the model's number of channels. @param origin of model.in_channels
+/// Sets the number of channels of all images to model.in_channels. @param origin of
+/// model.in_channels
 void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics) {
   const std::int64_t channels = recipe.config.model.in_channels;
   if (channels != 1 && channels != 3) {

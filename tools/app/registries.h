@@ -12,7 +12,8 @@ struct Registries : TrainParts, data::DataParts {};
 /// The parts that come with precast.
 [[nodiscard]] Registries make_registries();
 
-/// Whether the architecture is part of precast and therefore needs no trial run.
+/// Whether the architecture is one of precast's networks, which need no test. False for `layers`,
+/// whose network the recipe describes.
 [[nodiscard]] bool is_built_in(const std::string& arch);
 
 /// Adds the parts of a plug-in of kind `train` or `data`. @throws DeviceError if it was built for a

@@ -15,8 +15,8 @@ struct RunArgument {
   /// The path for load_recipe(): a recipe, or a run's params.json; empty if nothing was given.
   std::string config = {};
   /// Overrides that are applied before those of the command line: the run's model.weights and
-  /// model.num_classes, the paths of datasets that were recorded relative to another folder, and a
-  /// single rank.
+  /// model.num_classes, the paths of datasets that were recorded relative to another folder, and
+  /// the settings for a single rank.
   std::vector<Override> overrides = {};
   /// The run folder; empty for a recipe.
   std::filesystem::path run = {};
@@ -29,16 +29,17 @@ struct RunArgument {
 };
 
 /// Determines what `argument` refers to:
-/// - a folder with `params.json`, or that file: a run. Its weights are `final_weights.safetensors`
-///   or, if the run has not finished, or was continued after that (it has a checkpoint of a later
-///   step than summary.json), its newest intact checkpoint;
+/// - a folder with `params.json`, or that file: a run. Its weights are `final_weights.safetensors`.
+///   If the run has not finished, or was resumed after it had finished (it has a checkpoint of a
+///   later step than the one in summary.json), its weights are those of its newest valid
+///   checkpoint;
 /// - a folder `ckpt-<step>` of a run, or `checkpoints` for the newest one in it;
 /// - a weights file of a run (`.safetensors`, `.pt`, `.pth`);
 /// - anything else: a recipe.
 ///
-/// A relative path of a dataset in params.json is looked for in the folder where the run was
-/// started, if that is known (run.json, or logging.folder is relative), then in the current
-/// one.
+/// A relative path of a dataset in params.json is looked up first in the folder in which the run
+/// was started, if that folder is known (from run.json or, if logging.folder is relative, from the
+/// run's path), then in the current folder.
 /// @param given the overrides of the command line; a run's weights are only searched for if
 /// model.weights is not among them.
 /// @throws ConfigError if a folder or a weights file belongs to no run; CheckpointError if the run

@@ -78,16 +78,16 @@ bool may_change(std::string_view key) {
   });
 }
 
-/// Whether the key is an option of a part. Such a key may be missing in one of two runs: either the
-/// other run chose another part, and the names of parts are compared too, or its version recorded
-/// other options. Earlier versions recorded the options of every optimiser, schedule and order, and
-/// no options of losses.
+/// Whether the key is an option of a part. Such a key may be missing in one of two runs for two
+/// reasons: that run chose another part, which the comparison of the parts' names shows, or an
+/// earlier version of precast recorded it. Earlier versions recorded the options of every
+/// optimiser, schedule and order, and no options of losses.
 bool is_option_of_a_part(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
 }
 
-/// Whether the key is not a difference if only one of two runs has it.
+/// Whether the comparison ignores the key if only one of the two runs has it.
 bool may_be_missing(std::string_view key) {
   // Earlier versions did not record these keys.
   return key == "plan.best_metric" || key == "plan.precision" || is_option_of_a_part(key);

@@ -29,8 +29,8 @@ namespace precast::tools {
 /// Opens the dataset that a key names, in the mode of data.in_memory. Several files are read as
 /// one.
 /// @throws ConfigError if the key has no value, or names a producer (Recipe::outside), or if files
-/// give a label different names; DataError; IoError. With several files, messages begin with the
-/// key and its location.
+/// give a label different names; DataError; IoError. With several files, the messages of
+/// ConfigError and DataError begin with the key and its location.
 [[nodiscard]] std::unique_ptr<data::BetonReader> open_dataset(std::string_view key,
                                                               const Recipe& recipe);
 
@@ -47,8 +47,8 @@ struct TrainData {
   /// The JPEG index of the training set; null: none.
   std::shared_ptr<data::JpegIndex> index;
 };
-/// The order of data.order and its related keys, without an index. @throws ConfigError naming the
-/// key.
+/// The order that data.order and its related keys select, without an index. @throws ConfigError
+/// naming the key.
 [[nodiscard]] TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
                                          const Registries& registries);
 [[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,

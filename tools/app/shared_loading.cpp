@@ -54,7 +54,7 @@ std::string difference_of_sizes(const ordered_json& there, const ordered_json& h
   return {};
 }
 
-/// @throws ConfigError for several ranks, whose batches no ring has.
+/// @throws ConfigError for several ranks, because a ring has only the batches of a run of one rank.
 void check_ranks(const ResolvedRun& run, const std::string& name) {
   if (run.world > 1)
     run.recipe.refuse("training.distributed",

@@ -117,12 +117,11 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
     return format_count(number.get<std::uint64_t>(), one);
   };
   const auto ghost_batch_size = model.at("ghost_batch_size").get<std::int64_t>();
-  fmt::print("model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
-             model.at("blurpool").get<bool>() ? " with BlurPool" : "",
-             ghost_batch_size == 0
-                 ? ""
-                 : fmt::format(", batch statistics of {} samples each", ghost_batch_size),
-             outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
+  fmt::print(
+      "model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
+      model.at("blurpool").get<bool>() ? " with BlurPool" : "",
+      ghost_batch_size == 0 ? "" : fmt::format(", ghost batches of {} samples", ghost_batch_size),
+      outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
   fmt::print("batch       {} per step over {}, {} per epoch\n",
              count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
              count(plan.at("steps_per_epoch"), "step"));
@@ -151,8 +150,8 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
   }
 }
 
-/// The batch norms of the run's model. Empty without fused kernels, because a large model takes a
-/// second to construct.
+/// The layers of the run's model that fused kernels can compute. Empty without fused kernels,
+/// because a large model takes a second to construct.
 models::NormKernels planned_norms(const ResolvedRun& run, const TrainPlan& plan,
                                   const Registries& registries) {
   if (!plan.model.fused_kernels) return {};
@@ -306,8 +305,8 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   return run_rank(recipe, registries, info, options, result);
 }
 
-/// Whether this process is a rank other than rank 0, which alone writes the result file. Wrong
-/// variables of a launcher are an error later.
+/// Whether this process is a rank other than rank 0. Only rank 0 writes the result file. Invalid
+/// environment variables of a launcher are reported later.
 bool is_other_rank() {
   try {
     return find_rank_info(process_environment()).rank != 0;
@@ -330,7 +329,7 @@ RecipeArguments train_command() {
       "per-step", "show the learning rate of every step; with --dry-run --json")(
       "warn-unread",
       "warn about keys that have no effect; without this option they are errors, except "
-      "ffcv-imagenet's keys, which are always warnings")("json", kJsonHelp)(
+      "ffcv-imagenet's keys, which only cause warnings")("json", kJsonHelp)(
       "result-json", po::value<std::string>()->value_name("FILE"),
       "write figures, exit code and all keys to a file at the end, even after an error");
   arguments.example("precast train recipe.yaml --training.epochs=16 --data.num_workers=8");

@@ -84,12 +84,10 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "torchvision")
       .choices({"ifast", "islow"});
   schema
-      .add(
-          "data.jpeg_index_mb", &data.jpeg_index_mb,
-          "memory in MiB for the JPEG index, which allows crops to be decoded without the data "
-          "before "
-          "them; it is built in the first epoch and shared by the ranks on a host; -1: a sixteenth "
-          "of the memory limit; a sidecar from `precast index` is always used")
+      .add("data.jpeg_index_mb", &data.jpeg_index_mb,
+           "memory in MiB for the JPEG index, which allows crops to be decoded without the data "
+           "before them; it is built in the first epoch and shared by the ranks on a host; -1: a "
+           "sixteenth of the memory limit; a sidecar from `precast index` is always used")
       .min(-1)
       .max(1e9);
   schema.add("data.batches_ahead", &data.batches_ahead, "number of batches to load in advance")
@@ -124,7 +122,7 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
   schema.add("model.pretrained", &model.pretrained, "must be 0; set model.weights instead");
   schema.add("model.weights", &model.weights,
-             "weights to start from: .safetensors, or Python's .pt");
+             "weights to start from: .safetensors, or PyTorch's .pt");
   schema
       .add("model.weights_check", &model.weights_check,
            "what happens if the weights are for a different network or, in eval and predict, for "
@@ -136,7 +134,7 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
            "target")
       .min(0)
       .max(kMostClasses);
-  schema.add("model.in_channels", &model.in_channels, "channels of images; 3, RGB; 1, grey");
+  schema.add("model.in_channels", &model.in_channels, "channels of images: 3 (RGB) or 1 (grey)");
   schema
       .add(
           "model.kernels", &model.kernels,
@@ -144,8 +142,7 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
           "norm "
           "and the addition, ReLU or max pool after it, and precast's kernels for BlurPool and for "
           "padding RGB images; auto: fused on GPUs on which these kernels have been tested "
-          "(compute "
-          "capability 9.0), otherwise reference")
+          "(compute capability 9.0), otherwise reference")
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
@@ -208,7 +205,7 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
              "store images and weights channels last");
   schema.add_dead("training.bn_wd",
                   "has no effect, as in ffcv-imagenet's script: see optimizer.decay_groups");
-  schema.add("methods", &config.methods, "speed-up methods, in order");
+  schema.add("methods", &config.methods, "methods, in the order in which they are applied");
 }
 
 void add_step_keys(Schema& schema, TrainConfig& config) {

@@ -219,8 +219,8 @@ int TrainRun::run(bool json) {
                            .on_nonfinite = nonfinite_policy(run_.config()),
                            .graphs = graph_mode(run_.config()),
                            .best = run_.recipe.best});
-  // run() reports an error while the objects above still exist: their destructors could wait for
-  // dead ranks, and the error would never be printed.
+  // ranks_.run() reports an error while the objects above still exist: their destructors could wait
+  // for dead ranks, and the error would never be printed.
   return ranks_.run([&] {
     const engine::TrainSummary summary = train(trainer, evaluator);
     if (summary.final_eval) finish(trainer, summary, json);
@@ -387,7 +387,7 @@ void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, b
                format_count(static_cast<std::uint64_t>(eval.samples), "sample"));
   }
   for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
-  fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of it waiting for data\n",
+  fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of the time waiting for data\n",
              format_duration(summary.train_seconds), rate, share);
   fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));
   for (const std::string& line : describe_data(data_facts(summary)))

@@ -215,8 +215,8 @@ void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUs
   if (!refused.empty() && strict) {
     throw CheckpointError(fmt::format(
         "{}: expected weights for the network and data of the recipe, got other "
-        "weights:\n  {}\nGive the recipe that they were trained with; model.weights_check: off "
-        "loads them anyway",
+        "weights:\n  {}\nGive the recipe that the weights were trained with, or load them with "
+        "--model.weights_check=off",
         file.path().string(), fmt::join(refused, "\n  ")));
   }
   refused.insert(refused.end(), data.begin(), data.end());

@@ -5,10 +5,10 @@ usage: batch_locations.py IMAGES.beton [--build BUILD] [--python PYTHON] [--imag
                           [--samples N] [--steps N] [--rounds N]
 
 Writes the first samples of the file as a dataset of raw pixels. Then times training steps of a network that needs
-almost no computation, with batches from: device, cpu, queue (synthetic), the raw dataset, the given file (JPEGs are
-decoded and cropped), and the producers of examples/producers, which read the same pixels. Each round measures every
-source once; the script prints medians over the rounds. CPU time includes the trainer and the producer. PYTHON must have
-NumPy and pyzmq.
+almost no computation, with batches from: synthetic data (`--data` device, cpu and queue of `precast bench step`), the
+raw dataset, the given file (its JPEGs are decoded and cropped), and the producers of examples/producers, which send the
+pixels of the raw dataset. Each round measures every source once; the script prints medians over the rounds. CPU time is
+that of the trainer and the producer together. PYTHON must have NumPy and pyzmq.
 """
 import argparse
 import json
@@ -90,7 +90,8 @@ class Bench:
             last = now
             try:
                 producer.wait(0.5)
-                sys.exit("batch_locations: expected a running producer, but it ended. Has --python NumPy and pyzmq?")
+                sys.exit("batch_locations: expected a running producer, got one that exited. "
+                         "--python must have NumPy and pyzmq")
             except subprocess.TimeoutExpired:
                 pass
 

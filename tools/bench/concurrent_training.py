@@ -4,9 +4,9 @@
     concurrent_training.py [--models 1,2,4] [--rounds 3] [--recipe R.yaml] [--json F] [--svg F] [-- KEYS of the recipe]
 
 Each model is trained by a separate `precast train`. K models share the cores: each has cores / K threads for computing
-and as many for loading; with G GPUs, model i uses GPU i modulo G. Each round runs every number of models once; figures
-are medians over the rounds. Without a recipe, `precast new recipe` writes one for a small network and a dataset of
-noise (--samples, --px). Prints a Markdown table:
+and as many for loading; with G GPUs, model i uses GPU i modulo G. Each round measures each number of models
+once; figures are medians over the rounds. Without a recipe, `precast new recipe` writes one for a small network and a
+dataset of noise (--samples, --px). Prints a Markdown table:
 
   seconds     from the start of the first process to the end of the last
   img/s each  images per second of a model in its training epochs, without evaluation and start-up; median over models

@@ -77,13 +77,13 @@ void print_rows(const std::vector<ordered_json>& rows) {
 void add_options(po::options_description& options) {
   options.add_options()(
       "decoder", po::value<std::string>()->default_value("libjpeg,own,indexed"),
-      "decoders to measure; indexed: own, with a JPEG index; indexed_no_lanes: the same without "
-      "lanes, so that the parts of a scan are decoded one after the other")(
+      "decoders to measure; own: precast's decoder; indexed: own, with a JPEG index; "
+      "indexed_no_lanes: indexed, but the parts of a scan are decoded one after the other")(
       "region", po::value<std::string>()->default_value("full,crop"),
       "part of an image to decode; full: all of it; crop: a random crop, as in training")(
       "every", po::value<int>()->default_value(8), kEveryHelp)(
       "dct", po::value<std::string>()->default_value("ifast"),
-      "inverse DCT; ifast, as in FFCV; islow, more accurate")(
+      "inverse DCT; ifast: as in FFCV; islow: more accurate")(
       "image-size", po::value<int>()->default_value(176), kImageSizeHelp)(
       "workers", number(1), kWorkersHelp)("runs", po::value<int>()->default_value(5), kRunsHelp)(
       "seconds", po::value<double>()->default_value(1), kSecondsHelp)("json", kJsonHelp);
@@ -137,8 +137,8 @@ std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<
 
 Arguments decode_arguments() {
   Arguments arguments("bench decode FILE... [options]",
-                      "Decodes stored JPEGs in memory, and resizes the result. Times are the CPU "
-                      "time of the threads. Each combination of --decoder and --region is a row; "
+                      "Decodes stored JPEGs in memory, and resizes the results. Times are CPU "
+                      "times of the threads. Each combination of --decoder and --region is a row; "
                       "the rows are measured alternately.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
   add_options(arguments.options());

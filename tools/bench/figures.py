@@ -28,7 +28,7 @@ def npy(type_name, shape, values):
 
 
 def write_noise(precast, path, samples, px, classes=10):
-    """Writes a dataset of raw images [px, px, 3] of noise; the loading time of raw pixels does not depend on them."""
+    """Writes a dataset of raw images [px, px, 3] of noise; loading raw pixels takes as long for noise as for photos."""
     source = path.with_suffix(".npz")
     noise = random.Random(0)
     images = b"".join(noise.randbytes(px * px * 3) for _ in range(samples))

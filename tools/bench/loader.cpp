@@ -206,7 +206,7 @@ void add_measuring_options(po::options_description& options) {
       "runs", po::value<int>()->default_value(5), kRunsHelp)(
       "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
       "passes", po::value<std::int64_t>()->default_value(0),
-      "passes per measurement; in place of --seconds")(
+      "passes per measurement; instead of --seconds")(
       "pass-samples", po::value<std::int64_t>()->default_value(0),
       "samples per pass; to shorten passes over large files; 0: all")(
       "cold",

@@ -22,7 +22,8 @@ void add_measuring_options(boost::program_options::options_description& options)
 [[nodiscard]] LoaderEffort read_measuring(const Arguments& arguments);
 /// @}
 
-/// Measures the points and prints them, or writes them as the options say (--runs, --svg, --json).
+/// Measures each point --runs times, then prints a table or, with --json, JSON. With --svg, also
+/// writes a chart.
 /// @param file the name of the dataset or recipe, for the report.
 int measure_and_report(const Arguments& arguments, const std::string& file, std::uint64_t samples,
                        std::vector<LoaderPoint> points);

@@ -195,7 +195,7 @@ void add_table_options(po::options_description& options) {
                         "table: JPEG, raw and mixed files, read from memory and from disk")(
       "scratch", po::value<std::string>()->default_value("bench_files")->value_name("FOLDER"),
       "folder for the .beton files that a table needs; they are kept for later runs")(
-      "count", number(400), "number of samples drawn at random; with --table: from its source")(
+      "count", number(400), "number of samples drawn at random; from the source of --table")(
       "rows", po::value<std::string>()->default_value("")->value_name("TEXT"),
       "only these rows; with --table: rows whose name contains TEXT; default: all")(
       "dry-run", "check everything and show the plan; nothing is written or measured");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads a dataset under memory limits below its size (figure 5c of FFCV's paper): throughput against page cache.
+"""Measures how fast a dataset is read under memory limits below and above its size (figure 5c of FFCV's paper).
 
-    low_memory.py [--limits 0.25,0.5,0.75,1.5] [--rounds 3] [--dataset F.beton | --recipe R.yaml] [--read-limit MB/s]
+    low_memory.py [--limits 0.25,0.5,0.75,1.5] [--rounds 3] [--dataset F.beton [--recipe R.yaml]] [--read-limit MB/s]
                   [--json F] [--svg F] [-- more arguments of the command]
 
 Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size; before
@@ -14,8 +14,8 @@ that fits is in memory. Each round measures every way to read once; figures are 
   own cache      the process bypasses the page cache and keeps pages in its own memory, at most a third of the limit;
                  order quasi_random: FFCV's `os_cache=False` and `QUASI_RANDOM`
 
-By default `precast bench loader` reads a file of noise (--samples, --px), or --dataset. With --recipe, `precast train`
-trains on the recipe's data; the limit must include about 400 MB for libtorch, so the file must be larger. With
+`precast bench loader` reads --dataset or, by default, a file of noise (--samples, --px). With --recipe, `precast train`
+trains on --dataset with this recipe; the limit must include about 400 MB for libtorch, so the file must be larger. With
 --read-limit, a second control group limits the bytes per second read from the disk, as a slow disk or a network does.
 Control groups need root. If they cannot be created, the script prints the reason and exits with code 77 (skipped).
 """

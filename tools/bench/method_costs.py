@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Measures the cost of each method: the time of a training step with the method / without it.
+"""Measures the cost of each method: the time of a training step with the method, divided by the time without it.
 
     method_costs.py [--rounds 5] [--methods sam,ema] [--json OUT.json] [-- options of `precast bench step`]
 
 Each figure comes from a separate process, `precast bench step` on one synthetic batch that stays on the device, after a
-warm-up step. A round measures plain, two methods, plain, two methods, and so on; each method is compared with the plain
-step next to it, so that other load on the machine affects both. Every second round runs in reverse order. The ratio is
-the median over the rounds. The methods' options make them act in every measured step. Costs that occur once per epoch
-(`swa`), before training (`zero_init_residual`, `scale_schedule`) or in the loader are not measured.
-`progressive_resize` and `batch_resize` reduce the sides of images to 3/4 and 1/2. `channels_last`, the default, is
-compared with `--layout nchw`. On a CPU, the CPU seconds of the process are compared, on a GPU the seconds of the steps.
+warm-up step. A round measures the plain step (without methods), two methods, the plain step, two methods, and so on;
+each method is compared with the plain step next to it, so that other load on the machine affects both. Every second
+round runs in reverse order. The ratio is the median over the rounds. The methods' options make them act in every
+measured step. Costs that occur once per epoch (`swa`), before training (`zero_init_residual`, `scale_schedule`) or in
+the loader are not measured. `progressive_resize` and `batch_resize` reduce the sides of images to 3/4 and 1/2.
+`channels_last`, the default, is compared with `--layout nchw`. On a CPU, the CPU seconds of the process are compared,
+on a GPU the seconds of the steps.
 Prints a Markdown table.
 """
 import argparse

@@ -20,7 +20,7 @@ struct ReadPass {
 [[nodiscard]] ReadPass read_all_images(const data::BetonReader& reader, int threads);
 
 /// Asks the kernel to drop a file from the page cache. Pages that a process has mapped stay, and so
-/// do those on file systems in memory. @throws IoError if it cannot be opened.
+/// do the pages of files in a tmpfs. @throws IoError if it cannot be opened.
 void drop_from_page_cache(const std::filesystem::path& path);
 
 /// The share of a file that is in the page cache, 0 to 1. For a file that the caller neither owns

@@ -5,10 +5,10 @@ usage: shared_loading.py FILE.beton [--build BUILD] [--workers N] [--batch-size 
                          [--repeats N] [--rounds N] [--train]
 
 Measures all variants in each round, and prints medians over the rounds:
-  - throughput of one consumer that discards its batches / that of a private loader with the same number of threads;
-  - CPU-seconds per loaded image of a server with four consumers, all processes together / of one private loader.
+  - throughput of one consumer that discards its batches, divided by that of a private loader with as many threads;
+  - CPU-seconds per loaded image of a server and four consumers together, divided by those of one private loader.
 With --train, also prints, from one measurement:
-  - CPU-seconds of loading for four training runs on a ring, together / for one training run alone.
+  - CPU-seconds of loading for four training runs on a ring and its server, divided by those for one run alone.
 """
 import argparse
 import json

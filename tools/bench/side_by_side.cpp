@@ -99,12 +99,10 @@ class Child {
     if (told.starts_with(kDone)) return std::string(told.substr(1));
     if (told.size() >= 2 && told.starts_with(kFailed))
       throw Error(std::string(told.substr(2)), static_cast<ExitCode>(told[1]));
-    throw Error(
-        WIFSIGNALED(status)
-            ? fmt::format(
-                  "a measured process was ended by signal {} ({}). There may be too little memory",
-                  WTERMSIG(status), ::strsignal(WTERMSIG(status)))
-            : "a measured process ended without a result");
+    throw Error(WIFSIGNALED(status) ? fmt::format("measured process: expected a result, got signal "
+                                                  "{} ({}). There may be too little memory",
+                                                  WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                                    : "measured process: expected a result, got none");
   }
 
  private:

@@ -39,7 +39,7 @@ data::ImageFieldOptions image_options(const TableFile& file) {
 
 /// Properties that distinguish sources without reading them.
 std::string identity_of(const fs::path& source, std::uint64_t size, std::uint64_t count) {
-  std::error_code none;  // a list of shards is not a path
+  std::error_code none;  // ignored: a source may also be a list of shards
   const fs::path path = fs::weakly_canonical(source, none);
   const std::uintmax_t bytes = fs::is_regular_file(path, none) ? fs::file_size(path, none) : 0;
   const auto time = fs::last_write_time(path, none).time_since_epoch().count();

@@ -249,7 +249,8 @@ bool Arguments::parse(const std::vector<std::string>& args) {
 void Arguments::check_positionals() const {
   for (const ArgumentHelp& place : positional_) {
     if (place.optional || has(place.name)) continue;
-    throw ConfigError(fmt::format("expected {}. usage: precast {}", place.name, usage_));
+    throw ConfigError(
+        fmt::format("expected {}, got nothing. usage: precast {}", place.name, usage_));
   }
 }
 

@@ -49,7 +49,7 @@ class Arguments {
   [[nodiscard]] CommandHelp help() const;
 
   /// @return false if `--help` was given and has been printed, or `--help-json`, which prints one
-  /// line for programs. @throws ConfigError
+  /// line of JSON. @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
@@ -91,7 +91,7 @@ class Arguments {
 /// @throws ConfigError naming the option unless low <= value <= high.
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
 
-/// An option of type std::int64_t. @throws ConfigError as check_range.
+/// The value of an option of type std::int64_t. @throws ConfigError as check_range.
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
 
@@ -99,7 +99,8 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 /// as a very large number.
 [[nodiscard]] boost::program_options::typed_value<std::int64_t>* number(std::int64_t value);
 
-/// The number of threads of --workers, an option of type std::int64_t: 0 means one per core.
+/// The value of --workers, an option of type std::int64_t, in threads; 0 is replaced by the number
+/// of usable cores.
 /// @throws ConfigError as check_range.
 [[nodiscard]] int worker_count(const Arguments& arguments);
 
@@ -108,7 +109,7 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
                                     const std::vector<std::string_view>& known,
                                     std::string_view name);
 
-/// The parts of `a,b,c`. @throws ConfigError naming the option if one of them is empty.
+/// The values in `a,b,c`. @throws ConfigError naming the option if one of them is empty.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view option, std::string_view text);
 
 }  // namespace precast::tools

@@ -143,7 +143,7 @@ std::string keys_text(const std::vector<RecipeKey>& keys, std::size_t width) {
   std::string text =
       wrap(
           "Keys of a recipe: `section: {key: value}` in the file, --section.key=value on the "
-          "command line. Each with its type, allowed values and default.",
+          "command line. Each is shown with its type, allowed values and default.",
           width, 0, 0) +
       "\n";
   for (const std::string& section : sections) {

@@ -38,7 +38,7 @@ std::string help_of_first(RecipeArguments::Takes takes) {
     case RecipeArguments::Takes::recipe:
       return recipe;
     case RecipeArguments::Takes::run_or_recipe:
-      return "folder of a run, one of its checkpoints or weights files; or a " + recipe;
+      return "run folder, or one of its checkpoints or weights files; or a " + recipe;
     case RecipeArguments::Takes::recipe_or_dataset:
       break;
   }

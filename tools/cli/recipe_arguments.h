@@ -13,9 +13,9 @@ namespace precast::tools {
 /// The recipe can also be given as `--config-file CONFIG.yaml` (as in ffcv-imagenet's script).
 class RecipeArguments {
  public:
-  /// The kinds of first argument that are accepted.
+  /// What the first argument can be.
   enum class Takes { recipe, run_or_recipe, recipe_or_dataset };
-  /// @param command its name. @param about what it does.
+  /// @param command the command's name. @param about what the command does.
   RecipeArguments(const std::string& command, std::string about, Takes takes = Takes::recipe);
 
   /// The options of the command itself.

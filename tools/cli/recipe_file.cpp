@@ -25,9 +25,9 @@ bool has_dot(const ConfigNode::Entry& entry) {
   return entry.key.find('.') != std::string::npos;
 }
 
-/// Whether this is a params.json or a copy of one: the top level has keys with dots and no
-/// sections. In a recipe, such a key is a mistake: if it made the file a recorded one, the checks
-/// of the other keys would be lost.
+/// Whether this is a params.json or a copy of one: its name ends in .json, and its top level has
+/// keys with dots and no sections. In a recipe, a key with a dot is a mistake; if it made the file
+/// a recorded configuration, the other keys would not be checked.
 bool is_recorded(const std::filesystem::path& path, const ConfigNode& top) {
   return path.extension() == ".json" && std::ranges::any_of(top.entries, has_dot) &&
          std::ranges::all_of(top.entries, [](const ConfigNode::Entry& entry) {
@@ -54,7 +54,7 @@ bool says_yes(const ConfigNode* value) {
   return value != nullptr && read_value(*value, &yes) && yes;
 }
 
-/// Whether the method's keys in `params` enable it with exactly the recorded options.
+/// Whether the method's keys in `params` enable the method with exactly the recorded options.
 bool follows_from_keys(const KeyedMethod& method, const ConfigNode& options,
                        const ConfigNode& params) {
   if (!method.chooser.empty() && !says_yes(params.find(method.chooser))) return false;

@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// A method that keys of ffcv-imagenet enable, with these keys.
+/// A method for which ffcv-imagenet has keys in its configuration, and these keys.
 struct KeyedMethod {
   std::string name;
   /// The key that enables the method if it is 1 or true; empty if there is none.

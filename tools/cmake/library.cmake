@@ -3,8 +3,8 @@ include(GNUInstallDirs)
 # precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...] [CALLS_TORCH])
 # Adds a shared library precast_NAME with the alias precast::NAME. HEADERS are installed, and each is checked to compile
 # on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: the code only calls
-# libtorch's kernels, which do the work. It is compiled with -O1, which is a sixth faster than with -O2; training steps
-# take the same time.
+# libtorch's kernels, which do the work. It is compiled with -O1: compilation is a sixth faster than with -O2, and
+# training steps take the same time.
 function(precast_library name)
   cmake_parse_arguments(ARG "CALLS_TORCH" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   set(target precast_${name})
@@ -26,8 +26,9 @@ function(precast_library name)
 endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
-# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...]): adds a static library precast_NAME, which
-# only the programs use; each folder of tools/ has one. UNITY n: see precast_unity().
+# precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [UNITY n] [ALONE ...]): adds a static library
+# precast_NAME, which only the programs use; most folders of tools/ have one. UNITY, ALONE: SOURCES and ALONE of
+# precast_unity().
 function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   add_library(precast_${name} STATIC ${ARG_SOURCES})

@@ -44,7 +44,7 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 
 # precast_unity(TARGET [SOURCES n] [ALONE FILE...]): compiles several sources as one translation unit: up to eight of
-# the same folder or, with SOURCES, up to n of any folder. Most of the compile time is spent on headers, above all
+# the same folder or, with SOURCES, up to n of any folder. Most of the compile time is spent on headers, mainly
 # libtorch's; a unit reads them only once. ALONE: sources that are compiled separately, because they define the same
 # names as other sources, or because Highway includes them once for each instruction set. CMake's own UNITY_BUILD writes
 # absolute paths into the units, so ccache could not use the results of other clones.

@@ -11,7 +11,7 @@ add_custom_command(OUTPUT ${abi_header}
   COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DHEADERS=${header_list} -DVERSION=${PROJECT_VERSION}
     -DOUT=${abi_header} -P ${CMAKE_CURRENT_LIST_DIR}/write_abi.cmake
   DEPENDS ${headers} ${header_list} ${CMAKE_CURRENT_LIST_DIR}/write_abi.cmake
-  COMMENT "Digest of the public headers" VERBATIM)
+  COMMENT "Computing the digest of the public headers" VERBATIM)
 add_custom_target(precast_abi DEPENDS ${abi_header})
 add_dependencies(precast_plugins precast_abi)
 

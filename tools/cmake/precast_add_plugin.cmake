@@ -8,7 +8,7 @@ function(precast_add_plugin name)
     message(FATAL_ERROR "precast_add_plugin: expected NAME SOURCES ... [DATA] [LINK ...], got '${name};${ARGN}'")
   endif()
   if(NOT ARG_DATA AND NOT precast_WITH_TORCH)
-    message(FATAL_ERROR "precast_add_plugin: '${name}' is a train plug-in, but this precast was built without libtorch. Give DATA, or build precast with -DPRECAST_TORCH=ON")
+    message(FATAL_ERROR "precast_add_plugin: expected DATA for '${name}', because this precast was built without libtorch, which a train plug-in needs. Add DATA, or build precast with -DPRECAST_TORCH=ON")
   endif()
   # The digest of the current headers, not of the headers with which precast was built: see framework/core/plugin.h.
   set(abi_header ${CMAKE_CURRENT_BINARY_DIR}/${name}_abi.h)

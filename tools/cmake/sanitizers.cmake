@@ -1,23 +1,23 @@
-# Instruments all code for coverage and with sanitizers. Only the fuzz programs link libFuzzer.
+# A fuzz build instruments all code with sanitizers and for libFuzzer's coverage. Only the fuzz programs link libFuzzer.
 if(PRECAST_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang OR PRECAST_TORCH OR PRECAST_SANITIZE)
-    message(FATAL_ERROR "PRECAST_FUZZ needs -DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF and brings its own sanitizers")
+    message(FATAL_ERROR "PRECAST_FUZZ: expected -DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF and no PRECAST_SANITIZE, because fuzz builds always use sanitizers")
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
     -O1 -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=address,undefined)
 endif()
-# The wheel's libtorch crashes on load under AddressSanitizer, so sanitizers need a torch-free build.
+# The wheel's libtorch crashes under AddressSanitizer when it is loaded, so sanitizers need a torch-free build.
 if(PRECAST_SANITIZE)
   if(PRECAST_TORCH)
-    message(FATAL_ERROR "PRECAST_SANITIZE needs -DPRECAST_TORCH=OFF: libtorch cannot be loaded under sanitizers")
+    message(FATAL_ERROR "PRECAST_SANITIZE: expected -DPRECAST_TORCH=OFF, because libtorch cannot be loaded under sanitizers")
   endif()
   list(JOIN PRECAST_SANITIZE "," precast_sanitizers)
   add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1
     -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${precast_sanitizers})
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-    # g++ defines this macro itself, clang only from version 21 on.
+    # g++ defines this macro itself, and so does clang from version 21 on.
     string(REGEX MATCH "address|thread" precast_sanitizer "${PRECAST_SANITIZE}")
     string(TOUPPER ${precast_sanitizer} precast_sanitizer)
     add_compile_definitions(__SANITIZE_${precast_sanitizer}__=1)

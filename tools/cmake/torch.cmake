@@ -6,12 +6,12 @@
 if(NOT PRECAST_TORCH_DIR)
   set(python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
   if(NOT EXISTS ${python})
-    message(FATAL_ERROR "libtorch: no ${python}. Run ./tools/setup first, or pass -DPRECAST_TORCH_DIR=<libtorch>.")
+    message(FATAL_ERROR "libtorch: expected ${python}, got none. Run ./tools/setup first, or pass -DPRECAST_TORCH_DIR=<libtorch>.")
   endif()
   execute_process(COMMAND ${python} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
   if(failed)
-    message(FATAL_ERROR "libtorch: the wheel 'torch' is not in ${python}. Run ./tools/setup.")
+    message(FATAL_ERROR "libtorch: expected the wheel 'torch' to be installed for ${python}, got none. Run ./tools/setup.")
   endif()
   set(PRECAST_TORCH_DIR ${torch_dir} CACHE PATH "" FORCE)
 endif()
@@ -28,7 +28,7 @@ else()
   set(precast_cuda ${PRECAST_CUDA})
 endif()
 if(precast_cuda AND NOT PRECAST_NVCC)
-  message(FATAL_ERROR "PRECAST_CUDA=ON, but nvcc is neither on PATH nor in /usr/local/cuda/bin")
+  message(FATAL_ERROR "PRECAST_CUDA=ON: expected nvcc on PATH or in /usr/local/cuda/bin, got none")
 endif()
 set(PRECAST_WITH_CUDA ${precast_cuda})
 message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
@@ -37,8 +37,9 @@ message(STATUS "CUDA: ${PRECAST_WITH_CUDA}")
 # remove_all() crashes. The first library that defines a symbol is used.
 add_library(precast_torch INTERFACE)
 set_target_properties(precast_torch PROPERTIES EXPORT_NAME torch)
-# The header of all operators is large; with AT_PER_OPERATOR_HEADERS, a source includes only those that it uses.
-# libtorch's include folder contains a newer fmt, which hides Debian's. It has no library, so FMT_HEADER_ONLY is set.
+# The header of all operators is large; with AT_PER_OPERATOR_HEADERS, a source includes only the operators that it uses.
+# libtorch's include folder contains a newer fmt, which hides Debian's. The newer fmt has no library, so FMT_HEADER_ONLY
+# is set.
 target_compile_definitions(precast_torch INTERFACE AT_PER_OPERATOR_HEADERS FMT_HEADER_ONLY)
 if(PRECAST_WITH_CUDA)
   if(NOT DEFINED TORCH_CUDA_ARCH_LIST)

@@ -125,8 +125,8 @@ void print_report(const Json& report) {
   for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 
-/// Adds to `value` what the field's type alone does not give: for a custom field, its metadata and
-/// the allocations that may belong to it; for a tagged field, the shape of the value.
+/// Adds to `value`: for a custom field, its metadata and the allocations that might belong to it;
+/// for a tagged field, the shape of the value.
 void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
                           Json& value) {
   const data::FieldInfo& field = reader.fields()[index];

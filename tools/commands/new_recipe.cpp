@@ -281,10 +281,10 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   const std::size_t label = val.field(train.label);
   const std::string conflict = data::class_conflict(train.names, data::class_names_of(val, label));
   if (!conflict.empty()) {
-    throw ConfigError(
-        fmt::format("--val-dataset: expected the classes of --train-dataset, but {}. Write it with "
-                    "the same classes: precast write SOURCE {} --class-names {}",
-                    conflict, val.path().string(), train_file));
+    throw ConfigError(fmt::format(
+        "--val-dataset: expected the classes of --train-dataset, but {}. Write the file "
+        "again with the same classes: precast write SOURCE {} --class-names {}",
+        conflict, val.path().string(), train_file));
   }
   const std::int64_t classes = count_classes(val, label);
   if (classes > train.classes) {

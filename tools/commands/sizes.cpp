@@ -66,9 +66,9 @@ Arguments declare() {
       "sizes SOURCE [options]",
       "Estimates for each storage mode how large SOURCE becomes as a .beton file, with the "
       "standard error, and how many training images per second one core can load from it. Both are "
-      "measured on some of its images, which are encoded and decoded in memory. A JPEG share of 1 "
-      "means the mode jpg, 0 means raw, and any other share means proportion. With --ram, --cores "
-      "or --target-img-s, the command recommends a mode.");
+      "measured on some images of SOURCE, which are encoded and decoded in memory. A JPEG share of "
+      "1 means the mode jpg, 0 means raw, and any other share means proportion. With --ram, "
+      "--cores or --target-img-s, the command recommends a mode.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());

@@ -101,9 +101,9 @@ struct Job {
   data::BetonOptions layouts = {};
 };
 
-/// Checks one file. @return the report, which also contains an error that prevents writing the
-/// checksums after the check; null if a signal arrived. @throws IoError, DataError; IoError, before
-/// values are read, if the checksums cannot be written
+/// Checks one file. @return the report; null if a signal arrived. If the checksums cannot be
+/// written after the check, the report contains the error. @throws IoError, DataError; IoError,
+/// before values are read, if it is already clear that the checksums cannot be written
 Json verify_file(const std::string& file, const Job& job, ExitCode& code) {
   const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
   const bool write_sums = job.write_sums && reader.sums().empty();
@@ -134,8 +134,8 @@ Json verify_file(const std::string& file, const Job& job, ExitCode& code) {
   return report;
 }
 
-/// Like verify_file(), but the report also contains an error that prevents reading the file. Raises
-/// `code` to the exit code of the error or of the damage. @return null if a signal arrived
+/// Like verify_file(), but if the file cannot be read, the report contains the error. Raises `code`
+/// to the exit code of the error or of the damage. @return null if a signal arrived
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {
     if (StopSignals::requested()) return {};

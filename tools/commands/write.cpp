@@ -206,7 +206,7 @@ std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint6
   }
 }
 
-/// Classes of the source that no written sample has.
+/// The labels of the source's classes that no written sample has.
 std::vector<std::int64_t> absent_classes(const std::string& out, const data::Source& source) {
   if (source.class_names().empty()) return {};
   const data::BetonReader written(out);
@@ -261,7 +261,7 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"counts", counts_of(written)}};
 }
 
-/// Prints which column became the classes, or could become them.
+/// Prints which column the classes come from, or could come from.
 void print_class_column(const data::Source& source) {
   if (!source.class_field().empty()) {
     fmt::print("classes: the strings of column '{}'\n", source.class_field());
@@ -281,7 +281,7 @@ void print_class_column(const data::Source& source) {
   if (const auto text = has("bytes"); text != source.fields().end()) {
     fmt::print(
         stderr,
-        "note: no field is a label. If the strings in '{0}' are classes: --class-column {0}\n",
+        "note: no field has labels. If the strings in '{0}' are classes, use --class-column {0}\n",
         text->name);
   }
 }

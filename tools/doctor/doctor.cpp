@@ -54,7 +54,7 @@ void print_section(const std::string& title, const Json& facts) {
 }
 
 void print_report(const Json& facts, const std::vector<Finding>& findings) {
-  fmt::print("precast {}, built by {}\n", text_of(facts["precast"]["version"]),
+  fmt::print("precast {}, built with {}\n", text_of(facts["precast"]["version"]),
              text_of(facts["precast"]["compiler"]));
   print_section("libraries", facts["libraries"]);
   print_section("machine", facts["machine"]);
@@ -82,7 +82,7 @@ Arguments doctor_arguments() {
   Arguments arguments(
       "doctor [options]",
       "Shows versions, cores, memory and limits, and each problem with its fix. The "
-      "exit code is 6 if training could not run.");
+      "exit code is 6 if training would fail.");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast doctor");
   arguments.exit_codes({6});

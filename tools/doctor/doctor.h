@@ -7,14 +7,13 @@
 
 namespace precast::tools {
 
-/// `precast doctor [--json]`: prints facts about the build and about the machine, and names each
-/// fault with its fix. Works without libtorch: facts about libtorch come from running
-/// `precast-train versions --json`, from the folder of precast.
-/// @return 0, or 6 (ExitCode::environment) if a fault prevents jobs from running.
+/// `precast doctor [--json]`: prints facts about the build and about the machine, and lists each
+/// fault with its fix. Works without libtorch: facts about libtorch come from
+/// `precast-train versions --json`, started from the folder of precast.
+/// @return 0, or 6 (ExitCode::environment) if a fault prevents training.
 int run_doctor(const std::vector<std::string>& args);
 
-/// One fault. A warning is about lost speed or a missing feature; a problem prevents jobs from
-/// running.
+/// One fault. A warning means lost speed or a missing feature; a problem prevents training.
 struct Finding {
   bool problem = false;
   std::string what;

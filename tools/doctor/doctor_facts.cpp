@@ -99,7 +99,7 @@ Json machine_facts() {
   return facts;
 }
 
-/// Asks the driver itself, because a machine may have a driver but no libtorch.
+/// Asks the driver directly, because a machine may have a driver but no libtorch.
 Json nvidia_facts() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;

@@ -36,21 +36,22 @@ void judge_cores(const Json& facts, Findings& findings) {
   const Json online = at(facts, "machine/cores_online");
   if (usable.is_number() && online.is_number() && usable.get<int>() * 2 <= online.get<int>()) {
     findings.push_back({false,
-                        fmt::format("this process may use {} of the machine's {} cores",
+                        fmt::format("this process can use only {} of the machine's {} cores",
                                     usable.get<int>(), online.get<int>()),
-                        "raise the limit, which taskset, docker --cpus, Slurm --cpus-per-task or "
-                        "Kubernetes sets"});
+                        "raise the limit that taskset, docker --cpus, Slurm --cpus-per-task or "
+                        "Kubernetes has set"});
   }
 }
 
 void judge_memory(const Json& facts, Findings& findings) {
   const Json memory = at(facts, "machine/memory_limit_bytes");
   if (memory.is_number() && memory.get<double>() > 0 && memory.get<double>() < 2e9) {
-    findings.push_back({false,
-                        fmt::format("only {} of memory may be used; training needs at least 2 GB",
-                                    format_bytes(memory.get<double>())),
-                        "raise the container's limit (docker --memory, Slurm --mem), or use a "
-                        "larger machine"});
+    findings.push_back(
+        {false,
+         fmt::format("this process can use only {} of memory; training needs at least 2 GB",
+                     format_bytes(memory.get<double>())),
+         "raise the container's limit (docker --memory, Slurm --mem), or use a "
+         "larger machine"});
   }
   const Json shm = at(facts, "machine/shm_bytes");
   if (shm.is_null() || shm.get<double>() < 256e6) {

@@ -1,2 +1,2 @@
 """The modules of tools/gpu_check. They use only the standard library, because they also run on the GPU host.
-The bundle has them next to gpu_check."""
+In a bundle, they are next to gpu_check."""

@@ -50,8 +50,8 @@ def build_folder():
         if subprocess.run(configure, stdout=subprocess.DEVNULL).returncode != 0:
             raise Problem(EXIT_ENVIRONMENT, f"CMake could not configure {build}: see above")
     if "CMAKE_BUILD_TYPE:STRING=Release" not in cache.read_text():
-        raise Problem(EXIT_ENVIRONMENT, f"expected a Release build in {build}, got another. Set "
-                      "PRECAST_BUILD_DIR to another folder")
+        raise Problem(EXIT_ENVIRONMENT, f"expected a Release build in {build}, got another build type. "
+                      "Set PRECAST_BUILD_DIR to another folder")
     return build
 
 
@@ -204,8 +204,9 @@ def run(args):
                                     MOST_BYTES - tracked)
         else:
             size = pack(folder, out)
-    say(f"{out}: bundle {mib(size)} + tracked tree {mib(tracked)} = {mib(size + tracked)}, torch "
+    say(f"{out}: bundle {mib(size)} + tracked files {mib(tracked)} = {mib(size + tracked)}, torch "
         f"{facts['torch']} ({facts['torch_git_version'][:10]}), needs at least {facts['needs']}")
     if size + tracked > MOST_BYTES:
-        raise Problem(EXIT_FAILED, f"expected bundle and tracked tree to have at most {mib(MOST_BYTES)}; see above")
+        raise Problem(EXIT_FAILED, f"expected bundle and tracked files to have at most {mib(MOST_BYTES)} together, got "
+                      "more; see above")
     return 0

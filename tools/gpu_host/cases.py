@@ -40,7 +40,7 @@ class Case:
                     environment=environment or {})
 
     def compiled(self, cache):
-        """The twin's step with torch.compile. After a stage has timed out, the cache makes compilation fast."""
+        """The twin's step with torch.compile. If the stage is run again, the cache makes compilation fast."""
         return self.twin("compiled", ["--compile"], COMPILE_LIMIT_S,
                          {"TORCHINDUCTOR_CACHE_DIR": str(cache)})
 
@@ -60,7 +60,7 @@ def bf16(case):
     return dataclasses.replace(case, precision="bf16")
 
 
-# The most important cases come first, because the time may not suffice for all.
+# The most important cases come first, because the time might not suffice for all.
 CASES = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
          bf16(RN50_LARGE), bf16(RN50_BLUR), bf16(RN18)]
 COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN50_BLUR, RN18,
@@ -86,11 +86,11 @@ KERNELS = {"reference": ["--model.kernels=reference"], "fused": FUSED_MODEL, "al
 
 def fused_steps():
     """Each case with each choice of kernels, one directly after the other, at the same clock rate of the card: separate
-    ops, a fused model, also a fused loss and optimizer, and all of it replayed as one CUDA graph."""
+    ops, a fused model, also a fused loss and optimiser, and all of these replayed as one CUDA graph."""
     return [case.ours(f"kernels {name}", options) for case in FUSED for name, options in KERNELS.items()]
 
 
-# From launch-bound to compute-bound: a graph saves launches, so it helps much in the first case and little in the last.
+# From launch-bound to compute-bound: a graph saves launches, so it helps most in the first case and least in the last.
 GRAPHS = [SMALL, bf16(SMALL), Case("resnet50", 160, 32, "fp16", steps=50), RN50]
 GRAPH_MODES = ["off", "on", "step"]
 

@@ -63,7 +63,7 @@ def write_arrays(source, target):
 
 
 def write_mosaics(source, target, count=MOSAICS):
-    """Writes mosaics as IDX files; image i begins with sample i, and has its label."""
+    """Writes mosaics as IDX files; mosaic i begins with sample i, and has that sample's label."""
     images, labels = idx_paths(source, "train")
     (samples, height, width), pixels = read_idx(images)
     rows = [pixels[i:i + width] for i in range(0, len(pixels), width)]

@@ -52,7 +52,7 @@ def library_path(old):
 
 
 def environment(**more):
-    """The environment for the bundle's programs. In it, other programs could load the bundle's older libraries."""
+    """The environment of the bundle's programs. Other programs must not get it: they could load its libraries."""
     return os.environ | {"LD_LIBRARY_PATH": library_path(os.environ.get("LD_LIBRARY_PATH", "")),
                          "PRECAST_GOLDEN_DIR": str(HOME / "golden")} | more
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Starts the ranks of a training run without a launcher, lets the last one die, and watches the others.
+"""Starts the ranks of a training run without a launcher, kills the last one, and watches the others.
 
     kill_rank.py --ranks N --at_step S --limit SECONDS --run FOLDER -- precast train ...
 
 The run folder FOLDER is removed first, because a run that is already complete would take no step.
 The last rank kills itself (SIGKILL) before step S. Each other rank must exit with code 13 (another rank
-failed) within the limit, and one of them must name the cause. Prints JSON. Exit codes: 0 if that is
-what happened, 1 if not, 6 if all ranks found no GPU.
+failed) within the limit, and one of them must name the cause. Prints JSON. Exit codes: 0 if the ranks
+behaved as expected, 1 if not, 6 if all ranks found no GPU.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def start(args, folder):
 
 
 def wait(processes, seconds):
-    """@return whether all ranks have ended in that time."""
+    """@return whether all of the processes have ended within `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if all(process.poll() is not None for process in processes):

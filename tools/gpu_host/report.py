@@ -87,7 +87,7 @@ def drift(timed):
                     for side in ("eager", "anchor")]
     change = quotient(again, first)
     if change is None:
-        return ["The anchor was not timed in both stages, so a change of the clock rate is not detected.", ""]
+        return ["The anchor was not timed in both stages, so a change of the clock rate would not be detected.", ""]
     warning = "" if abs(change - 1) <= MOST_DRIFT else (
         " **The card's speed has changed between the stages: compare precast with the anchor.**")
     return [f"Anchor (eager {cases.ANCHOR.name}), `speed` / `baseline`: {change:.3f}.{warning}", ""]
@@ -172,10 +172,10 @@ def problems(merged):
     for stage, steps in merged.items():
         for name, record in steps.items():
             if record["state"] != "passed":
-                noted = " (noted only)" if record.get("optional") else ""
+                noted = " (optional)" if record.get("optional") else ""
                 lines += [f"### {stage}: {name}: {record['state']}{noted}", "", "```",
                           record.get("problem", ""), "", record["command"], "```", ""]
-    return ["## What did not pass", "", *lines] if lines else []
+    return ["## Steps that did not pass", "", *lines] if lines else []
 
 
 def others(merged):

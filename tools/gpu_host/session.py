@@ -1,6 +1,6 @@
 """Runs stages: keeps results in the state folder, and copies them to --out after each step.
 
-If --out is emptied between calls, the state folder remains: a stage that is called again continues with
+If --out is emptied between calls, the state folder remains: a stage that is run again continues with
 the steps that have not passed, and every call copies all results so far.
 """
 
@@ -63,7 +63,8 @@ class Session:
         place = stages.Place(self.state, gpus=gpus, cpu=cpu)
         names = [name for name in names if self.chosen(stages.plan(name, place))]
         if not names:
-            raise Problem(EXIT_USAGE, f"--only: expected to match a step of the stages, got {self.only.pattern!r}")
+            raise Problem(EXIT_USAGE, "--only: expected a pattern that matches a step of the stages, got "
+                          f"{self.only.pattern!r}")
         passed = [self.run_stage(name, place) for name in names]
         say(f"report: {self.out / 'report.md'}")
         return 0 if all(passed) else EXIT_FAILED
@@ -199,7 +200,7 @@ def stop(number, frame):
 def check_names(names, cpu):
     unknown = [name for name in names if name not in stages.LIMITS_S]
     if unknown:
-        raise Problem(EXIT_USAGE, f"expected stages out of {', '.join(stages.LIMITS_S)}, got "
+        raise Problem(EXIT_USAGE, f"expected stages among {', '.join(stages.LIMITS_S)}, got "
                       f"{', '.join(unknown)}")
     if cpu and names != ["scaling"]:
         raise Problem(EXIT_USAGE, "--cpu: expected the stage scaling alone, got "

@@ -8,14 +8,15 @@ import sys
 from gpu_host import cases, datasets, host, scaling
 from gpu_host.step import Failure, Step, gtest, last_json
 
-# The default stages take less than 26 minutes together. Each stage ends within ten minutes, because some hosts end a
-# command after that time.
+# The limits of the default stages add up to 25 minutes. Each is below ten minutes, because some hosts end a command
+# after that time.
 LIMITS_S = {"correctness": 300, "baseline": 480, "speed": 420, "training": 300, "scaling": 500,
             "fused": 500, "graphs": 500}
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
-# ImageNet recipe, side of all images in px, batch size, and data.repeats for passes of a few seconds.
+# ImageNet recipe, side of all images in px, batch size, and the value of data.repeats with which an epoch takes a few
+# seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
 
 
@@ -167,7 +168,7 @@ def end_to_end_steps(place):
             # A small learning rate, so that training on a few repeated images does not diverge.
             "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
             f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
-            # The figure is of one GPU; recipes may ask for 8 ranks.
+            # Measures one GPU, although recipes may ask for 8 ranks.
             "--dist.world_size=1", f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))
     return steps
 

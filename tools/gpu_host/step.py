@@ -55,7 +55,7 @@ class Step:
     missing: str = ""  # why the step cannot start; empty if it can
     optional: bool = False  # a failure is noted, but does not fail the stage
     reads_failures: bool = False  # `read` also checks the exit code
-    parallel: bool = False  # runs at the same time as its neighbours that are parallel, too
+    parallel: bool = False  # runs at the same time as neighbouring steps that are also parallel
 
     def text(self):
         settings = [f"{name}={value}" for name, value in self.environment.items()]
@@ -177,13 +177,13 @@ def rehearse(step, log):
 def judge(step, output):
     if step.rehearsal == "works":
         if output.code != 0:
-            return f"expected to work without a GPU, exited with {output.code}:\n{output.end()}"
+            return f"expected exit code 0 without a GPU, got {output.code}:\n{output.end()}"
         step.read(output)
     elif step.rehearsal == "no_gpu" and output.code != NO_GPU:
-        return f"expected code {NO_GPU} (no GPU), exited with {output.code}:\n{output.end()}"
+        return f"expected exit code {NO_GPU} (no GPU), got {output.code}:\n{output.end()}"
     elif step.rehearsal == "skips":
         if output.code not in (0, NO_GPU):
-            return f"expected skipped tests, exited with {output.code}:\n{output.end()}"
+            return f"expected skipped tests, got exit code {output.code}:\n{output.end()}"
         if output.code == 0 and "SKIPPED" not in output.out:
             return f"expected skipped tests, got none:\n{output.end()}"
     return ""

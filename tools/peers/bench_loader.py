@@ -11,11 +11,11 @@ order, apply a random resized crop and a flip, and return uint8 (u8) or normalis
 combination of settings. The rows are those of --table or, if a list option such as --kinds is given, all combinations
 of the list options.
 
-The peers of a row are started together, each in a separate process pinned to as many cores as it has workers (the
-processes of a peer share its cores), and warm up. Then they run in turn, in reverse order in every second round, so
-that other load on the machine affects all of them. A ratio is the median over the rounds of precast's figure divided
-by the peer's figure in the same round. CPU seconds are those of a process and all its children. The files are in the
-page cache.
+The peers of a row are started together, each in separate processes, pinned to as many cores as the peer has workers
+(several processes of a peer share these cores), and warm up. Then they run in turn, in reverse order in every second
+round, so that other load on the machine affects all of them. A ratio is the median over the rounds of precast's figure
+divided by the peer's figure in the same round. CPU seconds are those of a process and all its children. The files are
+in the page cache.
 
 --table seeds has the rows of `precast bench loader --table seeds`, which measures precast alone and needs no Python.
 
@@ -120,7 +120,7 @@ def machine_of(answer):
 
 
 class Precast:
-    """Starts precast for each measurement, because it starts within milliseconds. It warms up by itself."""
+    """Starts precast for each measurement, because that takes only milliseconds. precast warms up by itself."""
 
     machine = {}  # its description of the CPU
 
@@ -163,7 +163,7 @@ def measure_row(row, files, args, limit):
                 stack.callback(ready[peer].stop)
             except PeerFailed as failure:
                 failed[peer] = str(failure)
-                print(f"{row.name()}, {peer}: cannot: {failure}", file=sys.stderr, flush=True)
+                print(f"{row.name()}, {peer}: cannot run: {failure}", file=sys.stderr, flush=True)
         for number in range(args.rounds):
             for peer in list(ready)[::1 if number % 2 == 0 else -1]:
                 load = os.getloadavg()[0]
@@ -173,7 +173,7 @@ def measure_row(row, files, args, limit):
                     failed[peer] = str(failure)
                     ready.pop(peer).stop()
                     runs.pop(peer, None)
-                    print(f"{row.name()}, {peer}: cannot: {failure}", file=sys.stderr, flush=True)
+                    print(f"{row.name()}, {peer}: cannot run: {failure}", file=sys.stderr, flush=True)
                     continue
                 runs.setdefault(peer, []).append(run)
                 print(f"{row.name()}, round {number + 1}, {peer}: {run['per_second']:.0f} img/s, "
@@ -211,7 +211,7 @@ def cells(line):
                (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]),
                line["peer"]]
     if "cannot" in line:
-        return [*setting, "cannot: " + line["cannot"].splitlines()[0][:90], *[""] * (len(HEAD) - len(setting) - 1)]
+        return [*setting, "cannot run: " + line["cannot"].splitlines()[0][:90], *[""] * (len(HEAD) - len(setting) - 1)]
     ratios = [f"{line[key]:.2f}" if line["peer"] not in PRECAST and key in line else "" for key in RATIOS]
     return [*setting, f"{line['per_second']:.0f}", f"{line['per_cpu_second']:.0f}",
             f"{line['per_cpu_second_least']:.0f} - {line['per_cpu_second_most']:.0f}", *ratios,
@@ -264,7 +264,8 @@ def parse_arguments():
     parser.add_argument("--batches", nargs="+", type=int)
     parser.add_argument("--peers", nargs="+", choices=PYTHON_PEERS)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="seconds per measurement; default: about %(default)s")
+    parser.add_argument("--seconds", type=float, default=3,
+                        help="approximate duration of a measurement in seconds; default: %(default)s")
     parser.add_argument("--read_limit", type=float, default=40, metavar="MB/S",
                         help="read limit of the slow disk; default: %(default)s")
     parser.add_argument("--scratch", type=pathlib.Path,

@@ -68,7 +68,8 @@ class Table:
         apart = [np.abs(g.astype(np.int16) - e) for g, e in pairs]
         count, worst = sum(a.size for a in apart), max(int(a.max()) for a in apart)
         differing = sum(np.count_nonzero(a) for a in apart)
-        self.line(file, what, count, worst <= levels, f"at most {worst} level, {100 * differing / count:.3f} % differ")
+        self.line(file, what, count, worst <= levels,
+                  f"largest difference {worst}, {100 * differing / count:.3f} % differ")
 
 
 class Precast:

@@ -72,7 +72,7 @@ class Peer:
 
 
 class Ffcv(Peer):
-    """FFCV with order RANDOM from the page cache (os_cache), its default for training."""
+    """FFCV as recommended for files that fit in memory: from the page cache (os_cache), order RANDOM."""
 
     order, os_cache = "RANDOM", True
     # FFCV loads three batches ahead. In each pass it allocates five new batches, and the first write to each memory
@@ -244,7 +244,7 @@ def measure(peer, whole=False):
 
 
 def prepared(name, spec):
-    """A loader that has warmed up, with a length of passes at which a measurement takes about the requested time."""
+    """A loader that has warmed up, with the number of passes for which a measurement takes about `seconds`."""
     peer = PEERS[name](spec)
     edges = 2 * peer.ahead * spec["batch"]
     if spec["slow_disk"]:

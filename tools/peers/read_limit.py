@@ -1,5 +1,5 @@
-"""Simulates a slow disk that is the same for every loader: limits the bytes per second that processes read from a
-disk with a control group of Linux (v1: blkio, v2: io), and drops given files from the page cache.
+"""Simulates a slow disk that is the same for every loader: a Linux control group (v1: blkio, v2: io) limits the bytes
+per second that processes read from a disk. Also drops files from the page cache.
 
 Without root, nothing limits the reads of all programs equally: a user-space file system or a preloaded library would
 add work to each read, and more for some loaders than for others. If the group cannot be created, ReadLimit.reason

@@ -84,9 +84,10 @@ fs::path config_folder() {
 }  // namespace
 
 int run_new(const std::vector<std::string>& args) {
-  Arguments arguments("new plugin NAME [options]",
-                      "Makes a folder NAME with a plug-in that builds, a recipe that uses it, and "
-                      "a test that trains with it.");
+  Arguments arguments(
+      "new plugin NAME [options]",
+      "Creates a folder NAME with a plug-in that builds, a recipe that uses it, and "
+      "a test that trains with it.");
   arguments.positional("NAME", "name of the folder and of the part, such as my_net");
   arguments.options().add_options()("kind", po::value<std::string>()->default_value("model"),
                                     "kind of the part; model, method or transform");
@@ -100,7 +101,8 @@ int run_new(const std::vector<std::string>& args) {
   check_name(name);
   const fs::path folder = name;
   if (fs::exists(folder))
-    throw ConfigError(fmt::format("new: expected a new folder, got {}, which exists", name));
+    throw ConfigError(
+        fmt::format("new: expected the name of a new folder, got {}, which already exists", name));
   fs::create_directories(folder);
   for (const SkeletonFile& file : kSkeletonFiles) {
     const bool source = file.name.ends_with(".cpp");

@@ -26,7 +26,7 @@ struct ListedKind {
   std::vector<ListedPart> parts;
 };
 
-/// The parts of a registry. Options are listed if a part declares them and is made without
+/// The parts of a registry. Options are listed if a part declares them and its factory takes no
 /// arguments.
 template <typename Registry>
 [[nodiscard]] ListedKind list_parts(const Registry& registry) {
@@ -45,8 +45,7 @@ template <typename Registry>
   return all;
 }
 
-/// Orders, crops, transforms, transforms of labels, fields, sources, and the other parts of a
-/// pipeline.
+/// Orders, crops, transforms, label transforms, fields, sources, and the other parts of a pipeline.
 [[nodiscard]] std::vector<ListedKind> list_data_parts(const data::DataParts& parts);
 
 /// The command line of `precast list`.

@@ -8,8 +8,8 @@
 
 namespace precast::tools {
 
-/// Adds `--pipeline YAML` and `--config-file FILE`: the steps for the images, written as in a
-/// recipe.
+/// Adds `--pipeline YAML` and `--config-file FILE`: the crop and the transforms of images, written
+/// as in a recipe.
 void add_pipeline_options(boost::program_options::options_description& options);
 
 /// The pipeline of --pipeline, or pipeline.train or pipeline.val of the recipe of --config-file,

@@ -51,8 +51,8 @@ std::string being_loaded;
   std::_Exit(static_cast<int>(ExitCode::usage));
 }
 
-/// @return null if the loader rejects the library. A library is never closed: its parts, and
-/// exceptions that it has thrown, may exist until the process ends.
+/// @return null if the loader rejects the library. A library is never closed, because its parts and
+/// exceptions that it has thrown can exist until the process ends.
 void* open_library(const std::filesystem::path& path) noexcept {
   being_loaded = path.string();
   const std::terminate_handler before = std::set_terminate(tell_throwing_global);

@@ -26,7 +26,7 @@ template <typename Product, typename... Args>
   const std::string where = fmt::format("plug-in {}: {} '{}'", plugin, into.kind(), name);
   if (!into.contains(name)) return where;
   throw ConfigError(fmt::format(
-      "{}: expected a name that is free, got one that is already registered. Rename it", where));
+      "{}: expected an unused name, got one that is already registered. Rename the part", where));
 }
 
 /// Calls `make` and guards the result. Errors name the part.
@@ -60,7 +60,7 @@ void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& f
   }
 }
 
-/// A plug-in's part with options, before its product is made.
+/// A plug-in's part with options; guards options(), and the product that make() returns.
 template <typename Guards, typename Product, typename... Inputs>
 class PluginPart final : public Part<Product, Inputs...> {
  public:

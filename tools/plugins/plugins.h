@@ -12,14 +12,14 @@
 
 namespace precast::tools {
 
-/// The parts of the data library, which plug-ins may extend.
+/// The parts of the data library, to which plug-ins can add parts.
 [[nodiscard]] data::DataParts make_data_parts();
 
 /// Adds the parts of a data plug-in. @throws as PluginFile, and ConfigError if a name is taken.
 void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 
-/// The plug-ins that a recipe's key `plugins` names; the last override is used. Paths in a recipe
-/// are relative to its folder, paths on the command line to the current folder.
+/// The plug-ins that a recipe's key `plugins` lists; the last override replaces the list. Paths in
+/// a recipe are relative to its folder, paths on the command line to the current folder.
 /// @param recipe the parsed recipe; of kind null if there is none.
 [[nodiscard]] std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                                                    const std::vector<Override>& overrides,

@@ -95,7 +95,7 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
       fmt::format("{} computing, {} waiting for data{}",
                   percent(1 - share(facts.wait_seconds, facts.train_seconds)),
                   percent(share(facts.wait_seconds, facts.train_seconds)),
-                  limit == DataLimit::nothing ? "" : ", most for " + name(limit))};
+                  limit == DataLimit::nothing ? "" : ", mainly for " + name(limit))};
   // If the run takes its batches from a ring, another process loads them, and there are no times to
   // show.
   if (all > 0) {
@@ -105,7 +105,7 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
                     percent(share(times.processing, all)), percent(share(times.disk, all)),
                     percent(share(times.blocked, all)), percent(share(times.ahead, all)));
   }
-  if (limit != DataLimit::nothing) lines.push_back("to change that: " + advice(facts, limit));
+  if (limit != DataLimit::nothing) lines.push_back("to wait less: " + advice(facts, limit));
   for (std::string& line : describe_replaced(facts.replaced)) lines.push_back(std::move(line));
   return lines;
 }

@@ -17,7 +17,8 @@ struct DataFacts {
   double wait_seconds = 0;
   SourceTimes times;
   std::int64_t images = 0;
-  /// Number of pages that this process had to wait for because they were not in memory.
+  /// Major page faults of this process: the number of memory pages that it waited for, because they
+  /// were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
   /// The default of data.num_workers (data::loader_threads()).

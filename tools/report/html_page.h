@@ -60,7 +60,7 @@ class HtmlPage {
   /// Charts side by side if the window is wide enough. @param svgs results of the functions of
   /// tools/report/chart.
   void charts(const std::vector<std::string>& svgs);
-  /// Starts a part that is collapsed under the line `summary`; end_details() ends it.
+  /// Starts a block that is collapsed under the line `summary`; end_details() ends it.
   void begin_details(const std::string& summary);
   void end_details();
 

@@ -15,8 +15,8 @@ namespace precast::tools {
                                       const std::filesystem::path& page_folder);
 
 /// The facts of report_page() as JSON: {"runs": [{name, folder, finished, top_1, top_5,
-/// train_minutes, images_per_second, wait_share, epochs: [...], notes}], "differences": {key:
-/// [value of each run]}}.
+/// best_metric, metric, train_minutes, images_per_second, wait_share, epochs: [...], notes}],
+/// "differences": {key: [value of each run]}}.
 [[nodiscard]] nlohmann::ordered_json report_json(const std::vector<RunRecord>& runs);
 
 /// Reads a run folder and writes report.html into it. @throws IoError

@@ -26,7 +26,7 @@ struct RunRow {
   double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
-  /// How the loader's threads spent their time since their program was started, in seconds.
+  /// How the loader's threads spent their time since the process started, in seconds.
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
 
@@ -62,7 +62,7 @@ struct RunRecord {
   [[nodiscard]] double wait_share() const;
 };
 
-/// Reads a folder that `precast train` writes or has written. A log may still grow. Lines that are
+/// Reads the run folder of a finished or an unfinished run; its log may still grow. Lines that are
 /// incomplete or are not records are skipped and noted. If a run returned to a checkpoint (epoch or
 /// step numbers repeat), the last logged value is used. @throws IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);

@@ -45,7 +45,7 @@ Value = int | float | bytes | str | StoredArray
 
 
 class Dataset:
-    """One or several .beton files, opened for reading; also http:// and https:// addresses.
+    """One or several .beton files, or http:// and https:// URLs of such files, opened for reading.
 
     A sequence of samples: `dataset[7]` is {FIELD: VALUE}. Values are int, float, str (JSON), bytes (bytes fields, JPEG
     files, and the metadata of custom fields) and StoredArray (images stored as pixels, arrays). Thread-safe.
@@ -54,7 +54,7 @@ class Dataset:
     def __init__(self, path: PathLike | Sequence[PathLike], *, in_memory: int = 1, direct_io: bool = False,
                  cache_dir: PathLike = "", http_retry_s: float = 300) -> None:
         """in_memory: 1: read through the page cache; 2: load the entire file now; 0: a loader reads the pages that it
-        needs, into memory of `cache_mb`. direct_io: these reads bypass the page cache; only with in_memory=0.
+        needs into a cache of `cache_mb` MiB. direct_io: these reads bypass the page cache; only with in_memory=0.
 
         @raises IoError, and DataError for a damaged file.
         """

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Free space required in addition, for the manifest, folders, and data that other processes write
-/// meanwhile.
+/// Free space required in addition to the expected size: for the manifest, for folders, and for
+/// data that other processes write meanwhile.
 constexpr std::uint64_t kSpareBytes = 64'000'000;
 
 /// The paths in a folder, in no particular order. Empty if the folder is missing. @throws IoError
@@ -92,7 +92,7 @@ std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, Fil
       if (refused == 0 || refused == ENOENT) continue;
     }
     if (!replaced.empty()) rename_folder(replaced.back(), to, ops);
-    throw IoError("cannot rename to", to.string(), refused);
+    throw IoError("cannot rename the new checkpoint to", to.string(), refused);
   }
   return replaced;
 }

@@ -43,7 +43,7 @@ struct Value {
 };
 
 /// Receives JSON as a stream of events and keeps each value under its path, such as
-/// `files[2].size`. Parsing stops if there is deeper nesting or there are more values than in a
+/// `files[2].size`. Parsing stops if the text is nested more deeply or has more values than any
 /// manifest, so that a malicious text needs no more memory than a valid one. A repeated key gives a
 /// second value with the same path, and is rejected.
 class FlatJson {
@@ -167,7 +167,7 @@ class Fields {
   }
 
   void check_empty() const {
-    if (!values_.empty()) fail(values_.begin()->first, "no such key", "one");
+    if (!values_.empty()) fail(values_.begin()->first, "a known key", "an unknown one");
   }
 
   [[noreturn]] void fail(std::string_view place, std::string_view expected,

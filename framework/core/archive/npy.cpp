@@ -171,8 +171,8 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   const auto data = file.subspan(header.begin);
   if (byte_count(array.dtype, array.shape) != data.size()) {
     throw DataError(fmt::format(
-        "{}: expected the bytes of {} {}, got {} bytes. The file is truncated or damaged", source,
-        dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
+        "{}: expected the bytes of an array {} {}, got {} bytes. The file is truncated or damaged",
+        source, dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
   }
   array.bytes.assign(data.begin(), data.end());
   return array;

@@ -7,8 +7,8 @@
 
 namespace precast {
 
-/// A class or function of the allow list, and the effect of calling it. A pickle that names any
-/// other is rejected.
+/// A class or function on the allow list, and the effect of calling it. A pickle that names any
+/// other class or function is rejected.
 struct PickleGlobal {
   PickleValue::Role role;
   /// The element type, if this is a storage type.

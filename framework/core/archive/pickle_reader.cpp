@@ -33,7 +33,8 @@ class Machine {
       if (opcode == '.') break;
       const bool known = constant(opcode) || number_or_text(opcode) || empty_container(opcode) ||
                          filled_container(opcode) || memo(opcode) || call(opcode);
-      if (!known) reader_.fail(fmt::format("pickle: opcode 0x{:02x} is not allowed", opcode));
+      if (!known)
+        reader_.fail(fmt::format("pickle: expected an allowed opcode, got 0x{:02x}", opcode));
       stack_.check_limits();
     }
     pickle_.top = stack_.pop_last();
@@ -139,7 +140,7 @@ class Machine {
     if (target.kind == Kind::opaque) return;
     const bool pairs = target.kind == Kind::dict;
     if ((!pairs && target.kind != Kind::list) || (pairs && items.size() % 2 != 0)) {
-      reader_.fail("pickle: expected a list or a dict to fill");
+      reader_.fail("pickle: expected a list or a dict to fill, got a different value");
     }
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
@@ -228,11 +229,12 @@ class Machine {
 
   std::vector<std::int64_t> integers(const PickleValue& tuple) {
     if (tuple.kind != Kind::tuple || tuple.items.size() > kMaxDimensions) {
-      reader_.fail("pickle: expected a tuple of at most 64 sizes");
+      reader_.fail("pickle: expected a tuple of at most 64 sizes, got a different value");
     }
     std::vector<std::int64_t> values;
     for (const PickleValue* item : tuple.items) {
-      if (item->kind != Kind::integer) reader_.fail("pickle: expected an integer size");
+      if (item->kind != Kind::integer)
+        reader_.fail("pickle: expected an integer size, got a different value");
       values.push_back(item->integer);
     }
     return values;
@@ -242,7 +244,7 @@ class Machine {
     // storage, offset, size, stride, requires_grad, hooks [, metadata]
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
-    if (!fits) reader_.fail("pickle: expected the arguments of a tensor");
+    if (!fits) reader_.fail("pickle: expected the arguments of a tensor, got different values");
     // Charges tensors by their size, because six bytes of pickle can repeat a call whose result
     // needs a kilobyte of memory.
     stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
@@ -284,7 +286,7 @@ class Machine {
                       items[0]->text == "storage" && items[1]->role == Role::storage_type &&
                       items[2]->kind == Kind::text && items[4]->kind == Kind::integer &&
                       items[4]->integer >= 0;
-    if (!fits) reader_.fail("pickle: expected a storage of a known type");
+    if (!fits) reader_.fail("pickle: expected a storage of a known type, got different values");
     push(Kind::storage).storage = std::make_unique<PickleValue::Storage>(PickleValue::Storage{
         items[1]->dtype, items[2]->text, static_cast<std::uint64_t>(items[4]->integer)});
   }

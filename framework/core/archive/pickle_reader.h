@@ -29,13 +29,13 @@ struct PRECAST_API PickleValue {
     dict,
     storage,
     tensor,
-    /// A class or function of the allow list.
+    /// A class or function on the allow list.
     global,
     /// A placeholder for a value that is harmless and not needed: a numpy scalar, an
     /// argparse.Namespace ...
     opaque,
   };
-  /// The effect of calling a global of the allow list.
+  /// The effect of calling a global on the allow list.
   enum class Role { none, make_dict, make_tensor, pass_first, storage_type, opaque };
 
   /// A storage: the bytes of the zip entry `data/<key>`.
@@ -74,10 +74,10 @@ struct Pickle {
   const PickleValue* top = nullptr;
 };
 
-/// Reads the pickle (protocols 2 to 5) inside a file of torch.save. Executes no code from the file:
-/// only opcodes and globals of an allow list are accepted. Calls of these globals give dicts and
-/// tensor descriptions; all other results are `opaque` placeholders. The sizes of stack and memo
-/// and the number of values are limited, and numbers are checked.
+/// Reads the pickle (protocols 2 to 5) inside a file written by torch.save. Executes no code from
+/// the file: only opcodes and globals on an allow list are accepted. Calls of these globals give
+/// dicts and tensor descriptions; all other results are `opaque` placeholders. The sizes of stack
+/// and memo and the number of values are limited, and numbers are checked.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,
                                               const std::string& source);

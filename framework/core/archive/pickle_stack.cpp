@@ -26,7 +26,8 @@ PickleValue& PickleStack::push(PickleValue::Kind kind) {
 }
 
 PickleValue* PickleStack::pop() {
-  if (values_.size() <= (marks_.empty() ? 0 : marks_.back())) reader_.fail("pickle: empty stack");
+  if (values_.size() <= (marks_.empty() ? 0 : marks_.back()))
+    reader_.fail("pickle: expected a value, got an empty stack");
   PickleValue* value = values_.back();
   values_.pop_back();
   return value;
@@ -34,7 +35,8 @@ PickleValue* PickleStack::pop() {
 
 PickleValue* PickleStack::pop(PickleValue::Kind kind, const char* expected) {
   PickleValue* value = pop();
-  if (value->kind != kind) reader_.fail(fmt::format("pickle: expected {}", expected));
+  if (value->kind != kind)
+    reader_.fail(fmt::format("pickle: expected {}, got a different value", expected));
   return value;
 }
 
@@ -45,7 +47,7 @@ std::vector<PickleValue*> PickleStack::pop_many(std::size_t count) {
 }
 
 std::vector<PickleValue*> PickleStack::pop_to_mark() {
-  if (marks_.empty()) reader_.fail("pickle: expected a mark");
+  if (marks_.empty()) reader_.fail("pickle: expected a mark, got none");
   const auto first = values_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
   std::vector<PickleValue*> items(first, values_.end());
   values_.erase(first, values_.end());
@@ -55,7 +57,8 @@ std::vector<PickleValue*> PickleStack::pop_to_mark() {
 
 PickleValue* PickleStack::pop_last() {
   PickleValue* value = pop();
-  if (!values_.empty() || !marks_.empty()) reader_.fail("pickle: expected one value at the end");
+  if (!values_.empty() || !marks_.empty())
+    reader_.fail("pickle: expected one value at the end, got more");
   return value;
 }
 

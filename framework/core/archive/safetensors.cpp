@@ -171,14 +171,14 @@ TensorRecord to_record(Entry& entry, std::span<const std::byte> data, const std:
   const auto end = static_cast<std::uint64_t>(entry.offsets[1]);
   if (begin > end || end > data.size()) {
     fail(
-        fmt::format("expected bytes within the {} bytes of data, got [{}, {}]. "
+        fmt::format("expected data_offsets within the {} bytes of data, got [{}, {}]. "
                     "The file is truncated or damaged",
                     data.size(), begin, end));
   }
   const auto expected = byte_count(*dtype, entry.shape);
   if (!expected || *expected != end - begin) {
-    fail(fmt::format("expected the bytes of {} {}, got {}", entry.dtype, shape_text(entry.shape),
-                     end - begin));
+    fail(fmt::format("expected the bytes of {} {}, got {} bytes", entry.dtype,
+                     shape_text(entry.shape), end - begin));
   }
   return {std::move(entry.name), *dtype, std::move(entry.shape), data.subspan(begin, end - begin)};
 }
@@ -196,7 +196,7 @@ void check_no_holes(const std::vector<TensorRecord>& records, std::span<const st
   for (const TensorRecord* record : order) {
     if (record->bytes.data() != end) {
       throw CheckpointError(
-          fmt::format("{}: tensor '{}': expected data at byte {} of the data, "
+          fmt::format("{}: tensor '{}': expected its bytes at byte {} of the data, "
                       "got {}: tensors overlap or leave a gap",
                       source, record->name, end - data.data(), record->bytes.data() - data.data()));
     }
@@ -205,7 +205,7 @@ void check_no_holes(const std::vector<TensorRecord>& records, std::span<const st
   const auto used = static_cast<std::size_t>(end - data.data());
   if (used != data.size()) {
     throw CheckpointError(
-        fmt::format("{}: expected {} bytes of tensors, got {}. The file is "
+        fmt::format("{}: expected {} bytes of tensor data, got {}. The file is "
                     "damaged or has extra bytes at its end",
                     source, used, data.size()));
   }

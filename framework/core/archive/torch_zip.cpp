@@ -202,18 +202,20 @@ std::string find_folder(const ZipReader& zip) {
   std::optional<std::string> folder;
   for (const std::string& name : zip.names()) {
     if (name.ends_with("/constants.pkl")) {
-      throw CheckpointError(fmt::format(
-          "{}: expected a file of torch.save, got a TorchScript archive. Convert it in Python: "
-          "torch.save(torch.jit.load(path).state_dict(), new_path)",
-          zip.source()));
+      throw CheckpointError(
+          fmt::format("{}: expected a file written by torch.save, got a TorchScript archive. "
+                      "Convert it in Python: "
+                      "torch.save(torch.jit.load(path).state_dict(), new_path)",
+                      zip.source()));
     }
     if (!name.ends_with("/data.pkl") || std::ranges::count(name, '/') != 1) continue;
     folder = name.substr(0, name.size() - kPickleName.size());
   }
   if (!folder) {
-    throw CheckpointError(fmt::format(
-        "{}: expected a file of torch.save with an entry data.pkl, got another zip archive",
-        zip.source()));
+    throw CheckpointError(
+        fmt::format("{}: expected a file written by torch.save, with an entry data.pkl, got "
+                    "another zip archive",
+                    zip.source()));
   }
   return *folder;
 }
@@ -298,7 +300,8 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
     const PickleValue& value = *weights.items[i + 1];
     if (key.kind != Kind::text || value.kind != Kind::tensor) continue;
     if (!names.insert(key.text).second) {
-      throw CheckpointError(fmt::format("{}: tensor '{}' occurs twice", source, key.text));
+      throw CheckpointError(
+          fmt::format("{}: expected each tensor name once, got '{}' twice", source, key.text));
     }
     loader.load(key.text, *value.tensor);
   }

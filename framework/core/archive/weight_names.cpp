@@ -32,7 +32,7 @@ constexpr std::array<FilterBits, 4> kFilterBits = {{
 /// For each position of a filter, the index of its value in FilterBits::bits.
 constexpr std::array<std::size_t, 9> kFilterPlaces = {0, 1, 0, 1, 2, 1, 0, 1, 0};
 
-/// Whether this can be the weight of a convolution with `channels` input channels. Its shape is
+/// Whether `weight` can belong to a convolution with `channels` input channels. Its shape is
 /// [out, in / groups, height, width], and the number of groups must divide `out`. The check also
 /// limits the memory that a wrong file can request.
 bool has_channels(const TensorRecord& weight, std::int64_t channels) {
@@ -88,7 +88,7 @@ FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
     const auto weight = std::ranges::find(records, layer + ".weight", &TensorRecord::name);
     if (weight == records.end() || channels < 1 || !has_channels(*weight, channels)) {
       throw CheckpointError(fmt::format(
-          "{}: expected '{}.weight' of a convolution of {} channels, got {}", source, layer,
+          "{}: expected '{}.weight' of a convolution with {} input channels, got {}", source, layer,
           channels, weight == records.end() ? "none" : shape_text(weight->shape)));
     }
     widest = std::max(widest, channels);

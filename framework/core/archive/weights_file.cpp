@@ -35,9 +35,9 @@ void strip_wrappers(std::vector<TensorRecord>& records, const std::string& sourc
   }
 }
 
-/// A safetensors file starts with 8 bytes of header length and `{`. Must be asked before
-/// looks_like_torch(): a header of 640 bytes starts like a pickle, because 640 is 80 02 in the
-/// file.
+/// A safetensors file starts with 8 bytes of header length and `{`. Call this before
+/// looks_like_torch(): a header length of 640 is stored as the bytes 80 02, with which a pickle
+/// starts too.
 bool looks_like_safetensors(std::span<const std::byte> file) {
   return file.size() >= 9 && file[8] == std::byte{'{'};
 }
@@ -66,9 +66,10 @@ WeightsFile load_weights(const std::filesystem::path& path, WrapperPrefixes pref
   const std::string source = path.string();
   const bool safetensors = looks_like_safetensors(bytes);
   if (!safetensors && !looks_like_torch(bytes)) {
-    throw CheckpointError(fmt::format(
-        "{}: expected weights (.safetensors or a .pt of torch.save), got something else ({} bytes)",
-        source, bytes.size()));
+    throw CheckpointError(
+        fmt::format("{}: expected weights (.safetensors, or .pt from torch.save), got something "
+                    "else ({} bytes)",
+                    source, bytes.size()));
   }
   TensorArchive archive =
       safetensors ? parse_safetensors(bytes, source) : parse_torch_zip(bytes, source);

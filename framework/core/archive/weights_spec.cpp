@@ -22,7 +22,7 @@ constexpr std::int64_t kLargestImagePx = 1'000'000;
 constexpr std::int64_t kMostChannels = 1'000'000;
 
 /// Receives the text as a stream of events and stores each value in its member. Parsing stops at
-/// any structure except the valid one.
+/// the first value that does not belong at its position.
 class SpecReader {
  public:
   WeightsSpec spec;

@@ -61,8 +61,8 @@ inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);
 
-/// The metadata for a weights file with this spec: the spec, and `format: pt`, from which other
-/// programs see that these are PyTorch's tensors.
+/// The metadata for a weights file with this spec: the spec, and `format: pt`, which shows other
+/// programs that the tensors come from PyTorch.
 [[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
     const WeightsSpec& spec);
 

@@ -58,7 +58,7 @@ void put(std::string& text, Number value) {
   text.append(bytes.data(), bytes.size());
 }
 
-/// The 64-bit values that replace 32-bit ones in which all bits are set.
+/// The 64-bit values that replace 32-bit fields in which all bits are set.
 struct Zip64Fields {
   std::uint64_t size;
   std::uint64_t stored_size;
@@ -94,7 +94,8 @@ struct ListedEntry {
 ListedEntry read_entry(ByteReader& reader, const std::string& source) {
   ListedEntry entry;
   Zip64Fields& fields = entry.fields;
-  if (reader.number<std::uint32_t>() != kDirectoryEntry) reader.fail("expected a zip entry");
+  if (reader.number<std::uint32_t>() != kDirectoryEntry)
+    reader.fail("expected a zip entry, got other bytes");
   reader.skip(4);
   const auto flags = reader.number<std::uint16_t>();
   const auto method = reader.number<std::uint16_t>();
@@ -170,10 +171,12 @@ ZipReader::Directory ZipReader::find_directory() const {
   if (!zip64) return directory;
 
   reader.seek(*found - std::min<std::uint64_t>(*found, kLocatorBytes));
-  if (reader.number<std::uint32_t>() != kLocator64) reader.fail("expected a zip64 locator");
+  if (reader.number<std::uint32_t>() != kLocator64)
+    reader.fail("expected a zip64 locator, got other bytes");
   reader.skip(4);
   reader.seek(reader.number<std::uint64_t>());
-  if (reader.number<std::uint32_t>() != kDirectoryEnd64) reader.fail("expected a zip64 directory");
+  if (reader.number<std::uint32_t>() != kDirectoryEnd64)
+    reader.fail("expected a zip64 directory, got other bytes");
   reader.skip(28);
   directory.entries = reader.number<std::uint64_t>();
   directory.size = reader.number<std::uint64_t>();
@@ -202,7 +205,8 @@ void ZipReader::read_directory(const Directory& directory) {
     stored_bytes_left -= listed.fields.stored_size;
     const Entry entry{listed.fields.offset, listed.fields.size, listed.crc, listed.stored};
     if (!entries_.emplace(name, entry).second) {
-      throw CheckpointError(fmt::format("{}: entry '{}' occurs twice", source_, name));
+      throw CheckpointError(
+          fmt::format("{}: expected each entry name once, got '{}' twice", source_, name));
     }
     names_.push_back(name);
   }
@@ -231,7 +235,8 @@ std::span<const std::byte> ZipReader::read(std::string_view name) const {
   }
   ByteReader reader(file_, fmt::format("{}: entry '{}'", source_, name));
   reader.seek(entry.header_offset);
-  if (reader.number<std::uint32_t>() != kLocalHeader) reader.fail("expected a zip entry header");
+  if (reader.number<std::uint32_t>() != kLocalHeader)
+    reader.fail("expected a zip entry header, got other bytes");
   reader.skip(kLocalHeaderBytes - 8);
   const auto name_bytes = reader.number<std::uint16_t>();
   const auto extra_bytes = reader.number<std::uint16_t>();

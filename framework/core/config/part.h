@@ -25,7 +25,8 @@ struct PRECAST_API PartSpec {
   /// The key of the options in the recipe, for messages: "optimizer", "model.params".
   std::string key = {};
 
-  /// Sets an option to the value of a YAML text: "0.1", "true". Replaces an earlier value.
+  /// Sets an option to a value that is written as in YAML: "0.1", "true". Replaces an earlier
+  /// value.
   void set(std::string_view option, std::string value);
 };
 

@@ -21,7 +21,7 @@ struct Blur {
 /// Where one fused op replaces several ops, gives its cost to one of them, and sets the bytes and
 /// launches of the others to 0:
 ///   replaced ops                      op that gets the cost
-///   norm, with an addition in place   the norm; in the backward pass too, where the fused op also
+///   norm, with an in-place addition   the norm; in the backward pass too, where the fused op also
 ///   and a ReLU if they follow         adds the gradients of a block's two branches
 ///   the norms of a block's branch     the norm of the branch
 ///   and of its projected shortcut
@@ -56,7 +56,7 @@ class FusedOps {
     bool forked = false;
     /// Whether it is fused with a max pool.
     bool pooled = false;
-    /// Whether it directly follows another norm, so that this may be the norm of a shortcut.
+    /// Whether it directly follows another norm, which may then be the norm of a shortcut.
     bool after_norm = false;
     /// Whether it is fused with the norm of the shortcut.
     bool dual = false;

@@ -106,8 +106,8 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   }
   const auto wanted = [&](std::size_t i) { return op.outputs.size() > i && op.outputs[i].defined; };
   if (wanted(0)) {
-    // With a stride, most taps of an input pixel do not belong to an output pixel. Kernels compute
-    // only the others.
+    // With a stride, most filter taps of an input pixel do not contribute to any output pixel.
+    // Kernels compute only the taps that do.
     const double inner = group_out * shape.taps * shape.batch_pixels_out / shape.batch_pixels_in;
     add(convolution_cost(op, "convolution input gradient", shape, bytes,
                          {shape.batch_pixels_in, group_in, inner, shape.groups, false}));
@@ -161,7 +161,8 @@ std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision) {
   if (rule.kind == OpKind::convolution) return convolution_costs(op, half);
   if (rule.kind == OpKind::matmul) return matmul_costs(op, half);
   OpCost cost{.name = op.name, .kind = rule.kind, .phase = op.phase, .launches = rule.launches};
-  // In bf16 libtorch computes batch norm with native kernels: statistics, their sum, the rest.
+  // In bf16, libtorch computes batch norm with three native kernels: partial statistics, their
+  // sum, the result.
   if (rule.kind == OpKind::norm && precision == CostPrecision::bf16) cost.launches = 3;
   const auto bytes = [&](const TracedTensor& tensor) {
     return bytes_of(tensor, half && tensor.per_sample && rule.kind != OpKind::loss);

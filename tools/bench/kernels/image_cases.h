@@ -8,7 +8,8 @@ namespace precast::tools {
 // Kernels that read images, at the sizes of a ResNet-18 with BlurPool at 160 px and batches of
 // 1024.
 
-/// The max pool after the first convolution, and its gradient with two consumers.
+/// The max pool after the first convolution. The backward case adds the gradients of two
+/// consumers.
 [[nodiscard]] KernelCase max_pool_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase max_pool_backward_case(models::ActivationType type);
 /// The same together with the batch norm and the ReLU before the pool.
@@ -18,7 +19,7 @@ namespace precast::tools {
 /// block.
 [[nodiscard]] KernelCase blur_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase blur_backward_case(models::ActivationType type);
-/// The images for the first convolution.
+/// Copies RGB images to images of four channels, for the first convolution.
 [[nodiscard]] KernelCase stem_case(models::ActivationType type);
 
 }  // namespace precast::tools

@@ -93,7 +93,7 @@ Arguments allreduce_arguments() {
       "the tensor's bytes divided by the time; `bus` shows the traffic of a link, 2 (n - 1) / n "
       "times as much. If torchrun, srun or mpirun starts the command, it measures their ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
-                                    "ranks to start on this host")(
+                                    "number of ranks to start on this host")(
       "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"),
       "sizes of the tensors")("runs", po::value<std::int64_t>()->default_value(15), kRunsHelp)(
       "device", po::value<std::string>()->default_value("auto"),

@@ -68,7 +68,8 @@ Batch to_device(Batch batch, const FakeShape& shape) {
 class FixedStream final : public BatchStream {
  public:
   explicit FixedStream(Batch batch) : batch_(std::move(batch)) {}
-  /// Copies the handles of tensors: methods may replace them in a batch, but not write to them.
+  /// Copies only the handles of tensors: methods may replace a batch's tensors, but must not write
+  /// to them.
   Batch next() override { return batch_; }
 
  private:

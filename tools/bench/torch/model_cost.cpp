@@ -33,12 +33,13 @@ CostPrecision parse_cost_precision(const std::string& name) {
   return name == "bf16" ? CostPrecision::bf16 : CostPrecision::fp16;
 }
 
-/// Changes the recipe into the one for the trace on a CPU. @return its values for the GPU.
+/// Changes the recipe so that a step can be traced on a CPU. @return the values for the GPU.
 GpuStep take_gpu_step(TrainConfig& config) {
   GpuStep step{.precision = parse_cost_precision(config.training.precision),
                .ranks = static_cast<int>(requested_ranks(config))};
   step.batch_size = rank_batch_size(config, step.ranks);
-  // The cost model adds the casts of autocast, which casts different ops on CPUs than on GPUs.
+  // Traces in fp32, because autocast casts different ops on CPUs and on GPUs. The cost model adds
+  // the casts of GPUs.
   config.training.precision = "fp32";
   config.training.device = "cpu";
   config.training.cuda_graphs = "off";

@@ -104,8 +104,8 @@ class Stages {
         make_train_source(reader, make_train_data(reader, run_, registries_), run_, rig_->plan());
     if (source->size(/*world=*/1) == 0) {
       throw ConfigError(
-          fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
-                      "size of {}, got {}",
+          fmt::format("training.batch_size: expected a global batch of at most {} samples (the "
+                      "size of {}), got {}",
                       reader.size(), reader.path().string(), rig_->plan().global_batch_size));
     }
     return source;

@@ -49,9 +49,9 @@ void add_options(po::options_description& options) {
   add_key_options(options);
   options.add_options()(
       "data", po::value<std::string>()->default_value("device"),
-      "where batches come from; device: one synthetic batch that stays there; cpu: drawn before "
-      "each step; queue: drawn by a second thread; FILE.beton; or zmq://... or ring://NAME, "
-      "images and labels that another program makes")(
+      "where batches come from; device: one synthetic batch that stays on the device; cpu: "
+      "synthetic, drawn before each step; queue: synthetic, drawn by a second thread; FILE.beton; "
+      "zmq://... or ring://NAME: images and labels that another program makes")(
       "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
       "warmup", po::value<std::int64_t>()->default_value(5),
       "steps before the measurements; more if a CUDA graph is recorded later")(
@@ -59,12 +59,13 @@ void add_options(po::options_description& options) {
       "threads", po::value<std::int64_t>()->default_value(0),
       "threads per training step on a CPU; 0: all usable cores")(
       "ranks", po::value<std::string>()->value_name("LIST"),
-      "ranks to start on this host; 1,2,4 makes a table; --data and --variable-update may then be "
-      "lists too")("profile", po::value<std::string>()->value_name("FILE"),
-                   "write a trace of a few steps; for chrome://tracing or Perfetto")(
+      "number of ranks to start on this host; a list such as 1,2,4 makes a table, and --data and "
+      "--variable-update may then be lists too")(
+      "profile", po::value<std::string>()->value_name("FILE"),
+      "write a trace of a few steps; for chrome://tracing or Perfetto")(
       "model-cost",
       "estimate a step with a cost model instead of measuring it; prints FLOPs, bytes and kernel "
-      "launches of each op, and the time on --card; needs no GPU")(
+      "launches of each kind of op, and the time on --card; needs no GPU")(
       "card", po::value<std::string>()->default_value("all")->value_name("LIST"),
       "cards to compute times for; a100_40gb,a100_80gb,h100,h200,v100 or all")(
       "output,o", po::value<std::string>()->value_name("FILE"),

@@ -52,7 +52,8 @@ struct StepWindow {
   std::int64_t replayed_passes = 0;
 };
 
-/// Takes `steps` steps and waits for the device once, at the end.
+/// Times `steps` steps. Waits for the device before the first and after the last step, but not
+/// between steps.
 [[nodiscard]] StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps,
                                     at::Device device);
 

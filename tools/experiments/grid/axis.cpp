@@ -16,7 +16,7 @@ using Kind = ConfigNode::Kind;
 
 constexpr std::int64_t kMostValues = 100'000;
 constexpr const char* kForms =
-    "expected a list, {from, to, step}, or one of uniform, log_uniform and random: {...}";
+    "expected a list, {from, to, step}, {uniform: ...}, {log_uniform: ...} or {random: ...}";
 
 /// Rounds computed numbers to drop noise in the last bits: 0.3, not 0.30000000000000004.
 std::string number_text(double value, int digits) {
@@ -113,7 +113,8 @@ class Reader {
         .max(kMostValues);
     schema.add("samples", &samples, "number of values to draw").min(1).max(kMostValues);
     if (!fill(schema, node, prefix)) return;
-    if ((n == 0) == (samples == 0)) return wrong(node.origin, "expected either n or samples");
+    if ((n == 0) == (samples == 0))
+      return wrong(node.origin, "expected one of n and samples, got both or neither");
     if (!(low < high))
       return wrong(node.origin, fmt::format("expected low below high, got {} and {}", low, high));
     const double begin = logarithmic ? std::log(low) : low;

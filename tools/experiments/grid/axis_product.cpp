@@ -14,8 +14,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-/// Finds the list of `zip` that contains each axis. @return its index for each axis; -1 if there is
-/// none
+/// For each axis, finds the index of the list of `zip` that contains it; -1 if there is none.
 class ZipReader {
  public:
   ZipReader(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics)

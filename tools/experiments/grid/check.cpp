@@ -11,8 +11,8 @@
 namespace precast::tools {
 namespace {
 
-/// Each check takes a second, so even for an axis with a thousand drawn values only this many are
-/// made.
+/// Each check takes a second, so at most this many trials are checked, even if an axis has a
+/// thousand drawn values.
 constexpr std::size_t kMostChecks = 64;
 
 /// In a message `command line: KEY: ...`, replaces `command line` by the location of the key in the

@@ -14,8 +14,9 @@ namespace precast::tools {
 [[nodiscard]] std::vector<const Trial*> covering_trials(const Sweep& sweep);
 
 /// Runs `program train --dry-run` on the recipe with the settings of each trial in `trials`,
-/// `at_once` of them at the same time. @throws ConfigError with all errors found and all keys that
-/// none of these trials reads, each message once, with its location in the sweep if that is known.
+/// `at_once` of them at the same time. Keys that none of these trials reads are errors if `trials`
+/// are all trials of the sweep, otherwise warnings. @throws ConfigError with all errors, each
+/// message once, with its location in the sweep if that is known.
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
                   const std::filesystem::path& program, std::size_t at_once);
 

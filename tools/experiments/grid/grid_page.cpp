@@ -50,7 +50,7 @@ void add_answer(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   const ordered_json& best = grid.at("ranking").at(0);
   std::vector<HtmlFigure> figures = {
       {best.at("complete") ? figure_text(best.at("mean")) : "-", "best " + sweep.metric,
-       best.at("complete") ? best_note(best) : "of combinations with all their trials done"},
+       best.at("complete") ? best_note(best) : "no combination has results for all its trials yet"},
       {fmt::format("{} of {}", count_of(grid, "done"), grid.at("trials").size()), "trials done",
        statuses_text(grid.at("counts"))}};
   const double slot_time = grid.at("slot_seconds"), busy = grid.at("busy_seconds");
@@ -214,9 +214,10 @@ void GridPage::write(const std::map<std::string, TrialState>& states) {
   if (sweep_.trials.empty() || !std::filesystem::is_directory(sweep_.folder)) return;
   const ordered_json grid = describe_grid(sweep_, states);
   read_curves(states);
-  HtmlPage page(sweep_.path.stem().string(),
-                fmt::format("grid of {} of {}", format_count(grid.at("trials").size(), "trial"),
-                            sweep_.recipe.string()));
+  HtmlPage page(
+      sweep_.path.stem().string(),
+      fmt::format("grid of {} with the recipe {}", format_count(grid.at("trials").size(), "trial"),
+                  sweep_.recipe.string()));
   add_answer(page, sweep_, grid);
   add_notices(page, grid);
   add_ranking(page, sweep_, grid);

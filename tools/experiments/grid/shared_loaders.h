@@ -74,14 +74,14 @@ class SharedLoaders {
   const std::filesystem::path program_;
   std::vector<int> cores_;
   std::list<Cohort> cohorts_;
-  /// loading_of() of the loaders that could not start. Trials with these keys load their batches
-  /// themselves.
+  /// The keys (loading_of()) for which no loader could start. Trials with these keys load their
+  /// batches themselves.
   std::set<std::string> unloadable_;
   int started_ = 0;
 };
 
-/// Number of samples that the loaders of a sweep have decoded and have delivered to trials, as far
-/// as they have recorded it.
+/// Number of samples that the loaders of a sweep have decoded, and number that they have delivered
+/// to trials, according to their records.
 struct SharedDecodes {
   std::uint64_t decoded = 0;
   std::uint64_t delivered = 0;

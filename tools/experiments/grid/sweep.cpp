@@ -167,7 +167,8 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
     if (!seen.insert(axis.key).second) {
       diagnostics.error(
           origin, axis.key,
-          "is given twice: only one of `axes`, `set`, `seeds` and the command line may set a key");
+          "is given twice. `axes`, `seeds` and `set` (or the command line) must not have the same "
+          "key");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself. Remove this key");

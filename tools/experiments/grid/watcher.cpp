@@ -10,9 +10,9 @@
 namespace precast::tools {
 namespace {
 
-/// The pause between two updates of the page: a second, plus kPageShare times as long as the last
-/// update took. Trials may end many times a second, and writing a page with thousands of trials
-/// takes long.
+/// The pause between two updates of the page is a second plus kPageShare times the duration of the
+/// last update, because trials may end many times a second, and a page with thousands of trials
+/// takes long to write.
 constexpr auto kPagePause = std::chrono::seconds(1);
 constexpr int kPageShare = 20;
 

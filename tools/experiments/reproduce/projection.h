@@ -19,7 +19,7 @@ struct ProjectedRow {
   /// Minutes of training with separate kernels, and with fused kernels.
   double minutes = 0;
   double fused_minutes = 0;
-  /// `[{image_size, epochs, images_per_second, fused_images_per_second}]`, per GPU.
+  /// `[{image_size, epochs, images_per_second, fused_images_per_second, uncounted}]`, per GPU.
   nlohmann::ordered_json sizes{};
 };
 

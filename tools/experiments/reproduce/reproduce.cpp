@@ -170,7 +170,8 @@ void check_rows(const Reproduction& job, const std::filesystem::path& program,
   const JobFile begun(job.folder());
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
-  // Rows that have begun keep their settings, even if only other rows read them.
+  // A row that has begun must be continued with the same keys, even if only rows of an earlier
+  // command read some of them. Unread keys are then only a warning.
   const bool is_new = std::ranges::none_of(
       first, [&](const Trial* trial) { return begun.settings_of(trial->id).has_value(); });
   // An error in a key of the command line is the same in all rows; it is reported once.

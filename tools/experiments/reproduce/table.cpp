@@ -180,7 +180,7 @@ bool take_number(std::string_view& line, T& value) {
   return true;
 }
 
-/// Parses a line row,epoch,minutes,top_1,... @return the id of the row; nothing if the line has
+/// Parses a line `row,epoch,minutes,top_1,...`. @return the id of the row; nothing if the line has
 /// another form.
 std::optional<std::string> read_point(std::string_view line, CurvePoint& point) {
   std::string row(line.substr(0, line.find(',')));

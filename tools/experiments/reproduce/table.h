@@ -81,8 +81,7 @@ struct ResultTable {
 
 /// Reads a table. Paths of recipes and of the CSV file are relative to the table's folder.
 /// @throws ConfigError with all mistakes in the table (file:line:col: key: expected, got), or with
-/// the
-/// first one in the CSV file; IoError.
+/// the first one in the CSV file; IoError.
 [[nodiscard]] ResultTable read_table(const std::filesystem::path& path);
 
 }  // namespace precast::tools

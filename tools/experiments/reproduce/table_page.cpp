@@ -271,8 +271,8 @@ void add_published(HtmlPage& page, const ResultTable& table) {
 
 std::string table_page(const ResultTable& table, const std::vector<RowResult>& results) {
   HtmlPage page(table.title,
-                "Trained here, and as published. Minutes are training and "
-                "evaluation together; ± is half of a 95 % interval over seeds.");
+                "Results of this machine and published results. Minutes include training and "
+                "evaluation; ± is half of a 95 % interval over seeds.");
   const std::vector<std::string> models = models_of(results);
   add_answer(page, results);
   std::vector<std::string> frontiers;

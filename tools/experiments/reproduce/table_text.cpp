@@ -186,7 +186,7 @@ std::string table_markdown(const ResultTable& table, const std::vector<RowResult
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const RowResult& result : results) append_row(result, out);
   out +=
-      "\nMinutes are training and evaluation together. `±` is half of a 95 % interval over seeds "
+      "\nMinutes include training and evaluation. `±` is half of a 95 % interval over seeds "
       "(Student's t).\n";
   std::string differing;
   for (const auto& [rows, line] : joined_differences(table, results))

@@ -16,12 +16,13 @@ struct TrialProblem {
   std::string text;
 };
 
-/// Runs `program train --dry-run` on the recipe of each trial with its settings. `at_once` trials
-/// are checked at the same time, but no more than 16. A setting that has no effect in any of the
-/// trials is a problem, too, unless `unread` is `warn`. @param text formats a problem; problems of
-/// several trials may get the same text. @throws ConfigError with the texts of all problems, each
-/// text once; IoError if a program cannot be started.
+/// Whether a setting that has no effect in any of the trials is a warning or an error.
 enum class UnreadSettings { warn, refuse };
+
+/// Runs `program train --dry-run` on the recipe of each trial with its settings, for `at_once`
+/// trials at the same time (at most 16). @param text formats a problem; problems of several trials
+/// may get the same text. @throws ConfigError with the texts of all problems, each text once;
+/// IoError if a program cannot be started.
 void check_by_dry_run(
     const std::vector<const Trial*>& trials, const std::filesystem::path& program,
     std::size_t at_once, UnreadSettings unread,

@@ -13,9 +13,11 @@ namespace precast::tools {
 /// append() returns.
 ///
 /// `{"event": "start", "trial", "attempt", "slot", "time"}` before a process is started, and
-/// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "seconds", "cpu_seconds",
-/// "settings", "figures", "time"}` after it has ended. Times are Unix seconds. Jobs add their own
-/// events (grid/occupancy.h, grid/watcher.h). Not thread-safe.
+/// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "failure", "seconds",
+/// "cpu_seconds", "figures", "settings", "time"}` after it has ended; `figures` only if it is done.
+/// If no job saw the end, the record has `"end_unseen": true`, and unknown values are missing.
+/// Times are Unix seconds. Jobs add their own events (grid/occupancy.h, grid/watcher.h). Not
+/// thread-safe.
 class Journal {
  public:
   /// Creates the file if it is missing; removes an incomplete last line that a crash left.

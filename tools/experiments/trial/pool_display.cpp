@@ -29,8 +29,8 @@ bool was_refused(const ordered_json& record) {
   return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
 }
 
-/// Why the trial failed: `, exit code 5` or `, killed by SIGKILL`; for exit code 0, that there is
-/// no summary.json.
+/// Why the trial failed: `, exit code 5`, `, killed by SIGKILL` or, for exit code 0,
+/// `, ended without summary.json`.
 std::string cause_of(const ordered_json& record) {
   if (const int signal = record.value("signal", 0); signal != 0) {
     const char* name = ::sigabbrev_np(signal);
@@ -96,7 +96,7 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
     text += "interrupted";
   } else {
     text += status != "waiting"   ? status
-            : was_refused(record) ? "refused"
+            : was_refused(record) ? "invalid recipe or program"
                                   : "failed, will be tried again";
     if (status == "waiting" || status == "failed")
       text += fmt::format("{}; see {}", cause_of(record), (trial.run_folder() / "output").string());

@@ -14,9 +14,9 @@
 
 namespace precast::tools {
 
-/// The first of `lines`: as many as fit on the terminal without scrolling when the cursor is in the
-/// line below them. Each line is truncated to the terminal's width. If some lines do not fit, the
-/// last line says how many.
+/// Returns as many of the first `lines` as fit on the terminal without scrolling when the cursor is
+/// in the line below them. Each line is truncated to the terminal's width. If some lines do not
+/// fit, the last line says how many.
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 

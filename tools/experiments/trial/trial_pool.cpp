@@ -195,7 +195,7 @@ std::optional<std::vector<std::string>> TrialPool::prepare(const Trial& trial, c
 }
 
 void TrialPool::wait_for_lock(Waiting& waiting) {
-  // The holder of the lock is usually a child of a killed grid and about to exit.
+  // The holder of the lock is usually a child of a killed job, and is about to exit.
   waiting.ready = Clock::now() + kLockPause;
   if (!waiting.locked_since) waiting.locked_since = Clock::now();
   if (Clock::now() - *waiting.locked_since > kLockPatience) {
@@ -322,7 +322,7 @@ void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
                          bool stopped_early) {
   const auto summary = read_summary(trial.run_folder());
   const Verdict verdict = verdict_of(end, summary.has_value());
-  // A process that has just started may not catch our SIGTERM yet, and then dies of it.
+  // A process that has just started might not catch our SIGTERM yet, and is then killed by it.
   const bool by_signal = end.signal != 0 || end.exit_code > 128;
   const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
   const TrialStatus status = status_after(trial, verdict, failure, stopped_early);

@@ -38,7 +38,7 @@ struct RunningTrial {
   int attempt = 1;
   FileLock lock;
   std::unique_ptr<TrialProcess> process;
-  /// Whether PoolWatcher::stops() has asked for its end.
+  /// Whether it was asked to end because PoolWatcher::stops() returned true.
   bool stopped_early = false;
 };
 
@@ -78,9 +78,9 @@ class PoolWatcher {
 /// Runs trials in slots, in the given order, until each has a result. It records every start and
 /// end in a journal. If the pool is killed and restarted, it therefore continues where it stopped,
 /// without running a trial twice or losing a result. The run folder of each trial gets two more
-/// files: `output`, which the trial has printed, and `lock`, which prevents two pools from running
-/// the same trial. If a run finished while no pool was running, its result is taken from its
-/// summary.json.
+/// files: `output`, with everything that the trial prints, and `lock`, which prevents two pools
+/// from running the same trial. If a run finished while no pool was running, its result is taken
+/// from its summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
 /// Only one pool may run in a process at a time, and it must be used from one thread.
@@ -93,8 +93,9 @@ class TrialPool {
 
   /// Runs the trials whose status is `waiting`. @return done; failed if a trial has failed; usage
   /// if a trial failed for a reason for which all trials would fail (the others are then stopped);
-  /// preempted after a signal. @throws IoError if the journal cannot be written; running trials
-  /// first save and end. Exceptions of the watcher become warnings.
+  /// preempted after a signal. @throws IoError if the journal cannot be written, and whatever the
+  /// watcher's stops() and resumes() throw; running trials first save and end. Other exceptions of
+  /// the watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:

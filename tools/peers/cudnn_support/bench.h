@@ -15,8 +15,8 @@ struct Measured {
   double us;
   std::string plan;
   std::size_t plans_timed;
-  /// The largest error of a channel's sum, as a part of sqrt(n * sum of squares), and of a sum of
-  /// squares, as a part of it. Absent if the graph computes no sums.
+  /// The largest error of a channel's sum, relative to sqrt(n * sum of squares), and of a channel's
+  /// sum of squares, relative to this sum. Absent if the graph computes no sums.
   std::optional<double> sum_error, squares_error;
   /// A sum of n values with mean 0 is only about sqrt(n) times their size, so a larger tolerance
   /// would accept 0. Rounding to half gives errors of about 1e-6.
@@ -29,7 +29,7 @@ class Bench {
  public:
   Bench() : workspace_(kMostWorkspaceBytes) {}
 
-  /// Nothing if no plan runs.
+  /// Times the task's plans. @return the fastest one; nothing if no plan runs
   std::optional<Measured> measure(Task& task) {
     Tensors tensors;
     for (const Input& input : task.net->inputs()) {
@@ -75,7 +75,7 @@ class Bench {
   }
 
  private:
-  /// By the tensors' unique numbers.
+  /// The keys are the tensors' uids.
   struct Tensors {
     std::unordered_map<std::int64_t, Buffer> buffers;
     std::unordered_map<std::int64_t, void*> pointers;

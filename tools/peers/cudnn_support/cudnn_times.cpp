@@ -39,7 +39,7 @@ void usage(std::FILE* to) {
                "usage: cudnn_times [--batch N] [--plans N] [--seconds N] [--json FILE]\n"
                "       cudnn_times --plan-only DEVICE.json [the options above]\n"
                "  --batch N       images in a batch (default 256)\n"
-               "  --plans N       the most plans to try for a graph, best guess first (default 8)\n"
+               "  --plans N       maximum number of plans per graph, in cuDNN's order (default 8)\n"
                "  --seconds N     start no convolution after this time (default 90)\n"
                "  --json FILE     also write the times and the names of the fastest plans to FILE\n"
                "  --plan-only DEVICE.json  needs no GPU: print how many plans can be built for the "
@@ -126,7 +126,7 @@ std::vector<std::string> measure_all(PlanPool& pool, Bench* bench, PlanPool::Tim
   std::vector<std::string> left_out;
   bool paused = false;
   for (const Layer& layer : kLayers) {
-    // Layers whose plans are ready follow one another in a single pause.
+    // Measures all layers whose plans are ready in one pause.
     if (paused && !pool.ready(layer)) {
       pool.resume();
       paused = false;

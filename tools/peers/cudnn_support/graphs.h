@@ -58,7 +58,7 @@ struct Sums {
 /// Builds a graph in one precision.
 class Net {
  public:
-  /// @param device null for a graph that a handle of cuDNN will be given to
+  /// @param device null if the graph will be built with a cuDNN handle
   Net(const Device& device, std::int64_t batch, Type type, Type intermediate = Type::FLOAT)
       : batch_(batch), type_(type) {
     graph_.set_io_data_type(type).set_intermediate_data_type(intermediate);

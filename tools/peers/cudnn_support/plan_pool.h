@@ -127,7 +127,7 @@ class PlanPool {
     task.engines = of.get_execution_plan_count();
     for (std::int64_t i = 0; i < task.engines && task.plans.size() < options_.plans; ++i) {
       std::string name;
-      check(of.get_plan_name_at_index(i, name), "a plan without a name");
+      check(of.get_plan_name_at_index(i, name), "cannot read the name of a plan");
       if (!tried.insert(name).second) continue;
       fe::error_t built;
       if (!step([&] { built = of.build_plan_at_index(i); })) break;

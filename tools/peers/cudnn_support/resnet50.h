@@ -9,7 +9,7 @@ namespace cudnn_graphs {
 
 struct Layer {
   Convolution shape;
-  /// How often the network has it.
+  /// How often it occurs in the network.
   int count;
   /// How often its input is the batch norm and ReLU of a convolution of the same block, so that
   /// these can be fused with it.

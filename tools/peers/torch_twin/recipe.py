@@ -46,7 +46,7 @@ def add_blurpool(model):
 
 
 def without_filters(state):
-    """A state_dict without BlurPool's filters, with the names of a network to which add_blurpool() adds them."""
+    """A state_dict without BlurPool's filters, with the parameter names of a network without BlurPool."""
     blurred = {name.removesuffix(".blur_filter") for name in state if name.endswith(".blur_filter")}
     names = {f"{layer}.conv.weight": f"{layer}.weight" for layer in blurred}
     return {names.get(name, name): value for name, value in state.items()
@@ -80,7 +80,7 @@ def load_npy(path):
         head = ast.literal_eval(file.read(size).decode("latin1"))
         data = bytearray(file.read())
     if magic[:6] != b"\x93NUMPY" or head["fortran_order"] or head["descr"] not in NPY_TYPES:
-        raise SystemExit(f"twin: expected {path} to be .npy of {', '.join(NPY_TYPES)} in C order")
+        raise SystemExit(f"twin: expected a .npy file of {', '.join(NPY_TYPES)} in C order, got {head} ({path})")
     return torch.frombuffer(data, dtype=NPY_TYPES[head["descr"]]).reshape(head["shape"])
 
 

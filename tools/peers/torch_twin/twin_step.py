@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Times the training step of `precast bench step --data device` in plain Python; prints JSON.
 
-The step uses torch as most users do, eager or with --compile: torchvision's model with its own weights from
-seed 0, one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD with its
-defaults, and on a GPU autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
+The step uses torch as most users do, eager or with --compile: torchvision's model with weights from seed 0,
+one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD in its default
+implementation, and on a GPU autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
 precast's, so both compute the same. Compilation and the first steps count for `warmup_seconds`, not for the timed
 windows. Exit code 6 if --device names a GPU that torch cannot use.
 """
