@@ -89,7 +89,7 @@ struct Block : torch::nn::Module {
 
  private:
   [[nodiscard]] bool drops() const { return drop_rate != 0 && is_training(); }
-  /// With stochastic depth.
+  /// The end of a block whose branch stochastic depth may drop.
   Forked add_to_rest(const at::Tensor& branch, const at::Tensor& shortcut) {
     at::Tensor kept = detail::drop_branch(last_norm()(branch), drop_rate, drops_by_sample);
     kept.add_(shortcut).relu_();
@@ -239,8 +239,8 @@ struct ResNet : torch::nn::Module {
     if (options.log_bias) {
       torch::nn::init::constant_(fc->bias, -std::log(static_cast<double>(fc->bias.numel())));
     }
-    // Draws weights last, so that all other layers have the same initial weights with and without
-    // it.
+    // Squeeze-and-excitation draws its weights last, so that all other layers have the same initial
+    // weights with and without it.
     if (options.squeeze_excite.latent_channels > 0) add_squeeze_excites(options);
     const auto& depth = options.stochastic_depth;
     set_drop_rates({.drop_rate = depth.drop_rate,

@@ -30,7 +30,7 @@ void WaitLimit::skip(const RingPosition& at) {
   if (skipped_.count++ > 0) return;
   skipped_.first = at;
   if (first_)
-    log_info("=> {}: skips {} and the batches after it, up to {}", source_, text_of(at),
+    log_info("=> {}: skips {} and the batches between it and {}", source_, text_of(at),
              text_of(*first_));
 }
 
@@ -44,7 +44,7 @@ void WaitLimit::throw_if_reached(const std::string& what) const {
                 ExitCode::stalled);
   throw Error(
       fmt::format("{}: expected {} within {} s, got {} earlier batches, from {} to {}. Check "
-                  "that the producer starts at this batch or soon before it, and continues its "
+                  "that the producer starts at this batch or shortly before it, and continues its "
                   "numbers after a restart (data.producer_timeout_s)",
                   source_, text_of(*first_), limit_s, skipped_.count, text_of(skipped_.first),
                   text_of(skipped_.last)),

@@ -26,7 +26,7 @@ class PullSocket {
   PullSocket(const ZmqAddress& address, std::uint64_t max_bytes) {
     context_ = zmq_.ctx_new();
     if (context_ != nullptr) socket_ = zmq_.socket(context_, ZMQ_PULL);
-    if (socket_ == nullptr) fail("cannot make a socket", address);
+    if (socket_ == nullptr) fail("cannot create a socket", address);
     const auto limit = static_cast<std::int64_t>(
         std::min<std::uint64_t>(max_bytes, std::numeric_limits<std::int64_t>::max()));
     set(ZMQ_RCVHWM, address.high_water_mark);
@@ -117,7 +117,7 @@ class ZmqBatches final : public OutsideBatches {
     OutsideMessage parsed = parse(message->bytes(), name);
     if (parsed.end)
       throw ProducerError(fmt::format("{}: expected another batch, got the end: {}", name,
-                                      parsed.end->empty() ? "no reason" : *parsed.end));
+                                      parsed.end->empty() ? "no reason given" : *parsed.end));
     return OutsideBatch{
         .host = {.fields = std::move(parsed.fields), .sample_ids = {}, .memory = message},
         .position = parsed.position,

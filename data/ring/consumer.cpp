@@ -31,7 +31,7 @@ struct Welcome {
 
 [[noreturn]] void fail_with(const RingReply& end) {
   // A producer in another language may wrongly send `done`: an error must not have exit code 0.
-  throw RingError(fmt::format("ring: the producer ended: {}", end.text),
+  throw RingError(fmt::format("ring: the producer closed the connection: {}", end.text),
                   end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 

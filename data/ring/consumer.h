@@ -15,8 +15,8 @@ namespace precast::data {
 
 /// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
-  /// Called several times a second while the consumer waits. If it returns true, the wait ends as
-  /// after interrupt().
+  /// Called several times a second while the consumer waits. If it returns true, the effect is that
+  /// of interrupt().
   std::function<bool()> stopped = {};
   /// Called with the position of each batch that is skipped before the first pass.
   std::function<void(const RingPosition&)> on_skipped = {};
@@ -25,16 +25,17 @@ struct RingConsumerOptions {
   std::function<std::shared_ptr<void>(std::span<const std::byte>)> on_mapped = {};
 };
 
-/// Returns the description (RING.md) of the ring with that name; empty if the ring has none. The
-/// producer does not count the caller as a consumer. @throws as RingConsumer
+/// Returns the description (RING.md) of the ring `name`; empty if the ring has none. The producer
+/// does not count the caller as a consumer. @throws as RingConsumer
 [[nodiscard]] PRECAST_API std::string read_ring_description(const std::string& name);
 
 /// Reads the batches of a RingProducer in another process, without a copy. A thread notices when
 /// the producer ends. Use a consumer from one thread; batches may be released in any thread.
 class PRECAST_API RingConsumer {
  public:
-  /// Joins the ring with that name. @throws ConfigError if the name is invalid, IoError if there is
-  /// no such producer, RingError if it does not admit this consumer or its segment is invalid.
+  /// Joins the ring `name`. @throws ConfigError if the name is invalid, IoError if there is no
+  /// producer with this name, RingError if the producer does not admit this consumer or its segment
+  /// is invalid.
   RingConsumer(const std::string& name, const RingJoin& join, RingConsumerOptions options = {});
   /// Takes ownership of `connection`, which RingProducer::connect() returned.
   RingConsumer(int connection, const RingJoin& join, RingConsumerOptions options = {});
@@ -49,7 +50,7 @@ class PRECAST_API RingConsumer {
   /// died, or its items are invalid.
   [[nodiscard]] std::optional<RingPosition> begin_pass();
   /// Returns the next batch, or nothing at the end of the pass and after interrupt(). The batch's
-  /// data is read-only (writing to it is a segmentation fault), and stays until `memory` is
+  /// data is read-only (writing to it is a segmentation fault), and is valid until `memory` is
   /// released. While a batch is kept, the producer can publish only until all slots are full.
   /// @throws RingError as begin_pass(); the pass is then over.
   [[nodiscard]] std::optional<HostBatch> next();

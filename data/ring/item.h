@@ -33,15 +33,17 @@ struct RingItem {
 };
 
 /// Reads a header that other processes may change at any time: copies it once and checks the copy.
-/// @param memory the mapped segment, at a multiple of 8. @throws RingError if a value is invalid or
+/// @param memory the mapped segment, aligned to 8 bytes. @throws RingError if a value is invalid or
 /// describes a range outside `memory`.
 [[nodiscard]] PRECAST_API RingHeader read_ring_header(std::span<const std::byte> memory);
 
-/// Copies the description (RING.md); empty if there is none. @param header as above.
+/// Copies the description (RING.md); empty if there is none. @param header as read_ring_header()
+/// returned it.
 [[nodiscard]] PRECAST_API std::string read_ring_description(std::span<const std::byte> memory,
                                                             const RingHeader& header);
 
-/// Reads a slot in the same way. The returned fields point into the data area of `memory`.
+/// Copies a slot once and checks the copy. The returned fields point into the data area of
+/// `memory`.
 /// @param header as read_ring_header() returned it. @throws RingError if the slot describes an item
 /// other than `sequence`, a value is invalid, or a range is outside the data area.
 [[nodiscard]] PRECAST_API RingItem read_ring_item(std::span<const std::byte> memory,

@@ -91,8 +91,8 @@ void RingProducer::Service::take_orders() {
   added_.clear();
   if (!end_ || told_end_) return;
   const std::vector<std::byte> message = ring_message(*end_);
-  // A connection that has not joined yet gets the end of a complete ring after its welcome, because
-  // it can still read the published items.
+  // After an end without an error, a connection that has not joined yet can still read the
+  // published items. It gets the end message after its welcome.
   for (const Connection& connection : connections_)
     if (connection.cell || end_->exit_code != ExitCode::done)
       send_message(connection.socket.get(), message);

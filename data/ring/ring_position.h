@@ -19,8 +19,8 @@ struct RingJoin {
   enum class Mode : std::uint32_t {
     /// At `position`.
     position = 1,
-    /// At the start of the first epoch that is still complete in the ring and has at least the
-    /// number `position.epoch`.
+    /// At the start of the first epoch that is still complete in the ring and whose number is at
+    /// least `position.epoch`.
     epoch_start = 2,
     /// Nowhere: only the description is read, and the producer never waits for this consumer.
     look = 3,

@@ -27,8 +27,9 @@ class OwnedDescriptor {
   int fd_;
 };
 
-/// The socket of a ring's producer (RING.md, Joining). @throws ConfigError for an invalid name,
-/// IoError if another producer has the name, or (connect) there is no producer. @{
+/// The socket of a ring's producer (RING.md, Joining). @throws ConfigError for an invalid name;
+/// IoError if another producer has the name (listen_for_consumers()), or no producer has it
+/// (connect_to_producer()). @{
 [[nodiscard]] OwnedDescriptor listen_for_consumers(const std::string& name);
 [[nodiscard]] OwnedDescriptor connect_to_producer(const std::string& name);
 /// @}

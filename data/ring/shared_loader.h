@@ -94,7 +94,7 @@ class PRECAST_API SharedLoader {
   std::int64_t end_ = 0;
 
   std::unique_ptr<RingConsumer> consumer_;
-  /// The position after the last item of `consumer_`.
+  /// The position of the item that `consumer_` returned last; before that, of its first item.
   RingPosition of_consumer_;
   bool on_ring_ = false;
   /// Whether the ring cannot be used because it has different batches.

@@ -124,7 +124,7 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void gradient_kernel(Tiling tiling, Batch
   }
 }
 
-/// Calls run.operator()<T, P, kGate, kFork>() for the gradients that the call has.
+/// Calls run.operator()<T, P, kGate, kFork>() with the template arguments that fit the call.
 template <typename Run>
 void for_reader(const BatchNormShape& shape, const BatchNormBackward& call, Run run) {
   for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {

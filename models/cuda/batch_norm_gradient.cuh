@@ -17,8 +17,9 @@ enum class Gate {
   mask
 };
 
-/// Reads the gradient of y and computes the gradient of the ReLU's input. What it reads is known at
-/// compile time: branches between loads would keep a thread from loading several rows at once.
+/// Reads the gradient of y and computes the gradient of the ReLU's input. Template parameters
+/// select the arrays to read, because branches between loads would keep a thread from loading
+/// several rows at once.
 /// @tparam P number of values per mask byte
 /// @tparam kFork whether there is a second gradient of y
 template <typename T, int P, Gate kGate, bool kFork>

@@ -15,9 +15,9 @@ constexpr int kFinishLanes = kThreads / kFinishedChannels;
 
 /// The rows of a thread. Its k-th pack is at index first + k * step of the matrix.
 ///
-/// Most kernels load several rows before they use the first one, because memory takes longer to
-/// answer than the arithmetic of a row. The second pass over a tensor goes from the last row of
-/// each chunk to the first: the rows that the first pass read last are still in the L2 cache.
+/// Most kernels load several rows before they use the first one, because a load takes longer than
+/// the arithmetic of a row. The second pass over a tensor goes from the last row of each chunk to
+/// the first, because the rows that the first pass read last are still in the L2 cache.
 struct Place {
   int group;
   int line;

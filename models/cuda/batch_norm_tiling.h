@@ -42,8 +42,8 @@ struct Tiling {
 }
 
 /// Number of blocks per launch. Four blocks fit on a multiprocessor, so all 132 multiprocessors of
-/// an H100 are full, and no partial wave follows. Few enough that combining their results takes
-/// little time.
+/// an H100 are full, and no partial wave follows. So few blocks also take little time to combine
+/// their results.
 constexpr int kBlocks = 4 * 132;
 
 /// @param pack values per thread and row; it divides the number of channels

@@ -8,9 +8,9 @@ namespace {
 /// instead of three times.
 constexpr int kStripRows = 8;
 
-/// How the images are divided between threads, each of which computes the pixels of a strip of rows
-/// that are in one column: consecutive threads compute consecutive channels, then the next column,
-/// the next strip and the next image.
+/// How the images are divided between threads. Each thread computes the pixels of one column in a
+/// strip of rows. Consecutive threads compute consecutive channels, then the next column, the next
+/// strip and the next image.
 struct Strips {
   /// Size of the images.
   int height;

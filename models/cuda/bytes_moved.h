@@ -14,8 +14,9 @@
 
 namespace precast::models {
 
-/// Bytes of the ReLU mask that batch_norm_forward() writes if there is a residual: one bit per
-/// value of a 16-bit type, in bytes of up to 8 values.
+/// Bytes of the ReLU mask that batch_norm_forward() writes if there is a residual: one byte for
+/// each pack of pack_of() values, with one bit per value. For 16-bit types and a multiple of 8
+/// channels, these are 8 values per byte.
 [[nodiscard]] inline std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
   return static_cast<std::size_t>(shape.rows) *
          static_cast<std::size_t>(shape.channels / pack_of(shape.type, shape.channels));
@@ -31,8 +32,8 @@ namespace precast::models {
 
 /// Bytes moved by batch_norm_forward(). For activations of Y bytes (16-bit values), they are 3 Y:
 /// two reads and one write; with a residual, 4 Y + Y/16. Separate ops for batch norm, addition and
-/// ReLU move 5 Y (8 Y with a residual). Partial sums and parameters increase this by up to 9 %,
-/// most with few rows of 256 or more channels, as at the end of a ResNet.
+/// ReLU move 5 Y (8 Y with a residual). Partial sums and parameters increase this by up to 9 %; the
+/// increase is largest for few rows of 256 or more channels, as at the end of a ResNet.
 [[nodiscard]] inline std::size_t batch_norm_forward_bytes(const BatchNormShape& shape,
                                                           bool residual) {
   // Weight, bias, mean and standard deviation are read; the last two are also written. Running
@@ -45,8 +46,8 @@ namespace precast::models {
 
 /// Bytes moved by batch_norm_backward(), with Y as above: 5 Y (x and dy read twice, dx written
 /// once); with a residual, 6 Y + Y/16. A second gradient (dy_fork) is read as often as dy and adds
-/// 2 Y, or Y with a residual. Separate ops move 8 Y (9 Y with a residual), and 3 Y to add two
-/// gradients. Partial sums and parameters come on top, as above.
+/// 2 Y, or Y with a residual. Separate ops move 8 Y (9 Y with a residual), and 3 Y more to add two
+/// gradients. Partial sums and parameters increase these numbers, as above.
 [[nodiscard]] inline std::size_t batch_norm_backward_bytes(const BatchNormShape& shape,
                                                            bool residual, bool fork = false) {
   const std::size_t passes = (residual ? 6 : 5) + (fork ? (residual ? 1 : 2) : 0);
@@ -65,8 +66,8 @@ namespace precast::models {
          4 * batch_norm_workspace_bytes(shape) + parameters;
 }
 
-/// Bytes moved by dual_norm_backward(), with Y as above: 9 Y + Y/16, and Y more with dy_fork. Two
-/// calls of batch_norm_backward() move 11 Y + Y/16, and Y more.
+/// Bytes moved by dual_norm_backward(), with Y as above: 9 Y + Y/16. Two calls of
+/// batch_norm_backward() move 11 Y + Y/16. With dy_fork, both move Y more.
 [[nodiscard]] inline std::size_t dual_norm_backward_bytes(const BatchNormShape& shape,
                                                           bool fork = false) {
   // For each norm, the kernel of the sums reads mean and standard deviation, two gradients are
@@ -119,7 +120,7 @@ struct MaxPoolShape {
          max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 2 : 1) + 1);
 }
 
-/// The matrix that the batch norm before the pool computes, and the matrix of the pool's results.
+/// The matrix of the batch norm before the pool, and the matrix of the pool's results.
 [[nodiscard]] inline BatchNormShape norm_shape(const MaxPoolShape& shape) {
   return {shape.images * shape.height * shape.width, shape.channels, shape.type};
 }
@@ -138,7 +139,7 @@ struct MaxPoolShape {
 }
 
 /// Bytes moved by norm_pool_backward(), with X as above: 2.875 X, and 0.5 X more with `dy_fork`.
-/// Max pool and batch norm in two calls move 6.375 X, and 0.25 X more.
+/// Max pool and batch norm in two calls move 6.375 X, and 0.25 X more with `dy_fork`.
 [[nodiscard]] inline std::size_t norm_pool_backward_bytes(const MaxPoolShape& shape,
                                                           bool fork = false) {
   const std::size_t parameters = 12 * sizeof(float) * static_cast<std::size_t>(shape.channels);

@@ -51,7 +51,7 @@ __global__ PRECAST_BOUNDS(kThreads, kApplyBlocks) void dual_apply_kernel(Tiling 
   }
 }
 
-/// Writes the gradient of the norms' added results, and accumulates it for both norms as
+/// Writes the gradient of the sum of both norms' results, and accumulates it for both norms as
 /// gradient_sums_kernel() does.
 template <typename T, int P, bool kFork>
 __global__ PRECAST_BOUNDS(kThreads, 3) void dual_sums_kernel(Tiling tiling, DualNormBackward call) {

@@ -5,15 +5,15 @@
 #include "models/cuda/batch_norm.h"
 
 // Two batch norms in training mode whose results are added, and ReLU: the end of a ResNet's block
-// with a projection on its shortcut. The second norm's result is never written, and both norms read
-// the gradient of the sum in the same passes. Layouts and guarantees are those of batch_norm.h, and
-// so are the results, except that the second norm's result is not rounded. Includes no header of
+// with a projection on its shortcut. The second norm's result is never written to memory, and both
+// norms read the gradient of the sum in the same passes. Layouts, guarantees and results are those
+// of batch_norm.h, except that the second norm's result is not rounded. Includes no header of
 // libtorch.
 
 namespace precast::models {
 
 struct DualNormForward {
-  /// `relu` must be true, and `residual` must be null. `y` and `mask` belong to the added results.
+  /// `relu` must be true, and `residual` must be null. `y` and `mask` belong to the sum.
   BatchNormForward norm;
   /// The norm of the shortcut. Only its input, parameters, statistics and workspace are used; the
   /// workspace may be the same as that of `norm`.

@@ -6,20 +6,18 @@ namespace {
 
 /// How the images are divided between threads: consecutive threads compute consecutive channels,
 /// then the next column of windows, the next strip of rows and the next image. Within its strip, a
-/// thread goes from row to row and keeps what the next row of windows shares with this one.
+/// thread goes from row to row and keeps the values that the next row of windows needs again.
 struct Strips {
   int height;
   int width;
   /// Packs per pixel.
   int groups;
   /// Rows and columns of pooling windows.
-
   int rows;
   int columns;
   /// Strips per image.
   int strips;
   /// Number of threads.
-
   unsigned count;
 };
 
@@ -76,8 +74,8 @@ struct Maxima {
   int at[V];
 };
 
-/// Replaces a maximum by a larger value. NaN needs no care here: if any x of a channel is NaN, then
-/// so are its mean and all its results.
+/// Replaces a maximum by a larger value. NaN needs no special case here: if any x of a channel is
+/// NaN, its mean and all its results are NaN too.
 template <int V>
 __device__ __forceinline__ void take(Maxima<V>& maxima, int v, float value, int at) {
   if (!(value > maxima.values[v])) return;

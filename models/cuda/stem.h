@@ -5,8 +5,8 @@
 #include "models/cuda/bytes_moved.h"
 
 // RGB images for the first convolution of a network, with a fourth channel of zeros. cuDNN's
-// kernels for few channels read four; given three, cuDNN makes a padded copy of the images in the
-// forward pass and another one in the backward pass. Includes no header of libtorch.
+// kernels for few channels read four channels; given three, cuDNN makes a padded copy of the images
+// in the forward pass and another one in the backward pass. Includes no header of libtorch.
 
 namespace precast::models {
 

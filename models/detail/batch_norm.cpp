@@ -89,8 +89,8 @@ at::Tensor BatchNorm2dImpl::normalize_chunks(const at::Tensor& input, std::int64
     if (part.numel() <= part.size(1)) {
       throw ConfigError(fmt::format(
           "method ghost_batch_norm: expected more than one value per channel in each chunk, got "
-          "activations of {} px and a chunk with 1 of the {} samples. Increase size, or use larger "
-          "images",
+          "activations of {} px and a chunk with 1 of the {} samples. Increase the option size, or "
+          "use larger images",
           part.size(2), input.size(0)));
     }
     part = at::batch_norm(part, weight, bias, running_mean, running_var, /*training=*/true,

@@ -10,8 +10,8 @@ namespace precast::models::detail {
 /// torch::nn::Conv2d that can blur its input first, to prevent aliasing (Zhang, ICML 2019, as in
 /// ffcv-imagenet). If `blurpool` is set, the stride is above 1 and there are at least 16 input
 /// channels, each channel passes through the filter [1,2,1] x [1,2,1] / 16 with zero padding 1.
-/// Otherwise, it behaves like Conv2d. The filter is neither a parameter nor a buffer, so the module
-/// has the same names and state as Conv2d.
+/// Otherwise, the module behaves like Conv2d. The filter is neither a parameter nor a buffer, so
+/// the module has the same names and state as Conv2d.
 ///
 /// Cost of one blurred layer: one depthwise 3x3 convolution. For a 1x1 layer, only the blurred
 /// values that its stride selects are computed.

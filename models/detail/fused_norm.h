@@ -29,7 +29,7 @@ struct Forked {
 [[nodiscard]] PRECAST_API bool has_fused_kernels();
 
 /// Whether `tools/gpu_check run correctness` has passed on a GPU of this device's compute
-/// capability. So far, 9.0 (on an H200). False for a CPU and for a GPU that this host does not
+/// capability: so far only 9.0, on an H200. False for a CPU and for a GPU that this host does not
 /// have.
 [[nodiscard]] PRECAST_API bool fused_kernels_tested_on(at::Device device);
 

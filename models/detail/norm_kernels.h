@@ -19,8 +19,8 @@ struct NormKernels {
   std::int64_t fused = 0;
   /// Numbers of the other norms, grouped by reason: {"ghost_batch_norm", 4}.
   std::map<std::string, std::int64_t> reference;
-  /// Number of convolutions whose input fused kernels blur (BlurPool), of fused max pools, and of
-  /// convolutions of RGB images.
+  /// Number of convolutions whose input is blurred by fused kernels (BlurPool), of fused max pools,
+  /// and of convolutions of RGB images whose input is padded by a fused kernel.
   std::int64_t blurs = 0;
   std::int64_t max_pools = 0;
   std::int64_t stems = 0;

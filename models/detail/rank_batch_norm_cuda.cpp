@@ -20,9 +20,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// Gathers every rank's `row` [n] in [world, n]: the sum over ranks of tensors in which a rank
-/// fills only its own row. Communicator cannot gather tensors. A dedicated collective would not be
-/// faster, because the latency dominates with messages of a few kilobytes.
+/// Gathers every rank's `row` [n] into [world, n]. Communicator cannot gather tensors, so this sums
+/// tensors in which each rank fills only its own row. A dedicated collective would not be faster:
+/// latency dominates for messages of a few kilobytes.
 at::Tensor gather_rows(const at::Tensor& row, Communicator& ranks) {
   const at::Tensor rows = at::zeros({ranks.world(), row.numel()}, row.options());
   rows.select(0, ranks.rank()).copy_(row);

@@ -22,9 +22,10 @@ struct StochasticDepthOptions {
 [[nodiscard]] PRECAST_API std::vector<double> drop_rates(const StochasticDepthOptions& options,
                                                          std::size_t blocks);
 
-/// Like torchvision.ops.stochastic_depth in mode "row" (`by_sample`) or "batch": a branch that is
-/// kept is divided by its probability of being kept. Draws from the device's default generator, as
-/// torchvision does; with a rate of 0, nothing is drawn and `branch` is returned.
+/// Drops a branch at random, like torchvision.ops.stochastic_depth in mode "row" (`by_sample`) or
+/// "batch": a branch that is kept is divided by its probability of being kept. Draws from the
+/// device's default generator, as torchvision does; with a rate of 0, draws nothing and returns
+/// `branch`.
 [[nodiscard]] PRECAST_API at::Tensor drop_branch(const at::Tensor& branch, double drop_rate,
                                                  bool by_sample);
 

@@ -6,14 +6,13 @@
 #include "recipes/cuda/logits.h"
 #include "recipes/cuda/stream.h"
 
-// Cross entropy with label smoothing and its gradient. Includes no header of CUDA or
-// libtorch.
+// Cross entropy with label smoothing and its gradient. Includes no header of CUDA or libtorch.
 //
 // Bytes read and written for logits of X bytes of 16-bit values: 2 X, or X without the gradient.
-// Rows above 32 KiB (16,384 classes) are read two more times; they are then usually in the L2
-// cache. Separate ops, which convert the logits to float32, move 24 X: conversion 3, log-softmax 4,
-// smoothing 2; backward 2 for the loss, 4 for the sum with the gradient of smoothing, 6 for
-// log-softmax, and conversion 3.
+// Rows above 32 KiB (16,384 classes) are read two more times, or once more without the gradient;
+// they are then usually in the L2 cache. Separate ops, which convert the logits to float32, move 24
+// X: conversion 3, log-softmax 4, smoothing 2; backward 2 for the loss, 4 for the sum with the
+// gradient of smoothing, 6 for log-softmax, and conversion 3.
 //
 // All functions are asynchronous on their stream and safe to call from several threads. Results
 // depend only on values and shapes, not on the GPU or on the order in which blocks run.

@@ -6,8 +6,8 @@
 #include "recipes/cuda/logits.h"
 #include "recipes/cuda/stream.h"
 
-// Counts how many labels are among the k largest logits, without sorting: fewer than k logits come
-// before the logit of such a label. Includes no header of CUDA or libtorch.
+// Counts how many labels are among the k largest logits, without sorting: a label is among them if
+// fewer than k logits come before its logit. Includes no header of CUDA or libtorch.
 //
 // Bytes read for logits of X bytes: X. torch.topk reads the logits several times (radix selection),
 // writes k values and indices for each row and sorts them.

@@ -5,7 +5,7 @@ namespace precast::recipes::detail {
 void KernelChoice::options(Schema& schema) {
   schema
       .add("kernels", &kernels,
-           "on a GPU; reference: libtorch's ops; fused: precast's kernels; auto: reference")
+           "kernels on a GPU. reference: libtorch's ops; fused: precast's kernels; auto: reference")
       .choices({"auto", "reference", "fused"});
 }
 

@@ -37,7 +37,10 @@ class MultiLabelBce final : public TargetLoss {
 }  // namespace
 
 void MultiLabelBceOptions::options(Schema& schema) {
-  schema.add("pos_weight", &pos_weight, "factor for the loss of positive targets").above(0);
+  schema
+      .add("pos_weight", &pos_weight,
+           "factor for the loss of positive targets, the same for all classes")
+      .above(0);
 }
 
 std::unique_ptr<Loss> make_multi_label_bce(const MultiLabelBceOptions& options) {

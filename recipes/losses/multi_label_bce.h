@@ -7,7 +7,8 @@
 namespace precast::recipes {
 
 struct MultiLabelBceOptions {
-  /// Above 0: factor for the loss of positive targets. Useful for rare labels.
+  /// Above 0: factor for the loss of positive targets, the same for all classes (torch accepts one
+  /// for each class). Useful for rare labels.
   double pos_weight = 1;
 
   void options(Schema& schema);

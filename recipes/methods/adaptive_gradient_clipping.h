@@ -6,11 +6,11 @@
 
 namespace precast::recipes {
 
-/// Adaptive gradient clipping (Brock et al., ICML 2021), like timm's adaptive_clip_grad and the
-/// clipping_type adaptive of Composer's GradientClipping: the gradient G of each unit is multiplied
-/// by min(1, threshold * max(|W|, epsilon) / |G|), where W are the unit's weights and |.| is the
-/// Euclidean norm. Units are the rows W[i] of the first dimension (the output channels of a
-/// convolution or a linear layer); a parameter with fewer than two dimensions is one unit. All
+/// Adaptive gradient clipping (Brock et al., ICML 2021), like timm's adaptive_clip_grad and like
+/// Composer's GradientClipping with clipping_type="adaptive": the gradient G of each unit is
+/// multiplied by min(1, threshold * max(|W|, epsilon) / |G|), where W are the unit's weights and
+/// |.| is the Euclidean norm. Units are the rows W[i] of the first dimension (the output channels
+/// of a convolution or a linear layer); a parameter with fewer than two dimensions is one unit. All
 /// parameters are clipped, as in Composer (the paper leaves out the last linear layer); Composer
 /// has no epsilon. Each rank computes the same factors, from the averaged and unscaled gradients.
 /// Options: threshold, above 0, default 0.01; epsilon, above 0, default 0.001.

@@ -14,7 +14,7 @@ namespace precast::recipes {
 /// is timm's default.
 /// target_threshold (default -1: none), timm's --bce-target-thresh: a target above it counts as 1,
 /// any other as 0.
-/// log_bias (default false): the model's last biases start at -log(classes), Composer's
+/// log_bias (default false): the biases of the last layer start at -log(classes), Composer's
 /// LINEAR_LOG_CONSTANT_BIAS, so that each class starts with probability 1 / classes instead of 1/2
 /// and the first losses are small; written into model.params.log_bias, which a model may reject.
 /// configure() throws ConfigError if training.loss is neither `cross_entropy` (the default) nor

@@ -13,7 +13,7 @@ namespace precast::recipes {
 /// (in FFCV, less than 1). Draws are a function of (seed, global step, rank).
 /// Options: alpha (0.2), same_lambda (true: one l per batch; false: one per sample), probability
 /// (1; the fraction of the batches that are mixed).
-/// Cost: one pass over the images.
+/// Cost: a copy of the images, and one pass over both.
 [[nodiscard]] std::unique_ptr<Method> make_mixup();
 
 }  // namespace precast::recipes

@@ -13,7 +13,7 @@ namespace precast::recipes {
 /// torchvision; timm uses the reversed batch. Draws are a function of (seed, global step, rank).
 /// Options: mixup_alpha (0.2), cutmix_alpha (1), both above 0; cutmix_share (0.5; the fraction of
 /// the mixed batches that use CutMix); probability (1; the fraction of the batches that are mixed).
-/// Cost: one pass over the images, or one copy of them.
+/// Cost: that of the chosen method.
 [[nodiscard]] std::unique_ptr<Method> make_mixup_or_cutmix();
 
 }  // namespace precast::recipes

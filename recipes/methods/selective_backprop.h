@@ -15,7 +15,7 @@ namespace precast::recipes {
 /// loss is the loss of the samples that are kept. Draws are a function of seed, step and rank.
 /// Options: start, end, fractions of the run, default 0.5 and 0.9; keep, in (0, 1], default 0.5 (1:
 /// plain steps); interrupt, default 2 (0: every step selects); scale_factor, in (0, 1], default 1:
-/// side of the images used for selection (bilinear) / full side.
+/// side of the images used for selection, as a fraction of the full side (bilinear resizing).
 /// configure() throws ConfigError with micro-batches and for start > end.
 /// Cost: a forward pass in each such step; saves the fraction (1 - keep) of its usual forward and
 /// backward pass.

@@ -8,7 +8,7 @@
 namespace precast::recipes {
 
 struct LarsOptions : MomentumOptions {
-  /// The layer-wise rate is trust_coefficient * |weights| / (|gradient| + ...).
+  /// Factor of the layer-wise rates, see make_lars().
   double trust_coefficient = 0.001;
   double epsilon = 1e-8;
 

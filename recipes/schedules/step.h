@@ -14,8 +14,9 @@ struct StepOptions {
   void options(Schema& schema);
 };
 
-/// The rate is lr * step_ratio^(epoch / step_length), with the exponent rounded down. From `epochs`
-/// on, it is 0, so it falls linearly to 0 within the last epoch (ffcv-imagenet's get_step_lr).
+/// The rate is lr * step_ratio^(epoch / step_length), with the exponent rounded down, and 0 from
+/// `epochs` on. Because rates are interpolated between epochs, it falls linearly to 0 within the
+/// last epoch (ffcv-imagenet's get_step_lr).
 [[nodiscard]] std::unique_ptr<Schedule> make_step(const ScheduleInputs& inputs,
                                                   const StepOptions& options);
 

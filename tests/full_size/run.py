@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains rows of configs/imagenet/table.yaml on a dataset with ImageNet's number of samples, with 8 ranks on the CPU
-and a tiny network, and prints the times of start-up and epochs, memory use and the cost of checkpoints. With --kill, a
-second table is killed twice (SIGKILL for all its processes, after numbers of steps drawn from --seed) and continued;
-its losses and weights must equal those of the first.
+and a tiny network, and prints the times of start-up, steps and pauses between epochs, memory use and the size of
+checkpoints. With --kill, a second table is killed twice (SIGKILL for all its processes, after numbers of steps drawn
+from --seed) and continued; its figures, logs and weights must equal those of the first.
 
     run.py BUILD_DIR FOLDER [--rows LIST] [--order random,quasi_random] [--kill] [--seed N] [--section.key=value ...]
 """
@@ -98,7 +98,7 @@ def lines_of(run):
 
 
 def describe(folder):
-    """Prints each row's times."""
+    """Prints each row's times and the size of its checkpoint."""
     records = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
     starts = {record["trial"]: record["time"] for record in records if record["event"] == "start"}
     for run in sorted(path.parent for path in folder.glob("*/log")):
@@ -179,7 +179,7 @@ def check_order(options, data, order, keys):
         kill_after_steps(arguments[1], folders[1], moment)
     run_whole(arguments[1], time.monotonic())
     assert table_of(folders[1]) == whole, "expected the killed table to equal the uninterrupted one, got a difference"
-    print(f"  {len(whole)} rows, {steps} steps: figures, logs and weights equal bit for bit", flush=True)
+    print(f"  {len(whole)} rows, {steps} steps: figures, logs and weights are bitwise identical", flush=True)
 
 
 def main():

@@ -41,7 +41,7 @@ void filter(Input input) {
   const auto chosen = SampleFilter(text).select(samples(), 0, samples().size());
   const auto others = SampleFilter("not (" + text + ")").select(samples(), 0, samples().size());
   require(chosen.size() + others.size() == samples().size(),
-          "a sample fits an expression or its negation");
+          "a sample matches either an expression or its negation");
 }
 
 }  // namespace precast::fuzz

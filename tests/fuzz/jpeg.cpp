@@ -135,7 +135,7 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
   static JpegDecoder libjpeg({.libjpeg_only = true});
   const Rect all{0, 0, size.height, size.width};
   const auto whole = decode(libjpeg, jpeg, size, all);
-  require(decode(decoder, jpeg, size, all) == whole, "the complete image is libjpeg's");
+  require(decode(decoder, jpeg, size, all) == whole, "the complete image equals libjpeg's");
   require(!decoder.in_order(jpeg, size.height, size.width) || whole,
           "an image that is in order can be decoded");
   // libjpeg reads beyond a region, so it may reject data that precast's decoder does not read.

@@ -109,7 +109,7 @@ void jpeg_lanes(Input input) {
   }
   const auto pixels = decode(lanes, changed, *header, whole, {interval, points});
   require(!pixels || pixels == decode_by_libjpeg(changed, *header),
-          "an image that lanes decode is libjpeg's");
+          "an image that is decoded in lanes equals libjpeg's");
 
   // Uses wrong checkpoints.
   std::vector<std::uint64_t> wrong = points;

@@ -135,8 +135,8 @@ void make_betons(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(test::golden_dir() + "/beton")) {
     if (item.path().extension() != ".gz") continue;
     const std::string name = item.path().stem().stem();
-    // The file does not say where the values of custom fields are; half a megabyte is too large for
-    // a seed.
+    // Skipped: a file does not say where the values of custom fields are, and the files `overflow`
+    // have half a megabyte, which is too large for a seed.
     if (name.starts_with("custom") || name.starts_with("overflow")) continue;
     const Bytes seed = compact(test::golden_beton(name), 3);
     const data::BetonReader check(seed, name);
@@ -253,7 +253,7 @@ void make_weights_specs(const fs::path& to) {
   fs::remove(to / "spec.pt");
 }
 
-/// Writes texts as people write them by hand: lists, expressions and notes.
+/// Writes texts: tables, filter expressions, a sample list, and the text of a block of checksums.
 void make_texts(const fs::path& to) {
   constexpr std::string_view kList =
       "path,label,\"a \"\"name\"\"\"\r\nx/y.txt,3,1.5e3\n\"z,\n\",-4,.25\n";

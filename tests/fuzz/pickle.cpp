@@ -16,9 +16,9 @@ void walk(const PickleValue& value, int depth, int& values_left) {
   if (depth > kMaxDepth || --values_left < 0) return;
   touch_text(value.text);
   require((value.storage != nullptr) == (value.kind == PickleValue::Kind::storage),
-          "storages, and only they, have a storage");
+          "a value has a storage exactly if its kind is storage");
   require((value.tensor != nullptr) == (value.kind == PickleValue::Kind::tensor),
-          "tensors, and only they, have a tensor");
+          "a value has a tensor exactly if its kind is tensor");
   if (value.storage) touch_text(value.storage->key);
   if (value.tensor) touch_text(value.tensor->storage.key);
   require(value.kind != PickleValue::Kind::dict || value.items.size() % 2 == 0,

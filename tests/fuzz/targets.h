@@ -12,10 +12,9 @@ namespace precast::fuzz {
 /// The bytes passed to a target, which must handle any bytes.
 using Input = std::span<const std::byte>;
 
-/// Each target passes the bytes to one parser, touches everything in the result, and checks its
-/// invariants with require(). An Error of the project is a correct result and ends the run quietly.
-/// Anything else is a finding: another exception, a crash, a leak, more than a second, more than
-/// 512 MB. @{
+/// Each target passes the bytes to one parser, reads every byte of the result, and checks its
+/// invariants with require(). An exception derived from Error is a correct result. Anything else is
+/// a finding: another exception, a crash, a leak, more than a second, more than 512 MB. @{
 void safetensors(Input input);
 void pickle(Input input);
 void torch_zip(Input input);
@@ -41,7 +40,7 @@ void weights_spec(Input input);
 /// Every target under its name, which is also its folder in tests/corpus.
 [[nodiscard]] const std::map<std::string, std::function<void(Input)>, std::less<>>& targets();
 
-/// Runs one target and accepts the project's Errors as results.
+/// Runs one target. An exception derived from Error is a correct result and is ignored.
 void run(const std::function<void(Input)>& target, Input input);
 
 /// Reports to the fuzzer that this message was reached: for libraries compiled without coverage

@@ -18,7 +18,8 @@ void torch_zip(Input input) {
     write_torch_zip(MemoryFile::kPath, read.records, read.metadata, file);
     check_same(read, parse_torch_zip(file.bytes(), "round trip"));
   } catch (const Error& error) {
-    // The reader rejects only a dict without tensors, which the writer can write.
+    // Only a dict without tensors may be rejected: the writer can write it, but the reader cannot
+    // read it.
     require(read.records.empty(), error.what());
   }
 }

@@ -4,7 +4,7 @@
     .venv-peers/bin/python tests/peers/twin_cifar.py --precast build/bin/precast
 
 Both start from the weights that precast drew and use the same batches of 16 images, without
-augmentation, at a rate of 3e-4. The losses may differ by 1e-4 of their values. The initial weights
+augmentation, at a learning rate of 3e-4. The losses may differ by at most 1e-4 of their values. The initial weights
 must equal those that torch draws after torch.manual_seed. Exit code 77 (skipped) without numpy or torch.
 """
 

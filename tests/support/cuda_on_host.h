@@ -16,8 +16,8 @@
 //
 // Available are: __syncthreads, __syncthreads_{or,and,count}, __syncwarp,
 // __shfl{,_up,_down,_xor}_sync, __ballot_sync, __any_sync, __all_sync, __threadfence, atomicAdd,
-// atomicMax, __ldg, rsqrtf, and what the CUDA headers have for hosts (float16, bfloat16, vector
-// types).
+// atomicMax, __ldg, rsqrtf, and what the CUDA headers provide for the host (float16, bfloat16,
+// vector types).
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -49,7 +49,7 @@ inline std::vector<double> random_values(std::size_t count, std::uint32_t seed, 
   return values;
 }
 
-/// An array on the device, with values after its end that no kernel may write.
+/// An array on the device, followed by values that a kernel must not overwrite.
 template <typename Type>
 class GuardedArray {
  public:

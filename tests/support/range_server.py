@@ -7,10 +7,10 @@ With CERTIFICATE, a PEM file with a certificate and its key, it serves HTTPS.
 Prints "port N open" when it listens, then a line for each request: its range, the status, the bytes of
 the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
   delay_s        wait before the answer
-  status, times  answer the first `times` requests with this status (retry_after: its header)
+  status, times  answer the first `times` requests with this status; retry_after: the header Retry-After
   truncate       send at most this many bytes of a body, then close the connection
   corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
-  no_range       ignore the range: 200 with the whole file
+  no_range       ignore the range: 200 with the complete file
   shift          send a range that begins this many bytes later
   no_etag        send Last-Modified instead of an ETag
   no_checks      send neither ETag nor Last-Modified

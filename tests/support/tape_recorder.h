@@ -8,7 +8,8 @@
 
 namespace precast::test {
 
-/// Counts of the calls to a recorder that its StepGraph owns.
+/// Counts the calls to a TapeRecorder. It is a separate object, because a StepGraph owns the
+/// recorder.
 struct TapeLog {
   int warm_ups = 0;
   int recordings = 0;
@@ -21,21 +22,21 @@ struct TapeLog {
   std::size_t operations = 0;
 };
 
-/// A GraphRecorder for CPUs that stores the same as a CUDA graph: the operations below autograd and
+/// A GraphRecorder for CPUs that stores what a CUDA graph stores: the operations below autograd and
 /// autocast, with the numbers and the memory that they were called with. A replay therefore repeats
-/// decisions and numbers of the host, reads and writes the memory of the recorded step even if a
+/// the host's decisions and numbers, reads and writes the memory of the recorded step even if a
 /// tensor has been replaced since, and repeats the initialisation of tensors that were created
 /// while it was recorded.
 ///
 ///   - Recorded work is not executed: all memory that the work has not allocated itself, and the
-///     default generator, are as before.
+///     default generator, are the same after the recording as before it.
 ///   - Reading a value on the host throws, as cudaStreamSynchronize() does during a capture.
-///   - Recordings share memory: a replay fills what any of them has allocated with NaN first,
-///     except tensors that the host still refers to.
-///   - A replay throws if memory that the work has not allocated itself is gone.
+///   - Recordings share memory: a replay first fills all memory that any of them has allocated with
+///     NaN, except tensors that the host still refers to.
+///   - A replay throws if memory that the work has not allocated itself has been freed.
 ///
-/// The recorder does not notice memory that is read or written through a pointer, except by
-/// record_launch().
+/// The recorder does not notice accesses to memory through a pointer, except in launches that are
+/// recorded with record_launch().
 class TapeRecorder final : public engine::GraphRecorder {
  public:
   explicit TapeRecorder(TapeLog& log);
@@ -49,8 +50,8 @@ class TapeRecorder final : public engine::GraphRecorder {
 
   /// For work that accesses memory through pointers and is not an operation of libtorch, such as
   /// the launch of a kernel.
-  /// @return whether this thread is recording. If so, `launch` is part of the recording, and may
-  /// only use the memory of tensors that the recording has seen, or that exist as long as the
+  /// @return whether this thread is recording. If so, `launch` is part of the recording, and must
+  /// use only the memory of tensors that the recording has seen, or that exist as long as the
   /// recording.
   static bool record_launch(std::function<void()> launch);
 

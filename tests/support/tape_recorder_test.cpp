@@ -1,4 +1,4 @@
-// The recorder for CPUs stores the same as a CUDA graph, so that tests with it detect values that a
+// The recorder for CPUs stores what a CUDA graph stores, so that tests with it detect values that a
 // graph would freeze.
 #include "tests/support/tape_recorder.h"
 
