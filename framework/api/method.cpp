@@ -14,7 +14,7 @@ namespace {
 std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
                                   std::ptrdiff_t place, std::ptrdiff_t other) {
   if (rule.kind == MethodRule::Kind::not_with) {
-    return fmt::format("{} with {}: expected one of the two: {}", method.name, rule.other,
+    return fmt::format("{} with {}: expected only one of the two: {}", method.name, rule.other,
                        rule.reason);
   }
   if (other < place) return std::nullopt;
@@ -37,8 +37,9 @@ std::vector<std::string> broken_rules(const std::vector<NamedMethod>& methods) {
     }
     if (method.method->step_strategy() == nullptr) continue;
     if (replaces != nullptr) {
-      broken.push_back(fmt::format("{} with {}: expected one of the two: each replaces the step",
-                                   replaces->name, method.name));
+      broken.push_back(
+          fmt::format("{} with {}: expected only one of the two: each replaces the step",
+                      replaces->name, method.name));
     }
     replaces = &method;
   }

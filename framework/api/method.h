@@ -52,6 +52,10 @@ class Method : public Stateful {
   /// Edits the plan before anything is built from it. @throws ConfigError if the method does not
   /// work with the plan.
   virtual void configure(TrainPlan& /*plan*/) const {}
+  /// The side in px of the smallest images that on_batch() or the step_strategy() make of square
+  /// images of `size_px`. Before the run starts, a model that is not one of precast's own
+  /// architectures is tested on this size.
+  [[nodiscard]] virtual std::int64_t smallest_side(std::int64_t size_px) const { return size_px; }
   /// Called once before the first step with the facts of this run; each rank has its own facts.
   virtual void on_run(const RunFacts& /*run*/) {}
   /// Called once, after the model with its initial weights has been moved to its device, and before

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -18,7 +19,10 @@
 namespace precast {
 namespace {
 
+constexpr std::string_view kSleep = "sleep:";
+
 struct Trap {
+  /// Checked by check_action().
   std::string action;
   /// The pass through the failpoint, counted from 1, in which the action happens; 0 for every pass.
   int at_pass = 0;
@@ -44,6 +48,18 @@ int this_rank() {
   return -1;
 }
 
+/// @throws ConfigError
+void check_action(std::string_view action) {
+  constexpr std::array<std::string_view, 5> kActions = {"kill", "stop", "term", "exit", "error"};
+  if (action.starts_with(kSleep)) {
+    static_cast<void>(parse_number(action.substr(kSleep.size()), action));
+  } else if (std::ranges::find(kActions, action) == kActions.end()) {
+    throw ConfigError(fmt::format(
+        "PRECAST_FAILPOINTS: expected kill, stop, term, exit, error or sleep:MS, got '{}'",
+        action));
+  }
+}
+
 Armed read_environment() {
   Armed armed;
   const char* text = std::getenv("PRECAST_FAILPOINTS");
@@ -59,14 +75,21 @@ Armed read_environment() {
           "PRECAST_FAILPOINTS: expected NAME=ACTION with a known name, got '{}'", item));
     }
     std::string_view action = item.substr(equals + 1);
+    bool here = true;
     if (const std::size_t percent = action.find('%'); percent != std::string_view::npos) {
-      if (parse_number(action.substr(percent + 1), item) != this_rank()) continue;
+      here = parse_number(action.substr(percent + 1), item) == this_rank();
       action = action.substr(0, percent);
     }
+    int at_pass = 0;
+    if (const std::size_t at = action.find('@'); at != std::string_view::npos) {
+      at_pass = parse_number(action.substr(at + 1), item);
+      action = action.substr(0, at);
+    }
+    check_action(action);
+    if (!here) continue;
     Trap& trap = armed[std::string(name)];
-    trap.action = action.substr(0, action.find('@'));
-    if (action.find('@') != std::string_view::npos)
-      trap.at_pass = parse_number(action.substr(action.find('@') + 1), action);
+    trap.action = action;
+    trap.at_pass = at_pass;
   }
   return armed;
 }
@@ -82,12 +105,9 @@ void act(std::string_view name, std::string_view action) {
     ::_exit(static_cast<int>(ExitCode::failed));
   } else if (action == "error") {
     throw IoError(fmt::format("failpoint {}: error requested by PRECAST_FAILPOINTS", name));
-  } else if (action.starts_with("sleep:")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(parse_number(action.substr(6), action)));
   } else {
-    throw ConfigError(fmt::format(
-        "PRECAST_FAILPOINTS: expected kill, stop, term, exit, error or sleep:MS, got '{}'",
-        action));
+    const int sleep_ms = parse_number(action.substr(kSleep.size()), action);
+    std::this_thread::sleep_for(std::chrono::milliseconds(sleep_ms));
   }
 }
 

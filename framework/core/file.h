@@ -57,7 +57,9 @@ auto uninterrupted(Call call) {
 
 /// A file that appears under its name only when it is complete. It is written under a temporary
 /// name in the same folder; commit() then syncs and renames it. Without commit(), the destructor
-/// removes the temporary file, and an older file of the same name stays. If the name is a symbolic
+/// removes the temporary file, and an older file of the same name stays. A process that is killed
+/// leaves its temporary file, `FILE.tmp.<process>.<count>`. Later writers do not remove it, because
+/// a process on another host or in another container might be writing it. If the name is a symbolic
 /// link, the link stays and its target is replaced. Short writes and interrupted calls are retried.
 /// Not thread-safe.
 class PRECAST_API AtomicFile {

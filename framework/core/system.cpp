@@ -186,14 +186,8 @@ std::uint64_t memory_limit_bytes(const fs::path& root) {
 }
 
 std::uint64_t last_level_cache_bytes(const fs::path& root) {
-  std::uint64_t largest = 0;
-  for (int index = 0;; ++index) {
-    const fs::path cache =
-        root / "sys/devices/system/cpu/cpu0/cache" / ("index" + std::to_string(index));
-    const std::optional<std::uint64_t> kibibytes = number_in(cache / "size");  // "32768K"
-    if (!kibibytes) return largest;
-    largest = std::max(largest, *kibibytes * 1024);
-  }
+  const CacheSizes sizes = cache_sizes(root);
+  return static_cast<std::uint64_t>(std::max({sizes.l1d_kib, sizes.l2_kib, sizes.l3_kib})) * 1024;
 }
 
 std::optional<std::uint64_t> meminfo_bytes(const std::string& field, const fs::path& root) {

@@ -34,8 +34,9 @@ struct GradSyncOptions {
   /// Size of a bucket in bytes. The first bucket is smaller, so that sending starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
-  /// For each parameter, the rank that updates it (see shard_parameters()). If empty, `update`
-  /// determines these ranks. Ignored for parameter_server.
+  /// For each parameter, the rank that updates it and then sends it to the other ranks (see
+  /// shard_parameters()). If empty, every rank updates all parameters. Ignored for
+  /// parameter_server, with which rank 0 updates all parameters.
   std::vector<int> owners{};
 };
 

@@ -125,7 +125,8 @@ class RollCall {
     return {bytes.begin(), bytes.end()};
   }
 
-  /// The missing ranks, such as `ranks 1, 3 have`; names at most 16.
+  /// The missing ranks, such as `ranks 1, 3 have`; names at most 16. A rank sets its key before it
+  /// is counted: if all keys are set, the result is the number of ranks that are not counted yet.
   std::string missing() {
     constexpr int kMostNamed = 16;
     std::string names;
@@ -133,6 +134,10 @@ class RollCall {
     for (int rank = 0; rank < options_.world; ++rank) {
       if (store_.check({key(rank)})) continue;
       if (++count <= kMostNamed) names += fmt::format("{}{}", count > 1 ? ", " : "", rank);
+    }
+    if (count == 0) {
+      const auto uncounted = std::max<std::int64_t>(1, options_.world - store_.add(kCount, 0));
+      return fmt::format("{} rank{}", uncounted, uncounted == 1 ? " has" : "s have");
     }
     if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
     return fmt::format("rank{} {} ha{}", count == 1 ? "" : "s", names, count == 1 ? "s" : "ve");

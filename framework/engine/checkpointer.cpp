@@ -2,8 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -30,15 +28,6 @@ using nlohmann::ordered_json;
 constexpr int kFormat = 1;
 constexpr int kMostFailures = 3;
 constexpr const char* kScaler = "grad_scaler";
-
-bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device) {
-  at::Tensor finite = at::full({}, true, at::device(device).dtype(at::kBool));
-  for (const NamedTensor& entry : tensors) {
-    if (entry.tensor.is_floating_point())
-      finite.logical_and_(at::isfinite(entry.tensor.detach()).all());
-  }
-  return finite.item<bool>();
-}
 
 at::Tensor generator_state(at::Device device) {
   return at::globalContext().defaultGenerator(device).get_state();
@@ -77,7 +66,7 @@ std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicat
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
   std::string state;
-  std::int64_t step;
+  std::int64_t step, best_since;
   std::optional<double> metric;
 
   [[nodiscard]] std::uint64_t bytes() const {
@@ -86,10 +75,11 @@ struct Snapshot {
 };
 
 /// Removes all checkpoints except the best ones and the newest `last` ones.
-void prune(const CheckpointOptions& options, std::int64_t last) {
+void prune(const CheckpointOptions& options, std::int64_t last, std::int64_t best_since) {
   try {
     prune_checkpoints(options.folder, {.last = static_cast<std::size_t>(last),
-                                       .best = static_cast<std::size_t>(options.keep_best)});
+                                       .best = static_cast<std::size_t>(options.keep_best),
+                                       .best_since = best_since});
   } catch (const IoError& error) {
     log_warning("older checkpoints are kept: {}", error.what());
   }
@@ -108,7 +98,7 @@ void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) 
   add(kRanksFile, snapshot.ranks);
   writer.add(kStateFile, std::as_bytes(std::span(snapshot.state)));
   writer.commit(snapshot.metric);
-  prune(options, options.keep_last);
+  prune(options, options.keep_last, snapshot.best_since);
 }
 
 }  // namespace
@@ -141,6 +131,7 @@ class Checkpointer::Impl {
     if (parts_.ranks.begin_sum(finite ? 0 : 1)->wait() > 0) return false;
     take_result();
     throw_if_disk_is_lost();
+    best_since_ = state.best_since;
     const std::vector<NamedTensor> optimizer =
         options_.sharded_optimizer
             ? gather_tensors(parts_.optimizer.state().tensors, parts_.ranks, parts_.device)
@@ -149,7 +140,7 @@ class Checkpointer::Impl {
     if (!leads()) return true;
     auto snapshot = std::make_shared<Snapshot>(
         Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
-                 StateCopy(ranks), state_text(state), state.global_step, metric});
+                 StateCopy(ranks), state_text(state), state.global_step, state.best_since, metric});
     writing_ =
         std::async(std::launch::async, [this, snapshot] { write_snapshot(*snapshot, options_); });
     return true;
@@ -165,7 +156,7 @@ class Checkpointer::Impl {
   }
 
   void prune_finished() const {
-    if (leads()) prune(options_, std::min(options_.keep_finished, options_.keep_last));
+    if (leads()) prune(options_, std::min(options_.keep_finished, options_.keep_last), best_since_);
   }
 
   bool restore(TrainState& state) {
@@ -180,6 +171,7 @@ class Checkpointer::Impl {
       restore_position(saved.at("position"), position);
       restore_rank(folder, saved.at("world").get<int>(), position);
       state = position;
+      best_since_ = state.best_since;
       if (!sinks_.empty()) rewind_sinks(saved.at("sinks"));
     } catch (const ordered_json::exception& error) {
       throw CheckpointError(fmt::format("{}: expected the state of a checkpoint, got: {}",
@@ -281,8 +273,9 @@ class Checkpointer::Impl {
     ordered_json saved =
         ordered_json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
     if (!saved.is_object() || saved.value("format", 0) != kFormat) {
-      throw CheckpointError(fmt::format("{}: expected format {}, got something else",
-                                        (folder / kStateFile).string(), kFormat));
+      throw CheckpointError(fmt::format(
+          "{}: expected a JSON object with format {}, got a damaged file or another format",
+          (folder / kStateFile).string(), kFormat));
     }
     return saved;
   }
@@ -347,6 +340,8 @@ class Checkpointer::Impl {
   IdentityCheck check_;
   Stateful* scaler_ = nullptr;
   std::vector<MetricSink*> sinks_;
+  /// Of the newest checkpoint.
+  std::int64_t best_since_ = 0;
   int failures_ = 0;
   std::string last_failure_;
   std::future<void> writing_;

@@ -198,6 +198,7 @@ at::Tensor Evaluator::predict(Model& model, BatchSource* source, Communicator& r
     }
     if (!on_batch(samples)) break;
   }
+  if (samples == 0) throw DataError("predict: expected at least one sample, got none");
   return ranks.rank() == 0 ? at::cat(all) : at::Tensor();
 }
 

@@ -93,6 +93,7 @@ class PRECAST_API Evaluator {
   /// has no batches.
   /// @param on_batch is called after each round of one batch per rank, with the number of samples
   /// that all ranks have evaluated so far.
+  /// @throws DataError if no rank has a sample.
   [[nodiscard]] at::Tensor predict(Model& model, BatchSource* source, Communicator& ranks,
                                    const OnBatch& on_batch) const;
 

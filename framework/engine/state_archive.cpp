@@ -1,8 +1,11 @@
 #include "framework/engine/state_archive.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -70,6 +73,15 @@ std::uint64_t StateCopy::bytes() const {
   return sum;
 }
 
+bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device) {
+  at::Tensor finite = at::full({}, true, at::device(device).dtype(at::kBool));
+  for (const NamedTensor& entry : tensors) {
+    if (entry.tensor.is_floating_point())
+      finite.logical_and_(at::isfinite(entry.tensor.detach()).all());
+  }
+  return finite.item<bool>();
+}
+
 std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Communicator& ranks,
                                         at::Device device) {
   auto listed = nlohmann::json::array();
@@ -107,12 +119,14 @@ void restore_tensors(const std::filesystem::path& path, const std::vector<NamedT
   std::vector<std::string> wrong;
   std::map<std::string_view, const TensorRecord*> records;
   for (const TensorRecord& record : file.records()) records.emplace(record.name, &record);
+  std::size_t unexpected = records.size();
   for (const NamedTensor& target : targets) {
     const auto found = records.find(target.name);
     if (found == records.end()) {
       wrong.push_back(fmt::format("{} is missing", target.name));
       continue;
     }
+    --unexpected;
     const TensorRecord& record = *found->second;
     if (record.shape != target.tensor.sizes().vec() || record.dtype != dtype_of(target.tensor)) {
       wrong.push_back(fmt::format("{}: expected {} {}, got {} {}", target.name,
@@ -121,9 +135,9 @@ void restore_tensors(const std::filesystem::path& path, const std::vector<NamedT
                                   dtype_info(record.dtype).name, shape_text(record.shape)));
     }
   }
-  if (!partial && records.size() > targets.size())
-    wrong.push_back(
-        fmt::format("{} tensors that this run does not have", records.size() - targets.size()));
+  if (!partial && unexpected > 0)
+    wrong.push_back(fmt::format("{} tensor{} that this run does not have", unexpected,
+                                unexpected == 1 ? "" : "s"));
   if (!wrong.empty()) {
     throw CheckpointError(
         fmt::format("{}: does not fit this run: {}", path.string(), fmt::join(wrong, "; ")));

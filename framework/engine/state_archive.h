@@ -25,6 +25,9 @@ class PRECAST_API StateCopy {
   std::vector<NamedTensor> tensors_;
 };
 
+/// Whether all values are finite. Waits for the device.
+[[nodiscard]] bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device);
+
 /// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the other ranks get
 /// nothing. Collective.
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,

@@ -15,8 +15,10 @@ ordered_json position_of(const TrainState& state) {
           {"lr_factor", state.lr_factor},
           {"restores", state.restores},
           {"images_trained", state.images_trained},
+          {"best_metric", state.best_metric},
           {"best_top_1", state.best_top_1},
           {"best_epoch", state.best_epoch},
+          {"best_since", state.best_since},
           {"train_seconds", state.train_seconds},
           {"eval_seconds", state.eval_seconds},
           {"wait_seconds", state.wait_seconds}};
@@ -26,10 +28,17 @@ void restore_position(const ordered_json& json, TrainState& state) {
   json.at("epoch").get_to(state.epoch);
   json.at("step").get_to(state.step);
   json.at("global_step").get_to(state.global_step);
-  // Older checkpoints do not have these three values.
+  // Older checkpoints do not have these values.
   state.train_loss = json.value("train_loss", 0.0);
   state.best_top_1 = json.value("best_top_1", -1.0);
   state.best_epoch = json.value("best_epoch", std::int64_t{-1});
+  state.best_since = json.value("best_since", std::int64_t{0});
+  if (json.value("best_metric", state.best_metric) != state.best_metric) {
+    state.best_top_1 = -1;
+    state.best_epoch = -1;
+    // Only after an epoch has been finished can the checkpoint have a value of the other metric.
+    state.best_since = state.global_step + (state.step == 0 ? 1 : 0);
+  }
   json.at("lr").get_to(state.lr);
   json.at("lr_factor").get_to(state.lr_factor);
   json.at("restores").get_to(state.restores);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 namespace precast::engine {
 
@@ -29,10 +30,13 @@ struct TrainState {
   std::int64_t restores = 0;
   /// Number of images trained on, over all ranks.
   std::int64_t images_trained = 0;
-  /// The best value so far of the metric by which evaluations are compared (TrainerOptions::best;
-  /// top-1 for classes), and its epoch. `best_epoch` is -1 if there was no evaluation.
+  /// The metric by which evaluations are compared (TrainerOptions::best), its best value so far,
+  /// and the epoch of that value. `best_epoch` is -1 if there was no evaluation.
+  std::string best_metric;
   double best_top_1 = -1;
   std::int64_t best_epoch = -1;
+  /// Checkpoints of earlier steps have values of another metric.
+  std::int64_t best_since = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
   double wait_seconds = 0;
@@ -41,6 +45,8 @@ struct TrainState {
 /// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
 /// The reverse of position_of(). Values that are missing in older checkpoints get their defaults.
+/// If the saved position has another best_metric than `state`, `state` keeps its own, and has no
+/// best value yet.
 /// @throws nlohmann::json's exceptions
 void restore_position(const nlohmann::ordered_json& json, TrainState& state);
 

@@ -64,6 +64,7 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0, options_.best) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
   state_.loss_count = at::zeros_like(state_.loss_sum);
+  state_.best_metric = options_.best.name;
   step_.count_losses([this](const at::Tensor& loss) { count_loss(loss); });
 }
 
@@ -182,7 +183,7 @@ void Trainer::take_step(Batch& batch) {
 void Trainer::count_loss(const at::Tensor& loss) {
   if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
   if (options_.on_nonfinite == NonFinite::skip) {
-    // The loss of a skipped step is not counted.
+    // A loss that is not finite is not counted.
     const at::Tensor finite = at::isfinite(loss);
     state_.loss_sum.add_(at::where(finite, loss, at::zeros({}, loss.options())));
     state_.loss_count.add_(finite);

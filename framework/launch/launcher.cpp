@@ -242,7 +242,10 @@ void Launch::pause_all() {
   for (const Child& child : children_) {
     if (child.living) kill(-child.pid, SIGSTOP);
   }
+  const auto paused = Clock::now();
   raise(SIGSTOP);
+  // The ranks could not end while they were suspended.
+  if (kill_time_) *kill_time_ += Clock::now() - paused;
   for (const Child& child : children_) {
     if (child.living) kill(-child.pid, SIGCONT);
   }

@@ -52,7 +52,7 @@ class Variables {
     throw ConfigError(fmt::format(
         "ranks from {0}: {1}: expected {2}, got {3}. {0} sets it; start the program through {0}, "
         "or unset the variables of {0} to train with one rank",
-        source_, name, expected, value ? fmt::format("\"{}\"", *value) : "nothing"));
+        source_, name, expected, value ? fmt::format("\"{}\"", *value) : "no value"));
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "framework/process/child_process.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,13 +10,35 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "framework/process/spawn.h"
 
 namespace precast {
 namespace {
 
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+/// Kills a process, and before it the processes that it has started and those that they have
+/// started. A process group cannot be used for this: the terminal's signals (Ctrl-C) would not
+/// reach a child in its own group, and a descendant may have its own group, as the ranks of a
+/// launcher do.
+void kill_tree(pid_t process) {
+  // A suspended process starts no more processes and does not reap its children, so that their ids
+  // cannot pass to other processes.
+  kill(process, SIGSTOP);
+  const fs::path threads = fmt::format("/proc/{}/task", process);
+  std::error_code failure;
+  for (fs::directory_iterator thread(threads, failure), end; !failure && thread != end;
+       thread.increment(failure)) {
+    std::ifstream children(thread->path() / "children");
+    for (pid_t child = 0; children >> child;) kill_tree(child);
+  }
+  kill(process, SIGKILL);
+}
 
 /// Reads both pipes until the child has closed them. @return false if `deadline` passes first.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
@@ -65,7 +88,7 @@ ChildResult run_child(const std::vector<std::string>& arguments,
   errors.close_writer();
   if (!collect(output, errors, Clock::now() + timeout, result)) {
     result.timed_out = true;
-    kill(child, SIGKILL);
+    kill_tree(child);
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -18,8 +18,9 @@ struct ChildResult {
 };
 
 /// Runs `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as standard input and
-/// collects its output, at most 1 MB of each stream. Kills the program after `timeout`. @throws
-/// IoError if a pipe cannot be created.
+/// collects its output, at most 1 MB of each stream. After `timeout`, kills the program and its
+/// descendants, except those whose parent has ended before. @throws IoError if a pipe cannot be
+/// created.
 [[nodiscard]] PRECAST_API ChildResult run_child(const std::vector<std::string>& arguments,
                                                 std::chrono::milliseconds timeout);
 

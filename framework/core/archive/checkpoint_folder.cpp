@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <functional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "framework/core/archive/checkpoint_names.h"
@@ -149,11 +151,13 @@ std::set<std::int64_t> steps_to_keep(const std::vector<StoredCheckpoint>& found,
   std::vector<StoredCheckpoint> best;
   std::ranges::copy_if(found, std::back_inserter(best),
                        [](const StoredCheckpoint& one) { return one.metric.has_value(); });
-  std::ranges::stable_sort(best, [&](const StoredCheckpoint& a, const StoredCheckpoint& b) {
-    return retention.higher_is_better ? *a.metric > *b.metric : *a.metric < *b.metric;
-  });
-  for (std::size_t i = 0; i < std::min(retention.best, best.size()); ++i) {
-    kept.insert(best[i].step);
+  const auto older = std::ranges::find_if(
+      best, [&](const StoredCheckpoint& one) { return one.step < retention.best_since; });
+  for (const std::span some : {std::span(best.begin(), older), std::span(older, best.end())}) {
+    std::ranges::stable_sort(some, std::greater<>(), &StoredCheckpoint::metric);
+    for (std::size_t i = 0; i < std::min(retention.best, some.size()); ++i) {
+      kept.insert(some[i].step);
+    }
   }
   return kept;
 }
@@ -246,9 +250,9 @@ Manifest verify_checkpoint(const fs::path& path) {
     std::error_code failure;
     const fs::file_status status = fs::status(file, failure);
     if (!fs::is_regular_file(status)) {
-      throw CheckpointError(fmt::format("{}: expected a file of {} bytes, got {}", file.string(),
-                                        expected.size_bytes,
-                                        fs::exists(status) ? "something else" : "no file"));
+      throw CheckpointError(
+          fmt::format("{}: expected a file of {} bytes, got {}", file.string(), expected.size_bytes,
+                      fs::exists(status) ? "a folder or a special file" : "no file"));
     }
     const ManifestFile found = describe_file(path, expected.name);
     if (found.size_bytes != expected.size_bytes) {

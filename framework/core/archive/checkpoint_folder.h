@@ -77,13 +77,15 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid(
     const std::filesystem::path& parent);
 
-/// Which checkpoints are kept: the `last` newest ones and the `best` ones by metric. If two
-/// checkpoints have equal metrics, the newer one counts as better. Checkpoints without a metric are
-/// never among the best.
+/// Which checkpoints are kept: the `last` newest ones and the `best` ones with the highest metric.
+/// If two checkpoints have equal metrics, the newer one counts as better. Checkpoints without a
+/// metric are never among the best.
 struct Retention {
   std::size_t last = 1;
   std::size_t best = 0;
-  bool higher_is_better = true;
+  /// Checkpoints of earlier steps have values of another metric, so they are only compared with
+  /// each other; the `best` ones of them are also kept.
+  std::int64_t best_since = 0;
 };
 
 /// Removes all checkpoints that `retention` does not keep, except the newest valid one. Removes

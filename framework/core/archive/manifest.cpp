@@ -81,7 +81,7 @@ class FlatJson {
   }
 
   bool parse_error(std::size_t position, const std::string& /*token*/, const json::exception&) {
-    problem = fmt::format("expected JSON, got something else (byte {})", position);
+    problem = fmt::format("expected JSON, got a syntax error at byte {}", position);
     return false;
   }
 
@@ -145,7 +145,7 @@ class Fields {
 
   Value take(const std::string& place, Value::Kind kind, std::string_view expected) {
     const auto found = values_.find(place);
-    if (found == values_.end()) fail(place, expected, "nothing");
+    if (found == values_.end()) fail(place, expected, "no value");
     if (found->second.kind != kind) fail(place, expected, found->second.text);
     return std::move(values_.extract(found).mapped());
   }
@@ -167,7 +167,7 @@ class Fields {
   }
 
   void check_empty() const {
-    if (!values_.empty()) fail(values_.begin()->first, "a known key", "an unknown one");
+    if (!values_.empty()) fail(values_.begin()->first, "a known key", "an unknown key");
   }
 
   [[noreturn]] void fail(std::string_view place, std::string_view expected,

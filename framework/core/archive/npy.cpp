@@ -55,7 +55,9 @@ class HeaderParser {
     }
     skip_space();
     if (!rest_.empty() || !descr || !order || !shape)
-      fail("expected descr, fortran_order and shape, and nothing after them");
+      fail(
+          "expected descr, fortran_order and shape and then the end, got too few keys or more "
+          "text");
   }
 
   [[noreturn]] void fail(std::string_view message) const {

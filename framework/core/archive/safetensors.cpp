@@ -136,7 +136,7 @@ class HeaderReader {
   }
 
   bool parse_error(std::size_t position, const std::string&, const json::exception&) {
-    problem = fmt::format("expected a JSON header, got something else (byte {})", position + 8);
+    problem = fmt::format("expected a JSON header, got a syntax error at byte {}", position + 8);
     return false;
   }
 
@@ -297,7 +297,7 @@ TensorArchive parse_safetensors(std::span<const std::byte> file, const std::stri
   const auto data = file.subspan(reader.position());
   if (!header.starts_with('{'))
     throw CheckpointError(source +
-                          ": expected a JSON header that starts with '{', got something else");
+                          ": expected a JSON header that starts with '{', got another first byte");
 
   HeaderReader events;
   if (!json::sax_parse(header.begin(), header.end(), &events)) {

@@ -193,7 +193,7 @@ const PickleValue& find_weights(const PickleValue& top, const std::string& sourc
       "Save model.state_dict()",
       source, fmt::join(kWeightKeys, ", "),
       top.kind == Kind::dict ? fmt::format("the keys {}", fmt::join(keys, ", "))
-                             : "something else"));
+                             : "a value that is not a dict"));
 }
 
 /// The folder of `data.pkl`, such as `archive/`. torch names it after the file to which it was

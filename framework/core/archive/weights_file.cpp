@@ -8,6 +8,7 @@
 
 #include "framework/core/archive/safetensors.h"
 #include "framework/core/archive/torch_zip.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 
 namespace precast {
@@ -67,13 +68,14 @@ WeightsFile load_weights(const std::filesystem::path& path, WrapperPrefixes pref
   const bool safetensors = looks_like_safetensors(bytes);
   if (!safetensors && !looks_like_torch(bytes)) {
     throw CheckpointError(
-        fmt::format("{}: expected weights (.safetensors, or .pt from torch.save), got something "
-                    "else ({} bytes)",
+        fmt::format("{}: expected weights (.safetensors, or .pt from torch.save), got a file of "
+                    "another format ({} bytes)",
                     source, bytes.size()));
   }
   TensorArchive archive =
       safetensors ? parse_safetensors(bytes, source) : parse_torch_zip(bytes, source);
-  if (prefixes == WrapperPrefixes::strip) strip_wrappers(archive.records, source);
+  const bool own = archive.metadata.contains(std::string(kWeightsSpecKey));
+  if (prefixes == WrapperPrefixes::strip && !own) strip_wrappers(archive.records, source);
   return {std::move(file), std::move(archive),
           safetensors ? WeightsFormat::safetensors : WeightsFormat::torch};
 }

@@ -20,8 +20,10 @@ enum class WeightsFormat : std::uint8_t { safetensors, torch };
 /// What to do with the prefixes `module.` and `_orig_mod.`, which DistributedDataParallel and
 /// torch.compile add to names.
 enum class WrapperPrefixes : std::uint8_t {
+  /// Removed, except from a file with a model spec: precast wrote it, so they are names of the
+  /// model's own modules.
   strip,
-  /// For files of precast's checkpoints, in which these are names of the model's own modules.
+  /// Kept, as for the other files of precast's checkpoints.
   keep,
 };
 

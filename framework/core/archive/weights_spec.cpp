@@ -94,7 +94,7 @@ class SpecReader {
   }
 
   bool parse_error(std::size_t position, const std::string& /*token*/, const json::exception&) {
-    problem = fmt::format("expected JSON, got something else (byte {})", position);
+    problem = fmt::format("expected JSON, got a syntax error at byte {}", position);
     return false;
   }
 

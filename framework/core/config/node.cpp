@@ -245,6 +245,11 @@ void Diagnostics::warning(const Origin& origin, std::string_view key, std::strin
       fmt::format("{}: {}{}{}", origin.text(), key, key.empty() ? "" : ": ", message));
 }
 
+void Diagnostics::unread(const Origin& origin, std::string_view key, std::string_view reason) {
+  warning(origin, key, reason);
+  unread_keys_.push_back({std::string(key), origin, std::string(reason)});
+}
+
 void Diagnostics::throw_if_errors() const {
   if (!errors_.empty()) throw ConfigError(fmt::format("{}", fmt::join(errors_, "\n")));
 }

@@ -48,6 +48,14 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
+/// A key that was given although nothing reads it.
+struct UnreadKey {
+  std::string key;
+  Origin origin;
+  /// `it has no effect with ...`
+  std::string reason;
+};
+
 /// Collects all errors in a configuration, so that a user sees all of them together. Not
 /// thread-safe.
 class PRECAST_API Diagnostics {
@@ -55,15 +63,19 @@ class PRECAST_API Diagnostics {
   /// `file:line:col: key: message`.
   void error(const Origin& origin, std::string_view key, std::string_view message);
   void warning(const Origin& origin, std::string_view key, std::string_view message);
+  /// A warning about a key that nothing reads; unread_keys() lists these keys.
+  void unread(const Origin& origin, std::string_view key, std::string_view reason);
 
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  [[nodiscard]] const std::vector<UnreadKey>& unread_keys() const { return unread_keys_; }
   /// @throws ConfigError with one line per error, in the order they were found.
   void throw_if_errors() const;
 
  private:
   std::vector<std::string> errors_;
   std::vector<std::string> warnings_;
+  std::vector<UnreadKey> unread_keys_;
 };
 
 /// Parses one YAML document whose top level is a map (an empty document is an empty map). Duplicate

@@ -251,7 +251,7 @@ void Schema::report_unread(const Origin& origin, std::string_view name, std::str
   if (unread_is_error_) {
     diagnostics.error(origin, name, reason);
   } else {
-    diagnostics.warning(origin, name, reason);
+    diagnostics.unread(origin, name, reason);
   }
 }
 

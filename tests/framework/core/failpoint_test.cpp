@@ -93,9 +93,11 @@ TEST(Failpoint, SleepsForTheGivenTime) {
 TEST(Failpoint, RefusesUnknownNamesAndActions) {
   for (const char* armed :
        {"no.such=kill", "log.before_line", "log.before_line=explode", "log.before_line=sleep:soon",
-        "log.before_line=sleep:", "log.before_line=kill@soon"}) {
+        "log.before_line=sleep:", "log.before_line=kill@soon", "log.before_line=kill@2@3",
+        "log.before_line=explode%7", "log.before_line=error,disk.before_read=kil"}) {
+    // Reaches another place, so that a misspelt action is found even if it is not due.
     const int status = in_process(armed, [] {
-      failpoint("log.before_line");
+      failpoint("beton.before_header");
       return 0;
     });
     EXPECT_EQ(exit_code_of(status), 100 + static_cast<int>(ExitCode::usage)) << armed;

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "tests/support/temporary_folder.h"
 
@@ -118,17 +117,6 @@ TEST_F(SystemTest, MemoryIsTheSmallerOfMachineAndGroup) {
   EXPECT_EQ(memory_limit_bytes(root()), 4096U);
 }
 
-TEST_F(SystemTest, TheLastLevelCacheIsTheLargest) {
-  EXPECT_EQ(last_level_cache_bytes(root()), 0U);
-  const std::string folder = "sys/devices/system/cpu/cpu0/cache/index";
-  for (const auto& [index, size] : {std::pair{"0", "32K"}, {"1", "32K"}, {"2", "1024K"}}) {
-    write(folder + index + "/size", size);
-  }
-  EXPECT_EQ(last_level_cache_bytes(root()), 1U << 20);
-  write(folder + "3/size", "32768K");
-  EXPECT_EQ(last_level_cache_bytes(root()), 32U << 20);
-}
-
 TEST_F(SystemTest, AQuotaBelowOneCoreLeavesOne) {
   write("proc/self/cgroup", "0::/");
   write("sys/fs/cgroup/cpu.max", "10000 100000");
@@ -148,8 +136,9 @@ TEST(SystemHereTest, KnowsTheMemoryOfThisMachine) {
   EXPECT_GT(memory_limit_bytes(), std::uint64_t{64} << 20);
 }
 
-TEST_F(SystemTest, CacheSizesAreThoseOfDataCaches) {
+TEST_F(SystemTest, CacheSizesAreThoseOfDataCachesAndTheLastLevelIsTheLargest) {
   EXPECT_EQ(cache_sizes(root()), CacheSizes());
+  EXPECT_EQ(last_level_cache_bytes(root()), 0U);
   const auto cache = [&](int number, const char* level, const char* type, const char* size) {
     const std::string folder =
         "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(number) + "/";
@@ -161,8 +150,10 @@ TEST_F(SystemTest, CacheSizesAreThoseOfDataCaches) {
   cache(1, "1", "Instruction", "64K");
   cache(2, "2", "Unified", "2M");
   EXPECT_EQ(cache_sizes(root()), (CacheSizes{48, 2048, 0}));
+  EXPECT_EQ(last_level_cache_bytes(root()), 2U << 20);
   cache(3, "3", "Unified", "105M");
   EXPECT_EQ(cache_sizes(root()), (CacheSizes{48, 2048, 105 * 1024}));
+  EXPECT_EQ(last_level_cache_bytes(root()), 105U << 20);
   cache(3, "3", "Unified", "many");
   EXPECT_EQ(cache_sizes(root()).l3_kib, 0);
 }

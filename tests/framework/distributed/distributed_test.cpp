@@ -10,6 +10,8 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "framework/core/error.h"
 #include "framework/distributed/grad_sync.h"
@@ -227,8 +229,7 @@ TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {
 
 TEST(DistributedTrainingTest, WithSharedBatchStatisticsTwoRanksAreOneProcess) {
   const std::vector<std::string> resnet = {
-      "model=resnet18",       "batch=16",      "size_px=32", "steps=5",
-      "bucket_bytes=4000000", "val_samples=8", kCalmRate};
+      "model=resnet18", "batch=16", "size_px=32", "steps=5", "bucket_bytes=4000000", kCalmRate};
   auto two_ranks = resnet;
   two_ranks.emplace_back("sync_bn=1");
   const auto one = train(1, resnet)[0];
@@ -242,14 +243,17 @@ TEST(DistributedTrainingTest, WithSharedBatchStatisticsTwoRanksAreOneProcess) {
 }
 
 TEST(DistributedTrainingTest, EverySampleIsEvaluatedOnceHoweverManyThereAre) {
-  for (const int samples : {0, 1, 3, 4, 9}) {
-    const std::string val = "val_samples=" + std::to_string(samples);
-    const auto one = train(1, {"steps=1", val})[0];
-    const auto four = train(4, {"steps=1", val});
-    for (const auto& result : four) {
-      EXPECT_EQ(result.at("samples"), samples);
-      EXPECT_EQ(result.at("top_1_correct"), one.at("top_1_correct")) << samples;
-      EXPECT_NEAR(result.at("val_loss").get<double>(), one.at("val_loss").get<double>(), 1e-9);
+  const std::vector<std::string> options = {"steps=1", "also_evaluate=0,1,3,4,9"};
+  const nlohmann::json one = train(1, options)[0].at("evaluations");
+  for (const Result& rank : train(4, options)) {
+    const nlohmann::json& four = rank.at("evaluations");
+    ASSERT_EQ(four.size(), 6U);
+    for (std::size_t i = 0; i < four.size(); ++i) {
+      const int samples[] = {7, 0, 1, 3, 4, 9};
+      EXPECT_EQ(four[i].at("samples"), samples[i]);
+      EXPECT_EQ(four[i].at("top_1_correct"), one[i].at("top_1_correct")) << samples[i];
+      EXPECT_NEAR(four[i].at("val_loss").get<double>(), one[i].at("val_loss").get<double>(), 1e-9)
+          << samples[i];
     }
   }
 }
@@ -277,6 +281,20 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
       .rank = 1, .world = 2, .port = 9, .join_timeout = std::chrono::seconds(1)};
   EXPECT_THAT([&] { const ProcessGroup group(options); },
               testing::ThrowsMessage<DeviceError>(Names("127.0.0.1:9")));
+}
+
+TEST(ProcessGroupTest, RanksThatEndedBeforeTheyWereCountedAreCountedAsMissing) {
+  const StoreHost store("127.0.0.1");
+  const GroupOptions options{
+      .world = 3, .port = store.port(), .join_timeout = std::chrono::seconds(2)};
+  c10d::TCPStoreOptions client;
+  client.port = static_cast<std::uint16_t>(store.port());
+  client.waitWorkers = false;
+  const auto keys = c10::make_intrusive<c10d::PrefixStore>(
+      options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, client));
+  for (const char* key : {"here/1", "here/2"}) keys->add(key, 1);
+  EXPECT_THAT([&] { const ProcessGroup group(options); },
+              testing::ThrowsMessage<DeviceError>(Names(3, "2 ranks")));
 }
 
 /// Collects the causes that heartbeats report from their threads when a run ends.

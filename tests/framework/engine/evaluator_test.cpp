@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "framework/api/single_rank.h"
+#include "framework/core/error.h"
 #include "tests/support/fake_parts.h"
 
 namespace precast::engine {
@@ -132,6 +133,17 @@ TEST(EvaluatorTest, NoSamplesCountAsNothing) {
   const EvalResult result = evaluate(model, source);
   EXPECT_EQ(result.samples, 0);
   EXPECT_EQ(result.top_1(), 0);
+}
+
+TEST(EvaluatorTest, PredictionsNeedASample) {
+  LinearModel model(3);
+  ColourSource source({}, 2);
+  const auto ranks = make_single_rank();
+  const auto predict = [&](BatchSource* samples) {
+    static_cast<void>(Evaluator({.flip_tta = false}).predict(model, samples, *ranks, go_on));
+  };
+  EXPECT_THROW(predict(&source), DataError);
+  EXPECT_THROW(predict(nullptr), DataError);
 }
 
 /// Counts the samples of class 0 and sums the labels.

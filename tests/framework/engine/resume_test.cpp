@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <fstream>
@@ -35,23 +36,22 @@ namespace {
 
 using test::ColourSource;
 
-/// A convolution, batch statistics and dropout: everything that a step can depend on. One name
-/// starts with the prefix that DistributedDataParallel adds to names.
+/// A convolution, batch statistics and dropout: everything that a step can depend on.
 class SmallNet final : public ImageModel {
  public:
-  SmallNet() {
+  explicit SmallNet(std::string last) : last_(std::move(last)) {
     state_ = {{"conv.weight", test::noise_tensor(1, {4, 3, 3, 3}).requires_grad_(true)},
               {"bn.weight", at::ones({4}).requires_grad_(true)},
               {"bn.bias", at::zeros({4}).requires_grad_(true)},
               {"bn.running_mean", at::zeros({4})},
               {"bn.running_var", at::ones({4})},
-              {"module.fc.weight", test::noise_tensor(2, {3, 4}).requires_grad_(true)}};
+              {last_, test::noise_tensor(2, {3, 4}).requires_grad_(true)}};
   }
   at::Tensor classify(const at::Tensor& images) override {
     at::Tensor x = at::conv2d(images, at("conv.weight"), {}, 1, 1);
     x = at::relu(at::batch_norm(x, at("bn.weight"), at("bn.bias"), at("bn.running_mean"),
                                 at("bn.running_var"), training_, 0.1, 1e-5, false));
-    return at::linear(at::dropout(x.mean({2, 3}), 0.3, training_), at("module.fc.weight"));
+    return at::linear(at::dropout(x.mean({2, 3}), 0.3, training_), at(last_));
   }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
     std::vector<NamedTensor> parameters;
@@ -69,6 +69,7 @@ class SmallNet final : public ImageModel {
       if (entry.name == name) return entry.tensor;
     throw std::logic_error(name);
   }
+  std::string last_;
   std::vector<NamedTensor> state_;
   bool training_ = false;
 };
@@ -152,7 +153,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   Outcome run(const std::filesystem::path& folder, test::MemorySink& sink,
               const Disturbance& disturbance = {}, NonFinite policy = NonFinite::stop) {
     at::manual_seed(3);
-    SmallNet model;
+    SmallNet model(last_tensor_);
     TrainPlan plan;
     plan.epochs = kEpochs;
     plan.steps_per_epoch = kSteps;
@@ -196,7 +197,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
                      .sync = *sync,
                      .sinks = {&sink},
                      .checkpointer = &checkpointer},
-                    {.log_every = 1, .on_nonfinite = policy});
+                    {.log_every = 1, .on_nonfinite = policy, .best = best_});
     Outcome outcome;
     trainer.start();
     outcome.finished = trainer.run().final_eval.has_value();
@@ -218,6 +219,9 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
 
   Precision precision_ = GetParam();
   bool any_precision_ = false;
+  BestMetric best_;
+  /// The name of the last parameter; the prefix is one that DistributedDataParallel adds to names.
+  std::string last_tensor_ = "module.fc.weight";
   /// Names and options of further methods.
   std::vector<std::pair<std::string, std::string>> more_methods_;
 };
@@ -315,6 +319,44 @@ TEST_P(ResumeTest, AnotherPrecisionIsRefusedUnlessItIsAllowed) {
   any_precision_ = true;
   EXPECT_TRUE(run(folder.path(), sink).finished);
   EXPECT_EQ(sink.records.size(), static_cast<std::size_t>(kEpochs * (kSteps + 1)));
+}
+
+TEST_P(ResumeTest, MissingTensorsAndUnexpectedOnesAreBothReported) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  last_tensor_ = "head.weight";
+  EXPECT_THAT([&] { static_cast<void>(run(folder.path(), sink)); },
+              testing::ThrowsMessage<CheckpointError>(
+                  test::Names("model.safetensors", "head.weight", "1 tensor")));
+}
+
+/// The position in the newest checkpoint.
+nlohmann::json saved_position(const std::filesystem::path& folder) {
+  const auto latest = latest_valid(folder);
+  if (!latest) throw std::runtime_error(folder.string());
+  return nlohmann::json::parse(std::ifstream(latest->path / "state.json")).at("position");
+}
+
+TEST_P(ResumeTest, ValuesOfAnotherMetricAreNotCompared) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  // The run is stopped in the second epoch; the first had a top-1.
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  const nlohmann::json before = saved_position(folder.path());
+  EXPECT_EQ(before.at("best_epoch"), 0);
+  best_ = {.name = "val_loss", .higher_is_better = false};
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  std::vector<double> losses;
+  for (const std::string& record : sink.records) {
+    const auto parsed = nlohmann::json::parse(record);
+    if (parsed.contains("val_loss")) losses.push_back(parsed.at("val_loss"));
+  }
+  ASSERT_EQ(losses.size(), static_cast<std::size_t>(kEpochs));
+  const nlohmann::json after = saved_position(folder.path());
+  EXPECT_EQ(after.at("best_top_1").get<double>(), std::min(losses[1], losses[2]));
+  EXPECT_EQ(after.at("best_epoch").get<int>(), losses[1] <= losses[2] ? 1 : 2);
+  EXPECT_EQ(after.at("best_since"), before.at("global_step"));
 }
 
 TEST_P(ResumeTest, WithOnlyDamagedCheckpointsItDoesNotStartOver) {

@@ -301,6 +301,25 @@ TEST(LauncherTest, StopsAndContinuesWithItsChildren) {
   EXPECT_EQ(shells.wait(), 128 + SIGTERM);
 }
 
+TEST(LauncherTest, TheGraceDoesNotRunWhileAllAreSuspended) {
+  const test::TemporaryFolder folder;
+  constexpr int kGraceMs = 2'000;
+  Shells shells(2, kGraceMs,
+                "[ $PRECAST_RANK = 1 ] && exit 3; until [ -e $GO ]; do sleep 0.02; done; exit 0",
+                {"GO=" + (folder / "go").string()});
+  ASSERT_TRUE(shells.printed("told"));
+  kill(shells.id(), SIGTSTP);
+  int status = 0;
+  ASSERT_EQ(waitpid(shells.id(), &status, WUNTRACED), shells.id());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(kGraceMs);
+  ASSERT_TRUE(comes_true([&] { return std::chrono::steady_clock::now() > later; }));
+  std::ofstream{folder / "go"};
+  kill(shells.id(), SIGCONT);
+  EXPECT_EQ(shells.wait(), 3);
+  EXPECT_THAT(launchers_lines(shells.err), ElementsAre(Names("rank 1", 3)));
+}
+
 /// Makes orphans children of this process, so that it can see how they end.
 class Reaper {
  public:

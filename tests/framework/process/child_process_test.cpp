@@ -2,10 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/support/message_matchers.h"
 
@@ -28,6 +36,45 @@ TEST(ChildProcessTest, KillsWhatTakesTooLong) {
       run_child({"/bin/sh", "-c", "exec sleep 100"}, std::chrono::milliseconds(100));
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.exit_code, 128 + 9);
+}
+
+/// Makes orphans children of this process, so that it can see how they end.
+class Reaper {
+ public:
+  Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  Reaper(const Reaper&) = delete;
+  Reaper& operator=(const Reaper&) = delete;
+  ~Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
+};
+
+/// Waits until this process has no child. @return the statuses with which its children ended.
+std::map<pid_t, int> reap_all() {
+  std::map<pid_t, int> ended;
+  int status = 0;
+  for (pid_t child = waitpid(-1, &status, 0); child > 0; child = waitpid(-1, &status, 0)) {
+    ended[child] = status;
+  }
+  return ended;
+}
+
+TEST(ChildProcessTest, KillsTheDescendantsToo) {
+  const Reaper reaper;
+  // A child, and a grandchild that leads its own session.
+  const std::string script = "sleep 100 & echo $!; sh -c 'setsid sleep 100 & echo $!; wait' & wait";
+  std::vector<pid_t> started;
+  std::map<pid_t, int> ended;
+  // On a busy machine, the shells may need more time to start both.
+  for (std::chrono::milliseconds timeout(250); started.size() < 2; timeout *= 2) {
+    const ChildResult result = run_child({"/bin/sh", "-c", script}, timeout);
+    ASSERT_TRUE(result.timed_out) << result.errors;
+    std::istringstream ids(result.output);
+    started.assign(std::istream_iterator<pid_t>(ids), {});
+    ended = reap_all();
+  }
+  for (const pid_t process : started) {
+    ASSERT_EQ(ended.count(process), 1U);
+    EXPECT_TRUE(WIFSIGNALED(ended[process]) && WTERMSIG(ended[process]) == SIGKILL) << process;
+  }
 }
 
 TEST(ChildProcessTest, SaysWhatCannotBeStarted) {

@@ -230,8 +230,8 @@ TEST_F(CheckpointFolderTest, PruningKeepsTheNewestAndTheBest) {
   EXPECT_EQ(prune_checkpoints(parent_, {.last = 1, .best = 1}), 5U);
   EXPECT_THAT(steps(), ElementsAre(6, 2));
   fill();
-  EXPECT_EQ(prune_checkpoints(parent_, {.last = 1, .best = 2, .higher_is_better = false}), 4U);
-  EXPECT_THAT(steps(), ElementsAre(6, 4, 1));
+  EXPECT_EQ(prune_checkpoints(parent_, {.last = 1, .best = 1, .best_since = 4}), 4U);
+  EXPECT_THAT(steps(), ElementsAre(6, 5, 2)) << "from step 4 on, the metric is another one";
   EXPECT_EQ(prune_checkpoints(parent_, {.last = 0}), 2U);
   EXPECT_THAT(steps(), ElementsAre(6));
   EXPECT_THAT(others(), IsEmpty());

@@ -1,6 +1,11 @@
-// checkpoint_loop PARENT SAVES FILE_BYTES [no_exchange]: continues from the newest checkpoint in
-// PARENT, saves SAVES times (0: until it is killed), keeps the checkpoints of the last two steps,
-// and prints the number of each save after its commit.
+// A program that saves checkpoints until it has finished or a test kills it:
+// checkpoint_loop PARENT SAVES FILE_BYTES [no_exchange]
+//   PARENT       the folder of the checkpoints; the program continues from the newest one
+//   SAVES        number of checkpoints to save; 0: until the program is killed
+//   FILE_BYTES   size of the content of each of the two files in a checkpoint
+//   no_exchange  behave as on a file system that cannot exchange two files, such as NFS
+// Keeps the checkpoints of the last two steps. Prints the number of each save when its checkpoint
+// is complete on disk.
 #include "tests/framework/core/archive/checkpoint_loop.h"
 
 #include <fmt/core.h>

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 #include "tests/framework/core/archive/sample_tensors.h"
 #include "tests/support/message_matchers.h"
@@ -84,6 +85,11 @@ TEST_F(WeightsFileTest, StripsThePrefixesOfWrappers) {
   EXPECT_EQ(file.records()[2].name, "submodule.x");
   const WeightsFile kept = load_weights(folder_ / "a.safetensors", WrapperPrefixes::keep);
   EXPECT_EQ(dump(kept.records()), dump(records));
+  // precast wrote these files, so `module` is a module of the model.
+  for (const char* name : {"own.safetensors", "own.pt"}) {
+    save_weights(folder_ / name, records, {{std::string(kWeightsSpecKey), "{}"}});
+    EXPECT_EQ(dump(load_weights(folder_ / name).records()), dump(records)) << name;
+  }
 
   records[1].name = "fc.weight";
   save_weights(folder_ / "twice.safetensors", records);
