@@ -18,7 +18,8 @@ namespace precast::data {
 
 DiskFile::DiskFile(const std::filesystem::path& path, Pread pread)
     : path_(path), pread_(pread ? std::move(pread) : Pread(::pread)) {
-  fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  // With O_NONBLOCK, opening a pipe does not wait for a writer.
+  fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd_ < 0) throw IoError("cannot open", path.string(), errno);
   struct stat status {};
   const bool known = ::fstat(fd_, &status) == 0;

@@ -22,7 +22,7 @@ std::string parse_name(const std::byte* at, const std::string& place) {
       std::ranges::all_of(name, [](char letter) { return letter >= ' ' && letter <= '~'; });
   if (name.empty() || !printable) {
     throw DataError(fmt::format("{}: expected a name of 1 to 16 printable ASCII characters, got {}",
-                                place, name.empty() ? "an empty one" : "other bytes"));
+                                place, name.empty() ? "an empty name" : "a name with other bytes"));
   }
   return name;
 }
@@ -41,8 +41,9 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   const auto told = options.layouts.find(field.name);
   if (field.tag.kind == FieldTag::Kind::custom) {
     if (told != options.layouts.end() && told->second != field.tag.layout)
-      throw ConfigError(fmt::format("{}: expected the layout {} stored in the file, got {}", place,
-                                    layout_text(field.tag.layout), layout_text(told->second)));
+      throw ConfigError(fmt::format(
+          "{}: expected the layout {}, which the file stores, got {}. Leave out --field-layout",
+          place, layout_text(field.tag.layout), layout_text(told->second)));
     return field.tag.layout;
   }
   if (told != options.layouts.end()) {
@@ -86,7 +87,7 @@ void check_options(const BetonOptions& options, const std::vector<FieldInfo>& fi
     const auto field = std::ranges::find(fields, name, &FieldInfo::name);
     if (field != fields.end() && field->type == FieldType::custom) continue;
     throw ConfigError(fmt::format(
-        "{}: expected a custom field '{}' for this layout, got {}", place, name,
+        "{}: expected a custom field '{}', as --field-layout names it, got {}", place, name,
         field == fields.end() ? std::string("none")
                               : fmt::format("one of type {}", field_type_name(field->type))));
   }

@@ -24,8 +24,9 @@ constexpr std::size_t kPixelsHeaderBytes = 8;
 std::string problem(const FieldTag& tag) {
   if (tag.kind == FieldTag::Kind::custom)
     return is_possible(tag.layout) ? ""
-                                   : "expected a layout of 1 to 65536 bytes with alignment 1, 2, "
-                                     "4, 8 or 16 and the pointer inside, got a different one";
+                                   : "expected a layout of 1 to 65536 bytes, with alignment 1, 2, "
+                                     "4, 8 or 16 and the pointer inside these bytes, got " +
+                                         layout_text(tag.layout);
   if (dtype_bytes(tag.dtype) == 0)
     return fmt::format("expected a plain numpy type such as <u2, got '{}'", tag.dtype);
   if (tag.kind == FieldTag::Kind::pixels && (tag.channels == 0 || tag.channels > kMostChannels))

@@ -37,8 +37,8 @@ std::string file_info_text(const FileInfo& info, std::size_t max_bytes) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > max_bytes) {
     throw ConfigError(
-        fmt::format("class names: expected at most {} bytes, including the options of the command, "
-                    "got {}. Shorten the names or leave them out",
+        fmt::format("class names: expected at most {} bytes, including the options of the command "
+                    "that are stored with them, got {}. Shorten the names or leave them out",
                     max_bytes, text.size()));
   }
   return text;

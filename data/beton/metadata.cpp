@@ -54,7 +54,7 @@ BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& lim
         limits.min_page_bytes, header.page_bytes));
   }
   if (header.num_samples == 0) {
-    throw DataError(fmt::format("{}: header: expected samples, got none", place));
+    throw DataError(fmt::format("{}: header: expected at least 1 sample, got 0", place));
   }
   return header;
 }

@@ -30,7 +30,8 @@ std::string describe(const FieldInfo& field) {
   return fmt::format("'{}' {}{}", field.name, field_type_name(field.type), array);
 }
 
-/// Bytes that a sample needs in a page, as in BetonWriter::add().
+/// Bytes that a sample needs in a page, as in BetonWriter::add(). An empty value takes one byte;
+/// numbers take none.
 std::uint64_t room_of(const BetonReader& reader, std::uint64_t sample) {
   std::uint64_t bytes = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
@@ -85,13 +86,8 @@ std::uint64_t copy_page_bytes(const std::vector<const BetonReader*>& files) {
   std::uint64_t page = kMinPageBytes;
   for (const BetonReader* file : files) {
     page = std::max<std::uint64_t>(page, file->header().page_bytes);
-    for (std::uint64_t sample = 0; sample < file->size(); ++sample) {
-      std::uint64_t bytes = 0;
-      // The writer stores an empty value as one byte.
-      for (std::size_t field = 0; field < file->fields().size(); ++field)
-        bytes += std::max<std::uint64_t>(1, file->blob_bytes(sample, field));
-      page = std::max(page, std::bit_ceil(bytes));
-    }
+    for (std::uint64_t sample = 0; sample < file->size(); ++sample)
+      page = std::max(page, std::bit_ceil(room_of(*file, sample)));
   }
   return std::min(page, kMaxPageBytes);
 }

@@ -76,20 +76,29 @@ void Options::options(Schema& schema) {
   schema.add("subset", &samples.subset, "samples to use");
   schema.add("filter", &samples.filter, "samples to use, selected with a condition");
   schema.add("repeats", &samples.repeats, "times each sample occurs in an epoch").min(1).max(1000);
-  schema.add("label_field", &samples.label_field, "integer field that weighted orders use");
-  schema.add("shuffle_window_mb", &shuffle_window_mb, "window of the order quasi_random");
+  schema.add("label_field", &samples.label_field,
+             "integer field with the classes, for the orders weighted and class_balanced");
+  schema.add("shuffle_window_mb", &shuffle_window_mb,
+             "MiB of pages that are open at the same time, with order quasi_random; auto, ffcv or "
+             "a number");
   schema.add("seed", &seed, "seed of order and augmentation").min(0);
   schema.add("drop_last", &drop_last, "leave out the last batch if it is smaller");
   schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMostThreads);
   schema.add("batches_ahead", &batches_ahead, "batches loaded ahead").min(1).max(1024);
-  schema.add("rank", &rank, "number of this process").min(0).max(kMostRanks);
+  schema.add("rank", &rank, "rank of this process, from 0").min(0).max(kMostRanks);
   schema.add("world", &world, "processes that share an epoch").min(1).max(kMostRanks);
   schema.add("on_corrupt", &on_corrupt, "what to do about damaged samples")
       .choices({"fail", "replace"});
   schema.add("verify", &verify, "check the checksum of each value");
   schema.add("jpeg_dct", &jpeg_dct, "inverse DCT of JPEGs").choices({"ifast", "islow"});
-  schema.add("jpeg_index_mb", &jpeg_index_mb, "MiB for the JPEG index").min(-1).max(1e9);
-  schema.add("cache_mb", &cache_mb, "MiB for pages with in_memory 0").min(1).max(1e9);
+  schema
+      .add("jpeg_index_mb", &jpeg_index_mb,
+           "memory in MiB for the JPEG index; -1: a sixteenth of the memory limit")
+      .min(-1)
+      .max(1e9);
+  schema.add("cache_mb", &cache_mb, "cache for dataset pages in MiB, with in_memory 0")
+      .min(1)
+      .max(1e9);
 }
 
 void Options::read_order(Diagnostics& diagnostics) {

@@ -44,8 +44,12 @@ struct WriterOptions {
   void options(Schema& schema) {
     schema.add("page_size", &page_size, "bytes per page").min(1);
     schema.add("checksums", &checksums, "whether to store checksums");
-    schema.add("seed", &seed, "seed of random choices of fields").min(0);
-    schema.add("classes", &classes, "names of the values of integer fields");
+    schema
+        .add("seed", &seed,
+             "seed of the random choices of a field, such as which images are stored as JPEG")
+        .min(0);
+    schema.add("classes", &classes,
+               "class names of integer fields: {FIELD: [NAME of class 0, NAME of class 1, ...]}");
   }
   /// Returns `classes`, {FIELD: [NAME, ...]}, as the text that is stored in the file.
   [[nodiscard]] std::string info(const std::vector<FieldColumn>& columns,
@@ -192,6 +196,10 @@ ArrayInput array_of(const precast_data_value& value) {
         fmt::format("expected at most {} dimensions, got {}", PRECAST_DATA_MAX_DIMS, value.ndim));
   ArrayInput array{.format = {.dtype = value.dtype, .shape = {}}, .elements = bytes_of(value)};
   std::uint64_t bytes = dtype_bytes(value.dtype);
+  if (bytes == 0) {
+    throw DataError(
+        fmt::format("expected a plain numpy type such as <f4, got '{}'", array.format.dtype));
+  }
   for (int i = 0; i < value.ndim; ++i) {
     array.format.shape.push_back(static_cast<std::uint64_t>(value.shape[i]));
     if (value.shape[i] < 0 || __builtin_mul_overflow(bytes, array.format.shape.back(), &bytes))
@@ -243,7 +251,8 @@ Value value_of(const precast_data_value& value, const Field& field) {
       return input;
     }
     default:
-      throw ConfigError(fmt::format("expected a value of precast_data_kind, got {}", value.kind));
+      throw ConfigError(
+          fmt::format("expected a kind that precast_data_kind lists, got {}", value.kind));
   }
 }
 

@@ -72,13 +72,13 @@ class PageCache::State {
 
   void begin(ExtentPlan plan) {
     end();
-    for (const Extent& extent : plan.extents) {
-      if (buffer_bytes(extent.range) <= options_.budget_bytes) continue;
+    if (plan.most_live_bytes > options_.budget_bytes) {
+      constexpr std::uint64_t kUnit = std::uint64_t{1} << 20;
       throw ConfigError(
           fmt::format("data.cache_mb: expected at least {} MiB for {}, because of the size of its "
                       "pages (or samples), got {} MiB",
-                      (buffer_bytes(extent.range) >> 20) + 1, files_.path().string(),
-                      options_.budget_bytes >> 20));
+                      round_up(plan.most_live_bytes, kUnit) / kUnit, files_.path().string(),
+                      options_.budget_bytes / kUnit));
     }
     plan_ = std::move(plan);
     slots_ = std::vector<Slot>(plan_.extents.size());
@@ -88,9 +88,10 @@ class PageCache::State {
     try {
       for (int r = 0; r < options_.readers; ++r) readers_.emplace_back([this] { read_ahead(); });
     } catch (const std::system_error& error) {
+      const std::size_t started = readers_.size();
       end();
       throw DeviceError(fmt::format("loader: cannot start reader {} of {}: {}. Use fewer threads",
-                                    readers_.size() + 1, options_.readers, error.code().message()));
+                                    started + 1, options_.readers, error.code().message()));
     }
   }
 

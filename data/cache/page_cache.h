@@ -38,7 +38,7 @@ class PRECAST_API PageCache {
   [[nodiscard]] std::uint64_t plan_capacity_bytes(std::uint64_t page_bytes) const;
 
   /// Starts a pass; ends a pass that is still running. @throws ConfigError naming a sufficient
-  /// budget if one read is larger than the budget; DeviceError if a thread cannot be started.
+  /// budget if the plan needs more than the budget; DeviceError if a thread cannot be started.
   void begin(ExtentPlan plan);
   /// Stops the reader threads. For the rest of this pass, a Use whose bytes have not been read
   /// returns without bytes, even if it is already waiting.

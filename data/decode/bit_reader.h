@@ -26,4 +26,10 @@ struct BitReader {
   }
 };
 
+/// The sum of a DC coefficient and a difference. It wraps on overflow: in crafted files,
+/// differences can add up without limit.
+[[nodiscard]] inline int wrapped_sum(int dc, int difference) {
+  return static_cast<int>(static_cast<unsigned>(dc) + static_cast<unsigned>(difference));
+}
+
 }  // namespace precast::data

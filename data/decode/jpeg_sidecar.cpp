@@ -160,7 +160,7 @@ void JpegSidecar::open(const std::string& fingerprint) {
   const std::uint64_t table_bytes = blocks_.size() * kTableEntryBytes;
   if (header.table_at > bytes_.size() || bytes_.size() - header.table_at != table_bytes ||
       header.table_at % sizeof(std::uint64_t) != 0)
-    refuse("a complete index", fmt::format("one with a wrong size ({} bytes)", bytes_.size()));
+    refuse("a complete index", fmt::format("an index of the wrong size, {} bytes", bytes_.size()));
   const auto table = bytes_.last(table_bytes);
   verified_bytes_ = sizeof header + table.size();
   if (header.hash != hash_of_head(header, table))

@@ -10,14 +10,16 @@
 
 namespace precast::data {
 
-/// How a scan with checkpoints is decoded: `lanes` segments are decoded in an interleaved loop, so
-/// that the CPU can work on the others while it waits for the lookup of one.
+/// How a scan with checkpoints is decoded. A segment is the part of the scan from one checkpoint to
+/// the next. One loop decodes `lanes` segments alternately, so that the CPU can work on the other
+/// segments while it waits for a table lookup of one.
 struct LaneShape {
   static constexpr std::size_t kMostLanes = 4;
 
-  /// 0: one segment after the other, with the loop for scans without checkpoints.
+  /// Number of segments that are decoded together, at most kMostLanes. 0: segments are decoded one
+  /// after the other, by the loop that also decodes scans without checkpoints.
   std::size_t lanes = 0;
-  /// Bits of a lookup: 10, 11 or 12.
+  /// Number of bits of the scan that index the lookup table: 10, 11 or 12.
   int bits = 12;
 };
 

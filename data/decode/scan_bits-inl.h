@@ -58,11 +58,6 @@ HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
   return static_cast<int>(value + (~is_positive & to_negative));
 }
 
-/// The sum, which wraps on overflow: in crafted files, differences can add up without limit.
-HWY_INLINE int wrapped_sum(int a, int b) {
-  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
-}
-
 /// Looks up the entry of the next code. Returns false if the code does not exist.
 HWY_INLINE bool look_up(const HuffmanTable& table, const BitReader& reader, Entry& entry) {
   entry = table.lookup()[reader.bits >> (64 - HuffmanTable::kLookupBits)];

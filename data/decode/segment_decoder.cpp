@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/decode/bit_reader.h"
 #include "data/decode/pixel_kernels.h"
 #include "data/decode/unstuffed_bytes.h"
 
@@ -48,11 +49,6 @@ Unstuffed unstuff(std::span<const std::uint8_t> in, std::uint8_t* out) {
     at += 2;
   }
   return done;
-}
-
-/// The sum, which wraps on overflow: in crafted files, differences can add up without limit.
-int wrapped_sum(int a, int b) {
-  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
 }
 
 void clear(LaneBlock& block) {

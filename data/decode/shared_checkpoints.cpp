@@ -34,6 +34,9 @@ constexpr const char* kMemoryName = "precast-jpeg-index";
 /// The target of the link /proc/PID/fd/N of such memory begins with this text.
 constexpr const char* kMemoryLink = "/memfd:precast-jpeg-index";
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+/// 256 GiB, more than any dataset's checkpoints take. A larger limit could exceed the address
+/// space.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 38;
 
 std::uint64_t draw_token() {
   std::random_device source;
@@ -61,7 +64,8 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::map(int fd, std::uint64_t 
 std::unique_ptr<SharedCheckpoints> SharedCheckpoints::make(std::uint64_t samples,
                                                            std::size_t interval,
                                                            std::uint64_t max_bytes) {
-  const std::uint64_t bytes = sizeof(Header) + (samples + 1) * kWord + max_bytes / kWord * kWord;
+  const std::uint64_t bytes =
+      sizeof(Header) + (samples + 1) * kWord + std::min(max_bytes, kMostBytes) / kWord * kWord;
   const int fd = ::memfd_create(kMemoryName, MFD_CLOEXEC);
   if (fd < 0) return nullptr;
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {

@@ -18,8 +18,8 @@ namespace precast::data {
 /// ended. Memory pages without checkpoints take no physical memory. Thread-safe, without locks.
 class PRECAST_API SharedCheckpoints {
  public:
-  /// Creates the memory. @param max_bytes size limit of the checkpoints; those that would exceed it
-  /// are not added.
+  /// Creates the memory. @param max_bytes size limit of the checkpoints, at most 256 GiB; those
+  /// that would exceed it are not added.
   /// @return null if the system does not support this.
   static std::unique_ptr<SharedCheckpoints> make(std::uint64_t samples, std::size_t interval,
                                                  std::uint64_t max_bytes);

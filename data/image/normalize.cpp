@@ -26,7 +26,8 @@ std::uint16_t to_half(float value) {
   return with_sign((rounded - 0x38000000U) >> 13);
 }
 
-/// Converts to bfloat16 (the upper half of a float), rounding to nearest even; NaN stays NaN.
+/// Converts to bfloat16 (the upper half of a float), rounding to nearest even. NaN stays NaN if the
+/// lower half of its bits is 0, as in every NaN that arithmetic on numbers produces.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);

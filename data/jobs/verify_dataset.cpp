@@ -20,7 +20,7 @@ namespace {
 void check_json(std::span<const std::byte> value) {
   // An empty document is valid: FFCV's readers return an empty value for it.
   if (!value.empty() && !is_json(json_text(value)))
-    throw DataError("expected JSON, got other text");
+    throw DataError("expected a JSON document, got bytes that are not JSON");
 }
 
 /// Checks samples, for one thread.

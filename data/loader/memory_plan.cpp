@@ -23,7 +23,8 @@ std::string size_text(std::uint64_t bytes) {
 
 /// Upper limit of the memory of one worker's decoders: the pixels of the largest stored image and,
 /// if images are normalised, the uint8 pixels of the resized image.
-std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_px, bool normalize) {
+std::uint64_t decoder_bytes(const BetonReader& reader, const std::vector<Output>& outputs,
+                            std::int64_t image_size_px, bool normalize) {
   std::uint64_t largest = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const FieldInfo& info = reader.fields()[field];
@@ -39,6 +40,13 @@ std::uint64_t decoder_bytes(const BetonReader& reader, std::int64_t image_size_p
                  : reader.image_pixels(sample, field);
       largest = std::max(largest, pixels * 3);
     }
+  }
+  // So are arrays that are not RGB, if they are images of the pipeline.
+  for (const Output& output : outputs) {
+    if (!is<ImageOutput>(output)) continue;
+    const std::vector<std::uint64_t>& shape = reader.fields()[output.field].shape;
+    if (shape.size() == 2 || (shape.size() == 3 && shape[2] != 3))
+      largest = std::max(largest, shape[0] * shape[1] * 3);
   }
   const auto side = static_cast<std::uint64_t>(image_size_px);
   return largest + (normalize ? 3 * side * side : 0);
@@ -84,7 +92,7 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   plan.unbounded *= static_cast<std::uint64_t>(options.batch_size * (options.batches_ahead + 1));
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   plan.decoders = static_cast<std::uint64_t>(options.workers) *
-                  decoder_bytes(reader, image_size_px, options.normalize);
+                  decoder_bytes(reader, outputs, image_size_px, options.normalize);
   // The ids of a pass, the ids of the next pass, and a copy while these are made; then the order
   // itself.
   const std::uint64_t samples = options.order ? options.order->size() : reader.size();

@@ -162,8 +162,8 @@ class Resolver {
     }
     if (!spec.pad_to.empty() && spec.content == OutputSpec::Content::image)
       return fail(spec,
-                  "pad_to: expected an output without image transforms, which set the size, got "
-                  "both");
+                  "pad_to: expected no image transforms, because they determine the size, got both "
+                  "pad_to and transforms");
     if (!spec.geometry_of.empty()) return fill_in_mask(spec, specs, output);
     const bool is_image = info.type == FieldType::image || holds_pixels(info);
     const bool is_integer = info.type == FieldType::integer;

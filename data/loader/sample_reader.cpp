@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -35,15 +36,35 @@ To whole(From value) {
   return static_cast<To>(value);
 }
 
+/// Converts a number to a floating-point number. Other floats are rounded. @throws DataError for an
+/// integer that would be rounded, because it may be a label or an id, and for a finite number that
+/// would become infinite.
+template <typename To, typename From>
+To floating(From value) {
+  bool fits = true;
+  if constexpr (std::is_floating_point_v<From>) {
+    fits = !std::isfinite(value) || std::abs(value) <= From{std::numeric_limits<To>::max()};
+  } else if constexpr (std::numeric_limits<From>::digits > std::numeric_limits<To>::digits) {
+    // long double represents every int64.
+    fits = static_cast<long double>(static_cast<To>(value)) == static_cast<long double>(value);
+  }
+  if (!fits)
+    throw DataError(
+        fmt::format("expected a number that fits in a float of {} bits, got {}. "
+                    "Convert to a larger type, or leave out `convert`",
+                    8 * sizeof(To), value));
+  return static_cast<To>(value);
+}
+
 /// Writes `value` as `type`; `out` may have any alignment. @throws DataError for a number that the
-/// type cannot represent.
+/// type cannot represent, as described above.
 template <typename T>
 void store_as(std::byte* out, ElementType type, T value) {
   switch (type) {
     case ElementType::f32:
-      return store(out, static_cast<float>(value));
+      return store(out, floating<float>(value));
     case ElementType::f64:
-      return store(out, static_cast<double>(value));
+      return store(out, floating<double>(value));
     case ElementType::i32:
       return store(out, whole<std::int32_t>(value));
     case ElementType::i64:

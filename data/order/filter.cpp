@@ -172,13 +172,9 @@ class Parser {
     return name;
   }
 
-  static bool is_mode(const Node& node) {
-    return node.name == "mode" || node.name.ends_with(".mode");
-  }
-
   /// Adds a number, or a class name where `named` allows one.
   void parse_value(Node& node, bool named) {
-    if (!named || token_.kind != Token::Kind::quoted || is_mode(node)) {
+    if (!named || token_.kind != Token::Kind::quoted) {
       node.numbers.push_back(parse_number(node, named));
       return;
     }
@@ -198,8 +194,9 @@ class Parser {
     const auto [end, failure] =
         std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (token_.kind != Token::Kind::number || failure != std::errc() ||
-        end != digits.data() + digits.size()) {
-      if (is_mode(node)) fail("jpg or raw");
+        end != digits.data() + digits.size() || !std::isfinite(value)) {
+      const bool mode = node.name == "mode" || node.name.ends_with(".mode");
+      if (mode) fail("jpg or raw (or a number, if a field has this name)");
       fail(named ? "a number, or a class name in quotes" : "a number");
     }
     advance();
@@ -252,7 +249,8 @@ class Bound {
     if (node_.classes.empty()) return;
     const auto field = property_->integer_field();
     if (!field) {
-      throw ConfigError(fmt::format("filter: expected numbers to compare '{}' with, got '{}'",
+      throw ConfigError(fmt::format("filter: expected {} to compare '{}' with, got '{}'",
+                                    property_->is_mode() ? "jpg or raw without quotes" : "numbers",
                                     node_.name, node_.classes[0]));
     }
     const std::vector<std::string> names = class_names_of(reader, *field);

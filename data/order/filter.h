@@ -18,12 +18,13 @@ class BetonReader;
 ///     label in (1, 5) and width > 300 and mode == jpg
 ///     "class id" == 1
 ///     label == "dogs" or label in ["cats", "green apples"]
-/// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS]. Names
-/// are those of SampleProperty; a name with characters other than letters, digits, _ and . must be
-/// in quotes. (NUMBERS) is the same as [NUMBERS]. An image's mode is compared with jpg or raw. A
-/// class name in single or double quotes stands for the label of this class. It is allowed with ==,
-/// != and in, for int fields whose class names are in the file. `not` binds tighter than `and`,
-/// `and` tighter than `or`. Reads only metadata. Const and thread-safe.
+/// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS].
+/// Numbers are finite. Names are those of SampleProperty; a name with characters other than
+/// letters, digits, _ and . must be in quotes. (NUMBERS) is the same as [NUMBERS]. An image's mode
+/// is compared with jpg or raw. A class name in single or double quotes stands for the label of
+/// this class. It is allowed with ==, != and in, for int fields whose class names are in the file.
+/// `not` binds tighter than `and`, `and` tighter than `or`. Reads only metadata. Const and
+/// thread-safe.
 class PRECAST_API SampleFilter {
  public:
   /// @throws ConfigError stating what was expected, and at which column.

@@ -102,6 +102,8 @@ std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
   const bool by_class = !options.weights.empty();
   const std::size_t field = by_class ? label_field(reader, inputs.options.label_field)
                                      : weight_field(reader, options.weight_field);
+  const std::string key =
+      by_class ? "weights" : fmt::format("weight_field '{}'", options.weight_field);
   double sum = 0;
   for (std::uint64_t i = 0; i < weights.size(); ++i) {
     const std::uint64_t sample = inputs.members[i];
@@ -109,13 +111,14 @@ std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
                      ? class_weight(reader, sample, reader.integer(sample, field), options.weights)
                      : reader.floating(sample, field);
     if (!(weights[i] >= 0) || !std::isfinite(weights[i])) {
-      throw ConfigError(fmt::format("weights: expected finite numbers >= 0, got {} (sample {})",
-                                    weights[i], sample));
+      throw ConfigError(fmt::format("{}: expected finite numbers >= 0, got {} (sample {} of {})",
+                                    key, weights[i], sample, reader.path().string()));
     }
     sum += weights[i];
   }
   if (!(sum > 0) || !std::isfinite(sum))
-    throw ConfigError(fmt::format("weights: expected a sum above 0, got {}", sum));
+    throw ConfigError(fmt::format("{}: expected a finite sum above 0, got {} ({})", key, sum,
+                                  reader.path().string()));
   return std::make_unique<WeightedOrder>(inputs.members, std::move(weights));
 }
 

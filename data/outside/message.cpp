@@ -125,7 +125,7 @@ std::vector<HostTensor> read_outputs(const ordered_json& outputs, std::span<cons
       refuse("number of samples", fmt::format("{} and {}", fields[0].shape[0], field.shape[0]));
     fields.push_back(std::move(field));
   }
-  expect(data.empty(), "number of bytes after the data", data.size());
+  expect(data.empty(), "number of bytes after the data: 0", data.size());
   return fields;
 }
 
@@ -158,7 +158,8 @@ OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   if (header.contains("end")) {
     check_keys(header, kEndKeys);
     if (!header.at("end").is_string()) refuse("end", dump(header.at("end")));
-    expect(message.empty(), "number of bytes after the header of an end message", message.size());
+    expect(message.empty(), "number of bytes after the header of an end message: 0",
+           message.size());
     parsed.end = printable(header.at("end").get<std::string>());
     return parsed;
   }

@@ -37,11 +37,13 @@ class RingBatches final : public OutsideBatches {
     const auto until = std::chrono::steady_clock::now() + kMostStart;
     while (!consumer_) {
       try {
+        // The time limit is for batches, not for joining.
         RingConsumerOptions options{
-            .stopped = [this] { return limit_.reached(); },
+            .stopped = [this] { return consumer_ ? limit_.reached() : limit_.stopped(); },
             .on_skipped = [this](const RingPosition& at) { limit_.skip(at); }};
         consumer_.emplace(name_, join, std::move(options));
       } catch (const RingError& error) {
+        if (limit_.stopped()) return;
         throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
       } catch (const IoError&) {
         if (limit_.stopped()) return;

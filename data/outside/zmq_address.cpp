@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "framework/core/error.h"
 
@@ -42,10 +43,29 @@ void read_option(std::string_view option, ZmqAddress& address) {
   }
 }
 
-bool is_host_letter(char c) {
-  constexpr std::string_view kOthers = ".-_:[]%*";
-  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  return letter || kOthers.find(c) != std::string_view::npos;
+/// Reads `bind&hwm=8`.
+void read_options(std::string_view options, ZmqAddress& address) {
+  std::set<std::string_view> given;
+  while (true) {
+    const std::size_t end = options.find('&');
+    const std::string_view option = options.substr(0, end);
+    if (!given.insert(option.substr(0, option.find('='))).second)
+      refuse_address(address.text, "each option once");
+    read_option(option, address);
+    if (end == std::string_view::npos) return;
+    options.remove_prefix(end + 1);
+  }
+}
+
+/// Whether `host` is a name, an IPv4 address, `*`, or an IPv6 address in brackets.
+bool is_host(std::string_view host) {
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  const std::string_view others = bracketed ? ".:%-_" : ".-_%*";
+  return !host.empty() && std::ranges::all_of(host, [&](char c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter || others.find(c) != std::string_view::npos;
+  });
 }
 
 /// Sets endpoint and is_ipv6. @param place the text between the scheme and the options.
@@ -61,8 +81,7 @@ void read_place(std::string_view place, ZmqAddress& address) {
   if (colon == std::string_view::npos || number_in(place.substr(colon + 1), kLargestPort) == 0)
     refuse_address(address.text, "a port of 1 to 65535");
   const std::string_view host = place.substr(0, colon);
-  if (host.empty() || !std::ranges::all_of(host, is_host_letter))
-    refuse_address(address.text, "a host");
+  if (!is_host(host)) refuse_address(address.text, "a host, an IPv6 address in brackets,");
   if (host == "*" && !address.bind) refuse_address(address.text, "the option bind with the host *");
   address.endpoint = fmt::format("tcp://{}", place);
   address.is_ipv6 = host.find(':') != std::string_view::npos;
@@ -73,15 +92,9 @@ void read_place(std::string_view place, ZmqAddress& address) {
 ZmqAddress parse_zmq_address(const std::string& text) {
   ZmqAddress address{.text = text, .endpoint = {}};
   if (!text.starts_with(kZmqScheme)) refuse_address(text, "zmq://");
-  std::string_view rest = std::string_view(text).substr(kZmqScheme.size());
+  const std::string_view rest = std::string_view(text).substr(kZmqScheme.size());
   const std::size_t mark = rest.find('?');
-  std::string_view options = mark == std::string_view::npos ? "" : rest.substr(mark + 1);
-  if (mark != std::string_view::npos && options.empty()) refuse_address(text, "an option after ?");
-  while (!options.empty()) {
-    const std::size_t end = std::min(options.find('&'), options.size());
-    read_option(options.substr(0, end), address);
-    options.remove_prefix(std::min(end + 1, options.size()));
-  }
+  if (mark != std::string_view::npos) read_options(rest.substr(mark + 1), address);
   read_place(rest.substr(0, mark), address);
   return address;
 }

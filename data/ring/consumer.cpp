@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <cerrno>
 #include <chrono>
@@ -19,8 +18,6 @@
 namespace precast::data {
 namespace {
 
-/// The longest wait for a reply. Normally, the producer's thread replies within milliseconds.
-constexpr timeval kAnswerTimeout{.tv_sec = 30, .tv_usec = 0};
 /// Pause between two calls of RingConsumerOptions::stopped.
 constexpr std::chrono::milliseconds kStopInterval{100};
 
@@ -35,26 +32,24 @@ struct Welcome {
                   end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 
-/// @param process receives the producer's process id.
-Welcome join_ring(int connection, const RingJoin& join, int& process) {
+/// @param process receives the producer's process id. @param stopped as
+/// RingConsumerOptions::stopped
+Welcome join_ring(int connection, const RingJoin& join, int& process,
+                  const std::function<bool()>& stopped) {
   if (!is_same_user(connection, process))
     throw RingError("ring: expected a producer of this user, got a producer of another user");
-  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout);
   OwnedDescriptor memfd;
   // If this fails because the producer has closed the connection, its reason may still be readable.
   send_message(connection, ring_message(join));
-  const std::vector<std::byte> answer = receive_message(connection, memfd);
+  std::vector<std::byte> answer;
+  if (wait_for_message(connection, stopped)) answer = receive_message(connection, memfd);
   if (answer.empty())
     throw RingError(
-        fmt::format("ring: expected a response from the producer within {} s, got none. "
-                    "The producer has exited or hangs",
-                    kAnswerTimeout.tv_sec),
+        "ring: expected a response from the producer, got none. The producer has exited or hangs",
         ExitCode::peer_failed);
   Welcome welcome{.reply = parse_ring_reply(answer), .segment = nullptr};
   if (welcome.reply.kind == RingReply::Kind::end) fail_with(welcome.reply);
   welcome.segment = std::make_unique<RingSegment>(std::move(memfd));
-  constexpr timeval kForever{};
-  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kForever, sizeof kForever);
   return welcome;
 }
 
@@ -67,7 +62,7 @@ class RingConsumer::Attachment {
       : connection_(std::move(connection)),
         stopped_(std::move(options.stopped)),
         on_skipped_(std::move(options.on_skipped)) {
-    Welcome welcome = join_ring(connection_.get(), join, process_);
+    Welcome welcome = join_ring(connection_.get(), join, process_, stopped_);
     segment_ = std::move(welcome.segment);
     description_ = read_ring_description(segment_->memory(), segment_->header());
     if (options.on_mapped) locked_ = options.on_mapped(segment_->memory());
@@ -110,7 +105,7 @@ class RingConsumer::Attachment {
       } else {
         end = parse_ring_reply(message);
         if (end.kind != RingReply::Kind::end)
-          throw RingError("ring: expected an end message, got a different message");
+          throw RingError("ring: expected an end message, got a second welcome message");
       }
     } catch (const Error& error) {
       end = {.exit_code = error.exit_code(), .text = error.what()};
@@ -153,13 +148,15 @@ std::string read_ring_description(const std::string& name) {
   const OwnedDescriptor connection = connect_to_producer(name);
   int process = 0;
   const Welcome welcome =
-      join_ring(connection.get(), {.mode = RingJoin::Mode::look, .position = {}}, process);
+      join_ring(connection.get(), {.mode = RingJoin::Mode::look, .position = {}}, process, {});
   return read_ring_description(welcome.segment->memory(), welcome.segment->header());
 }
 
 RingConsumer::RingConsumer(const std::string& name, const RingJoin& join,
                            RingConsumerOptions options)
-    : RingConsumer(connect_to_producer(name).release(), join, std::move(options)) {}
+    // Braces, because `options` must be moved last.
+    : RingConsumer{connect_to_producer(name, options.stopped).release(), join, std::move(options)} {
+}
 
 RingConsumer::RingConsumer(int connection, const RingJoin& join, RingConsumerOptions options)
     : attachment_(

@@ -16,7 +16,7 @@ namespace precast::data {
 /// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
   /// Called several times a second while the consumer waits. If it returns true, the effect is that
-  /// of interrupt().
+  /// of interrupt(); in the constructor, that of a producer that does not admit the consumer.
   std::function<bool()> stopped = {};
   /// Called with the position of each batch that is skipped before the first pass.
   std::function<void(const RingPosition&)> on_skipped = {};

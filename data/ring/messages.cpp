@@ -67,7 +67,8 @@ RingJoin parse_ring_join(std::span<const std::byte> message) {
   if (join.mode < 1 || join.mode > 3 || join.epoch > kMost || join.batch > kMost ||
       (join.mode != 1 && join.batch != 0))
     throw RingError(
-        fmt::format("ring: expected a valid mode and position, got mode {}, epoch {}, batch {}",
+        fmt::format("ring: expected mode 1, or mode 2 or 3 with batch 0, and an epoch and a batch "
+                    "below 2^63, got mode {}, epoch {}, batch {}",
                     join.mode, join.epoch, join.batch),
         ExitCode::usage);
   return {.mode = static_cast<RingJoin::Mode>(join.mode),

@@ -9,6 +9,15 @@
 namespace precast::data {
 namespace {
 
+/// The word in which the consumer with this cell records what it has released. @throws RingError if
+/// the ring has no such cell.
+std::atomic<std::uint64_t>* cell_at(std::byte* control, const RingHeader& header,
+                                    std::uint32_t cell) {
+  if (cell >= header.cells)
+    throw RingError(fmt::format("ring: expected a cell below {}, got {}", header.cells, cell));
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(control + kCellsAt + cell * kCellBytes);
+}
+
 /// @return the number of published items from `next` on. @throws RingError if `published` is
 /// impossible.
 std::uint64_t items_ahead(std::span<const std::byte> memory, const RingHeader& header,
@@ -18,10 +27,10 @@ std::uint64_t items_ahead(std::span<const std::byte> memory, const RingHeader& h
   const std::uint64_t published = shared->load(std::memory_order_acquire);
   // If `published` is below `next`, the difference wraps around and is too large as well.
   if (published - next > header.slots)
-    throw RingError(
-        fmt::format("ring: expected published to be {} to {}, got {}. The producer "
-                    "has a different version, or the memory is damaged",
-                    next, next + header.slots, published));
+    throw RingError(fmt::format(
+        "ring: expected {} to {} as the number of published items, got {}. The producer "
+        "has a different version, or the memory is damaged",
+        next, next + header.slots, published));
   return published - next;
 }
 
@@ -33,11 +42,8 @@ RingReader::RingReader(std::span<const std::byte> memory, const RingHeader& head
       header_(header),
       to_consumers_(control + kToConsumersAt),
       to_producer_(control + kToProducerAt),
-      released_(
-          reinterpret_cast<std::atomic<std::uint64_t>*>(control + kCellsAt + cell * kCellBytes)),
+      released_(cell_at(control, header, cell)),
       next_(sequence) {
-  if (cell >= header.cells)
-    throw RingError(fmt::format("ring: expected a cell below {}, got {}", header.cells, cell));
   static_cast<void>(items_ahead(memory_, header_, next_));
 }
 

@@ -1,6 +1,7 @@
 #include "data/ring/ring_socket.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "data/ring/layout.h"
@@ -19,8 +21,11 @@ namespace {
 
 constexpr std::size_t kMaxRingName = 64;
 constexpr int kWaitingConsumers = 128;
-/// The longest wait in connect() for a producer that hangs while its queue of connections is full.
-constexpr timeval kConnectTimeout{.tv_sec = 30, .tv_usec = 0};
+/// The longest wait for a producer that hangs: in connect() if its queue of connections is full, or
+/// for its reply. Normally, the producer's thread replies within milliseconds.
+constexpr std::chrono::seconds kMostWait{30};
+/// Pause between two calls of `stopped`.
+constexpr int kStopIntervalMs = 100;
 
 struct Address {
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
@@ -43,6 +48,22 @@ Address address_of(const std::string& name) {
   made.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
   return made;
 }
+
+/// Limits the wait for a producer.
+class Patience {
+ public:
+  explicit Patience(const std::function<bool()>& stopped) : stopped_(stopped) {}
+  /// Whether the wait may continue. @throws RingError if `stopped` returns true
+  [[nodiscard]] bool lasts() const {
+    if (stopped_ && stopped_())
+      throw RingError("ring: expected a response from the producer, got a request to stop");
+    return std::chrono::steady_clock::now() < end_;
+  }
+
+ private:
+  const std::function<bool()>& stopped_;
+  const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kMostWait;
+};
 
 OwnedDescriptor new_socket() {
   OwnedDescriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -71,19 +92,33 @@ OwnedDescriptor listen_for_consumers(const std::string& name) {
   return made;
 }
 
-OwnedDescriptor connect_to_producer(const std::string& name) {
+OwnedDescriptor connect_to_producer(const std::string& name, const std::function<bool()>& stopped) {
   const Address at = address_of(name);
   OwnedDescriptor made = new_socket();
-  ::setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTimeout, sizeof kConnectTimeout);
-  if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
-    if (errno == ECONNREFUSED)
+  // connect() fails with EAGAIN after this time, and with EINTR after a signal.
+  constexpr timeval kInterval{.tv_sec = 0, .tv_usec = kStopIntervalMs * 1000};
+  ::setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &kInterval, sizeof kInterval);
+  const Patience patience(stopped);
+  while (::connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
+    const int error = errno;
+    if ((error == EAGAIN || error == EINTR) && patience.lasts()) continue;
+    if (error == ECONNREFUSED)
       throw IoError(
           fmt::format("ring: expected a producer of this user with the name '{}' on this "
                       "host, got none. Start it first",
                       name));
-    throw IoError("ring: connect", name, errno);
+    throw IoError("ring: connect", name, error);
   }
   return made;
+}
+
+bool wait_for_message(int connection, const std::function<bool()>& stopped) {
+  const Patience patience(stopped);
+  pollfd wait{.fd = connection, .events = POLLIN, .revents = 0};
+  // An error of poll(), such as EINTR, counts as a wait that has not ended.
+  while (::poll(&wait, 1, kStopIntervalMs) <= 0)
+    if (!patience.lasts()) return false;
+  return true;
 }
 
 std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair() {

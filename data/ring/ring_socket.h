@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,8 +32,16 @@ class OwnedDescriptor {
 /// IoError if another producer has the name (listen_for_consumers()), or no producer has it
 /// (connect_to_producer()). @{
 [[nodiscard]] OwnedDescriptor listen_for_consumers(const std::string& name);
-[[nodiscard]] OwnedDescriptor connect_to_producer(const std::string& name);
+/// @param stopped called several times a second while the producer does not accept the connection.
+/// @throws RingError if `stopped` returns true
+[[nodiscard]] OwnedDescriptor connect_to_producer(const std::string& name,
+                                                  const std::function<bool()>& stopped = {});
 /// @}
+
+/// Waits until a message can be received, or the other end has closed the connection. @param
+/// stopped as above. @return false if neither happens within 30 s. @throws RingError if `stopped`
+/// returns true
+[[nodiscard]] bool wait_for_message(int connection, const std::function<bool()>& stopped);
 
 /// A pair of sockets that are connected to each other in the same way. @throws IoError
 [[nodiscard]] std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair();

@@ -167,8 +167,7 @@ RingWriter::Admission RingWriter::admit(const RingJoin& join) {
     const auto cell = std::ranges::find(cells_, false, &Cell::taken);
     if (cell == cells_.end())
       throw RingError(
-          fmt::format("ring: expected at most {} consumers, got one more", cells_.size()),
-          ExitCode::usage);
+          fmt::format("ring: expected at most {} consumers, got one more", cells_.size()));
     admission.sequence = first_item(join);
     admission.cell = static_cast<std::uint32_t>(cell - cells_.begin());
     *cell = {.taken = true, .released = admission.sequence, .joined = join.position};

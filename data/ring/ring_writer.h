@@ -47,7 +47,8 @@ class PRECAST_API RingWriter {
     std::uint64_t sequence = 0;
   };
   /// Admits a consumer: from now on, a slot is reused only after this consumer has released it.
-  /// @throws RingError if the ring has passed the consumer's position, or all cells are taken.
+  /// @throws RingError if the ring has passed the consumer's position (ExitCode::usage), or all
+  /// cells are taken.
   Admission admit(const RingJoin& join);
   /// Call when a consumer has left: publish() no longer waits for it.
   void leave(std::uint32_t cell);

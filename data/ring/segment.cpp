@@ -39,8 +39,8 @@ RingSegment::RingSegment(std::uint64_t bytes, const std::string& name)
     failed = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   } while (failed == EINTR);
   if (failed != 0)
-    throw IoError(fmt::format("ring: allocate {} bytes of shared memory", bytes), kSegmentName,
-                  failed);
+    throw IoError(fmt::format("ring: cannot allocate {} bytes of shared memory", bytes),
+                  kSegmentName, failed);
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     throw IoError("ring: F_ADD_SEALS", kSegmentName, errno);
   memory_ = map_shared(fd, 0, bytes, PROT_READ | PROT_WRITE);

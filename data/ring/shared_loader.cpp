@@ -182,12 +182,16 @@ bool SharedLoader::join() {
       on_ring_ = !lost_patience() && attach();
     }
   } catch (const RingError& error) {
-    if (error.exit_code() == ExitCode::usage) {
+    if (stopped() || lost_patience()) {
+      leave(nullptr);
+    } else if (error.exit_code() == ExitCode::usage) {
+      // The ring has passed the position.
       consumer_.reset();
       if (!std::exchange(told_passed_, true))
         log_info("=> this run loads its batches itself until it catches up with ring '{}' ({})",
                  ring_.name, error.what());
     } else {
+      if (error.exit_code() == ExitCode::loader) private_epoch_ = position_.epoch;
       leave(error.what());
     }
   } catch (const Error& error) {
@@ -204,10 +208,7 @@ bool SharedLoader::join() {
 
 bool SharedLoader::attach() {
   RingConsumerOptions options = ring_.options;
-  options.stopped = [this] {
-    return (ring_.options.stopped && ring_.options.stopped()) ||
-           Clock::now() - waiting_since_ > ring_.patience;
-  };
+  options.stopped = [this] { return stopped() || Clock::now() - waiting_since_ > ring_.patience; };
   auto consumer = std::make_unique<RingConsumer>(
       ring_.name, RingJoin{.mode = RingJoin::Mode::position, .position = position_},
       std::move(options));

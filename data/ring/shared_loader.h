@@ -73,6 +73,7 @@ class PRECAST_API SharedLoader {
   bool join();
   bool attach();
   void leave(const char* reason);
+  [[nodiscard]] bool stopped() const { return ring_.options.stopped && ring_.options.stopped(); }
   /// Whether the loader has waited too long. If so, it does not use the ring in the rest of the
   /// pass.
   bool lost_patience();
@@ -101,8 +102,8 @@ class PRECAST_API SharedLoader {
   bool unfit_ = false;
   bool warned_ = false;
   bool told_passed_ = false;
-  /// The epoch in which the ring is not used any more, because the loader waited too long or the
-  /// producer did not respond; -1 if none.
+  /// The epoch in which the ring is not used any more, because the loader waited too long, or the
+  /// producer did not respond or did not admit it; -1 if none.
   std::int64_t private_epoch_ = -1;
   Clock::time_point waiting_since_;
   Clock::time_point next_try_;

@@ -36,8 +36,9 @@ std::vector<std::byte> read_entry(archive* reader, std::uint64_t max_bytes,
   return out;
 }
 
-/// Reads a member of a zip file, but not more bytes than its entry states, because a small member
-/// can expand to terabytes.
+/// Returns the uncompressed bytes of a member of a zip file. Reads at most the size that the
+/// archive states for the member, because a member of a few kilobytes can expand to terabytes.
+/// @throws DataError if the member has another size.
 std::vector<std::byte> read_whole(archive* reader, archive_entry& entry, const std::string& place) {
   const auto announced = static_cast<std::uint64_t>(archive_entry_size(&entry));
   std::vector<std::byte> bytes = read_entry(reader, announced, place, "zip");

@@ -221,8 +221,8 @@ class ListArranger {
     }
     if (is_number && (number < 1 || number > classes_.size())) {
       throw DataError(
-          fmt::format("{}: line {}: expected a number from 1 to {}, a line of --class-names, "
-                      "got {}",
+          fmt::format("{}: line {}: expected a line number of the --class-names file, from 1 to "
+                      "{}, got {}",
                       list_, line, classes_.size(), word));
     }
     if (is_number) return classes_[number - 1];

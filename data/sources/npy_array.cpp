@@ -34,8 +34,8 @@ NpyView view_npy(std::span<const std::byte> file, const std::string& place) {
   NpyHeader header = parse_npy_header(file, place);
   const std::uint64_t element = dtype_bytes(header.descr);
   if (element == 0 || header.descr[0] == '>' || !is_numpys(header.descr[1], element)) {
-    throw DataError(fmt::format("{}: expected numbers such as <f4, <i8 or |u1, got '{}'{}", place,
-                                header.descr,
+    throw DataError(fmt::format("{}: expected a numeric dtype such as <f4, <i8 or |u1, got '{}'{}",
+                                place, header.descr,
                                 element != 0 && header.descr[0] == '>'
                                     ? ". Save array.astype(array.dtype.newbyteorder('<'))"
                                     : ""));

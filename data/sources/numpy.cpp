@@ -275,7 +275,7 @@ void NumpyOptions::options(Schema& schema) {
 std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {
   if (!options.labels.empty() && path.extension() != kEnding) {
     throw ConfigError(
-        fmt::format("{}: expected no --labels, got {}: the labels of an .npz are one of its "
+        fmt::format("{}: expected no --labels, got {}: the labels of a .npz are one of its "
                     "arrays. Name that array 'labels'",
                     path.string(), options.labels));
   }

@@ -15,7 +15,7 @@ struct PRECAST_API NumpyOptions {
   void options(Schema& schema);
 };
 
-/// Opens NumPy arrays with one row per sample (first axis): an .npz archive, in which each array is
+/// Opens NumPy arrays with one row per sample (first axis): a .npz archive, in which each array is
 /// a field, or one .npy file with an array of labels next to it. How arrays map to fields:
 ///
 /// | array | field |
@@ -33,10 +33,10 @@ struct PRECAST_API NumpyOptions {
 /// label(s), y, y_..., target(s) or ..._labels is called `label`. These two come first; the others
 /// keep the first 16 characters of their names. The labels of `x_train.npy` are in y_train.npy,
 /// those of `train_images.npy` in train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in
-/// the file that `options` name. Files are mapped; compressed members of an .npz are unpacked into
+/// the file that `options` name. Files are mapped; compressed members of a .npz are unpacked into
 /// memory.
 /// @throws IoError; DataError naming the array; ConfigError if `options` name a file of labels for
-/// an .npz
+/// a .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
                                                              const NumpyOptions& options);
 [[nodiscard]] bool is_numpy(const std::filesystem::path& path);

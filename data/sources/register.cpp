@@ -51,8 +51,7 @@ void register_sources(SourceRegistry& sources) {
               is_folder, open_folder);
   sources.add("idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
               open_idx);
-  sources.add("numpy",
-              "NumPy arrays: an .npz file, or an .npy file and another one with its labels",
+  sources.add("numpy", "NumPy arrays: a .npz file, or a .npy file and another one with its labels",
               is_numpy, open_numpy);
   sources.add("table", "a list of samples (.csv, .tsv or .jsonl) with one field per column",
               is_table, open_table);
@@ -98,8 +97,8 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   for (const auto& known : sources.entries())
     list += fmt::format("\n  {:<10} {}", known.name, known.help);
   throw DataError(
-      fmt::format("{}: expected a dataset of one of these kinds, got something else:{}\nIf it is "
-                  "such a dataset, give its kind with --source-kind",
+      fmt::format("{}: expected a dataset of a kind in the list below, got an unknown kind:{}\nIf "
+                  "its kind is in the list, name it with --source-kind",
                   path.string(), list));
 }
 

@@ -187,16 +187,21 @@ class TableSource : public Source {
                       options.class_column, fields_[i].type));
     }
     std::size_t found = kNone;
+    std::string got = "none";
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (std::ranges::find(kClassColumns, names[i]) == std::end(kClassColumns)) continue;
-      if (fields_[i].type == "int") return kNone;
+      if (fields_[i].type == "int") {  // already labels
+        got = fmt::format("the int column '{}'", names[i]);
+        found = kNone;
+        break;
+      }
       if (found == kNone && is_class(i)) found = i;
     }
     if (found == kNone && !options.classes.empty()) {
       throw ConfigError(fmt::format(
-          "--class-names: expected a column of class names in {}, got none. Name the column with "
+          "--class-names: expected a column of class names in {}, got {}. Name the column with "
           "--class-column",
-          place()));
+          place(), got));
     }
     return found;
   }
@@ -279,7 +284,8 @@ class DelimitedTable final : public TableSource {
     DelimitedReader reader(text(), delimiter, place());
     std::vector<std::string> names;
     if (!reader.next(names))
-      throw DataError(fmt::format("{}: expected a line of column names, got nothing", place()));
+      throw DataError(
+          fmt::format("{}: expected a line of column names, got an empty file", place()));
     Row row{{}, std::vector<Form>(names.size(), Form::cell)};
     while (reader.next(row.cells)) {
       if (row.cells.size() != names.size()) {
@@ -338,7 +344,7 @@ class JsonTable final : public TableSource {
     if (!parsed.is_object()) {
       throw DataError(fmt::format(
           "{}: expected a JSON object, nested at most {} deep, with integers of at most "
-          "64 bits, got something else",
+          "64 bits, got text that is not such an object",
           where, kMaxJsonDepth));
     }
     row = {};

@@ -128,6 +128,7 @@ class OutsideSource final : public BatchSource {
     if (!made) return std::nullopt;
     Batch batch = convert(*made);
     ++position_.batch;
+    unread_ = position_;
     return batch;
   }
 
@@ -152,32 +153,41 @@ class OutsideSource final : public BatchSource {
   /// Returns the batch at `position_`.
   std::optional<OutsideBatch> take() {
     while (std::optional<OutsideBatch> made = batches_->next()) {
-      if (is_next(*made)) return made;
-      batches_->skip(*made->position);
+      if (!is_before_pass(*made)) {
+        check_next(*made);
+        return made;
+      }
+      // Only these batches are before the batch that begin() was called with.
+      if (!numbered_) batches_->skip(*made->position);
     }
     return std::nullopt;
   }
 
-  /// @return false if the batch is before the first one that is needed.
-  bool is_next(const OutsideBatch& made) {
-    if (!form_.checks_positions) return true;
+  /// Whether the batch is before the first one of the run, or belongs to the rest of an earlier
+  /// pass that was left before its end. A batch that was read already is neither.
+  bool is_before_pass(const OutsideBatch& made) {
+    if (!form_.checks_positions || !made.position || *made.position >= position_) return false;
+    if (numbered_ && (!*numbered_ || *made.position < unread_)) return false;
+    unread_ = {.epoch = made.position->epoch, .batch = made.position->batch + 1};
+    return true;
+  }
+
+  void check_next(const OutsideBatch& made) {
+    if (!form_.checks_positions) return;
     if (numbered_.value_or(made.position.has_value()) != made.position.has_value())
       throw ProducerError(fmt::format(
           "{}: expected epoch and batch in all messages or in none, got a mix", made.name));
-    if (made.position) {
-      if (!numbered_ && *made.position < position_) return false;
-      if (*made.position != position_)
-        throw ProducerError(fmt::format("{}: expected epoch {} batch {}, got epoch {} batch {}",
-                                        made.name, position_.epoch, position_.batch,
-                                        made.position->epoch, made.position->batch));
-    } else if (!numbered_ && position_ != RingPosition{} && !form_.accepts_gaps) {
+    if (made.position && *made.position != position_)
+      throw ProducerError(fmt::format("{}: expected epoch {} batch {}, got epoch {} batch {}",
+                                      made.name, position_.epoch, position_.batch,
+                                      made.position->epoch, made.position->batch));
+    if (!made.position && !numbered_ && position_ != RingPosition{} && !form_.accepts_gaps) {
       throw CheckpointError(fmt::format(
           "{}: expected epoch {} batch {}, at which this run resumes, got a batch without numbers. "
           "Number the batches, or accept any batches with --checkpoint.resume=force",
           made.name, position_.epoch, position_.batch));
     }
     numbered_ = made.position.has_value();
-    return true;
   }
 
   Batch convert(const OutsideBatch& made) {
@@ -232,6 +242,8 @@ class OutsideSource final : public BatchSource {
   std::optional<bool> numbered_;
   /// The position of the next batch.
   RingPosition position_;
+  /// The producer's batches before this position were read or skipped.
+  RingPosition unread_;
   double seconds_waited_ = 0;
 };
 

@@ -38,9 +38,7 @@ class Warp : public Transform {
     if (!(context.random.uniform() < probability_)) return;
     const AffineMatrix matrix = inverse_matrix(choose(image.shape, context.random));
     const bool smooth = interpolation_ == "bilinear" && !context.mask_fill;
-    const std::array<std::uint8_t, 3> fill =
-        context.mask_fill ? std::array{*context.mask_fill, *context.mask_fill, *context.mask_fill}
-                          : to_colour(fill_);
+    const std::array<std::uint8_t, 3> fill = fill_colour(fill_, context.mask_fill);
     warp(image, matrix, smooth ? Interpolation::bilinear : Interpolation::nearest, fill,
          context.scratch);
   }

@@ -65,7 +65,7 @@ void blur_row(const float* row, std::span<const float> weights, std::ptrdiff_t c
 class GaussianBlur final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("kernel_size", &kernel_size_, "taps on each axis, odd")
+    schema.add("kernel_size", &kernel_size_, "size of the kernel in px, odd")
         .min(1)
         .max(kLargestKernel)
         .required();

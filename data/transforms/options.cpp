@@ -40,6 +40,12 @@ std::array<std::uint8_t, 3> to_colour(const std::vector<double>& colour) {
   return values;
 }
 
+std::array<std::uint8_t, 3> fill_colour(const std::vector<double>& fill,
+                                        std::optional<std::uint8_t> mask_fill) {
+  if (!mask_fill) return to_colour(fill);
+  return {*mask_fill, *mask_fill, *mask_fill};
+}
+
 std::vector<std::uint64_t> sorted_indices(const std::vector<double>& indices) {
   std::vector<std::uint64_t> sorted;
   for (const double index : indices) sorted.push_back(static_cast<std::uint64_t>(index));

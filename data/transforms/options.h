@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ namespace precast::data {
 
 /// Converts a colour option to pixel values.
 [[nodiscard]] std::array<std::uint8_t, 3> to_colour(const std::vector<double>& colour);
+/// The pixel values of areas outside the image: those of the option `fill` or, for a mask, the
+/// mask's value in each channel.
+[[nodiscard]] std::array<std::uint8_t, 3> fill_colour(const std::vector<double>& fill,
+                                                      std::optional<std::uint8_t> mask_fill);
 /// Returns the indices as sorted integers, for a binary search.
 [[nodiscard]] std::vector<std::uint64_t> sorted_indices(const std::vector<double>& indices);
 

@@ -1,17 +1,18 @@
 #include "data/transforms/poison.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "data/image/image.h"
 #include "data/image/image_file.h"
 #include "data/transforms/options.h"
 #include "framework/core/archive/npy.h"
+#include "framework/core/archive/tensor_record.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -29,29 +30,40 @@ Image read_mask(const std::string& path) {
   const NpyArray array = read_npy(path);
   if (array.dtype != DType::u8 || array.shape.size() != 3 || array.shape[2] != 3 ||
       array.bytes.empty()) {
-    throw ConfigError(fmt::format("mask: expected [H, W, 3] uint8, got shape [{}] in {}",
-                                  fmt::join(array.shape, ", "), path));
+    throw ConfigError(fmt::format("mask: expected [H, W, 3] uint8, got {} {} in {}",
+                                  shape_text(array.shape), dtype_info(array.dtype).name, path));
   }
   mask = Image(static_cast<int>(array.shape[0]), static_cast<int>(array.shape[1]));
   std::memcpy(mask.pixels.data(), array.bytes.data(), array.bytes.size());
   return mask;
 }
 
+/// The number in `text`; nothing if `text` names a file.
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// False for NaN.
+bool is_opacity(double value) {
+  return value >= 0 && value <= 1;
+}
+
 /// The opacity of each pixel: the number in `text` for all pixels, or the values of the .npy file
 /// that `text` names.
 std::vector<double> read_alpha(const std::string& text, const Image& mask) {
   const std::size_t pixels = mask.pixels.size() / 3;
-  double number = 0;
-  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure == std::errc() && rest == text.data() + text.size()) {
-    return std::vector<double>(pixels, number);
+  if (const std::optional<double> number = number_in(text)) {
+    return std::vector<double>(pixels, *number);
   }
   const NpyArray array = read_npy(text);
   const bool fits = array.shape == std::vector<std::int64_t>{mask.height, mask.width};
   if (!fits || (array.dtype != DType::f32 && array.dtype != DType::f64)) {
-    throw ConfigError(
-        fmt::format("alpha: expected floats of shape [{}, {}], like the mask, got shape [{}] in {}",
-                    mask.height, mask.width, fmt::join(array.shape, ", "), text));
+    throw ConfigError(fmt::format(
+        "alpha: expected [{}, {}] float32 or float64, like the mask, got {} {} in {}", mask.height,
+        mask.width, shape_text(array.shape), dtype_info(array.dtype).name, text));
   }
   std::vector<double> alpha(pixels);
   for (std::size_t p = 0; p < pixels; ++p) {
@@ -62,6 +74,11 @@ std::vector<double> read_alpha(const std::string& text, const Image& mask) {
       std::memcpy(&value, array.bytes.data() + 4 * p, 4);
       alpha[p] = value;
     }
+    if (!is_opacity(alpha[p])) {
+      throw ConfigError(fmt::format("alpha: expected numbers from 0 to 1, got {} at [{}, {}] in {}",
+                                    alpha[p], p / static_cast<std::size_t>(mask.width),
+                                    p % static_cast<std::size_t>(mask.width), text));
+    }
   }
   return alpha;
 }
@@ -70,13 +87,17 @@ class Poison final : public Transform {
  public:
   void options(Schema& schema) override {
     schema.add("mask", &mask_path_, "image file or .npy [H, W, 3] uint8").required();
-    schema.add("alpha", &alpha_, "opacity: a number, or a .npy [H, W] of floats").required();
+    schema.add("alpha", &alpha_, "opacity from 0 to 1: a number, or a .npy [H, W] of floats")
+        .required();
     schema.add("indices", &indices_, "ids of samples: their positions in the dataset file")
         .required();
     schema.add("clamp", &clamp_, "[smallest, largest] value");
   }
   [[nodiscard]] std::string problem() const override {
     if (std::string wrong = range_problem("clamp", clamp_, 0, 255); !wrong.empty()) return wrong;
+    if (const auto number = number_in(alpha_); number && !is_opacity(*number)) {
+      return fmt::format("alpha: expected a number from 0 to 1 or a .npy file, got {}", alpha_);
+    }
     return indices_problem("indices", indices_);
   }
 

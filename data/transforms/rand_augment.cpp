@@ -21,7 +21,7 @@ double linspace(float begin, float end, int count, int i) {
 class Augment : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("num_magnitude_bins", &bins_, "number of steps of strength").min(2).max(1000);
+    schema.add("num_magnitude_bins", &bins_, "number of levels of strength").min(2).max(1000);
     schema
         .add("interpolation", &interpolation_, "interpolation of pixels; masks always use nearest")
         .choices({"nearest", "bilinear"});
@@ -47,9 +47,7 @@ class Augment : public Transform {
       return apply_augmentation(image, operation, magnitude, {}, context.scratch);
     }
     const bool smooth = interpolation_ == "bilinear" && !context.mask_fill;
-    const std::array<std::uint8_t, 3> fill =
-        context.mask_fill ? std::array{*context.mask_fill, *context.mask_fill, *context.mask_fill}
-                          : to_colour(fill_);
+    const std::array<std::uint8_t, 3> fill = fill_colour(fill_, context.mask_fill);
     apply_augmentation(image, operation, magnitude,
                        {smooth ? Interpolation::bilinear : Interpolation::nearest, fill},
                        context.scratch);
@@ -65,7 +63,8 @@ class RandAugment final : public Augment {
  public:
   void options(Schema& schema) override {
     schema.add("num_ops", &num_ops_, "number of operations").min(0).max(100);
-    schema.add("magnitude", &magnitude_, "strength, below num_magnitude_bins").min(0);
+    schema.add("magnitude", &magnitude_, "level of strength, from 0 to num_magnitude_bins - 1")
+        .min(0);
     Augment::options(schema);
   }
   [[nodiscard]] std::string problem() const override {

@@ -1,6 +1,7 @@
 #include "data/transforms/stages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -81,7 +82,10 @@ std::string NormalizeStage::problem() {
   if (count > 0 && values.std.empty()) values.std = standard.std;
   const bool fine = (count == 0 || count == 1 || count == 3) && values.mean.size() == count &&
                     values.std.size() == count && std::ranges::all_of(values.std, positive);
-  return fine ? "" : "expected mean and std with one or three numbers each, std above 0";
+  if (fine) return {};
+  return fmt::format(
+      "expected mean and std with one or three numbers each, std above 0, got mean [{}], std [{}]",
+      fmt::join(values.mean, ", "), fmt::join(values.std, ", "));
 }
 
 void ChannelsStage::options(Schema& schema) {

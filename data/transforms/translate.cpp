@@ -64,9 +64,7 @@ class Translate final : public Transform {
     const auto span = static_cast<std::uint64_t>(2 * padding_ + 1);
     const int dy = static_cast<int>(context.random.below(span)) - static_cast<int>(padding_);
     const int dx = static_cast<int>(context.random.below(span)) - static_cast<int>(padding_);
-    const std::array<std::uint8_t, 3> fill =
-        context.mask_fill ? std::array{*context.mask_fill, *context.mask_fill, *context.mask_fill}
-                          : to_colour(fill_);
+    const std::array<std::uint8_t, 3> fill = fill_colour(fill_, context.mask_fill);
     std::memcpy(context.scratch.data(), image.data, image.shape.values());
     const auto* const copy = reinterpret_cast<const std::uint8_t*>(context.scratch.data());
     const Border mode = border();

@@ -78,9 +78,9 @@ ArrayField::ArrayField(FieldType type, ArrayFormat format)
 void ArrayField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   const auto* array = std::get_if<ArrayInput>(&value);
   if (array == nullptr || array->format != format_) {
-    throw DataError(fmt::format("{} field: expected an array {}, got {}", field_type_name(type_),
-                                describe(format_),
-                                array == nullptr ? "another value" : describe(array->format)));
+    throw DataError(fmt::format(
+        "{} field: expected an array {}, got {}", field_type_name(type_), describe(format_),
+        array == nullptr ? "a value of another type" : describe(array->format)));
   }
   require(array->elements.size() == array_bytes(format_, "array field"), "an array is complete");
   out.blob = array->elements;

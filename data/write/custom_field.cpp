@@ -28,7 +28,8 @@ CustomField::CustomField(const FieldLayout& layout, std::vector<std::byte> argum
 void CustomField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   const auto* input = std::get_if<CustomInput>(&value);
   if (input == nullptr)
-    throw DataError("custom field: expected a custom value, got another kind of value");
+    throw DataError(
+        "custom field: expected a value of a custom field, got a value of another type");
   if (input->metadata.size() != layout_.bytes) {
     throw DataError(fmt::format("custom field: expected {} bytes of metadata, got {}",
                                 layout_.bytes, input->metadata.size()));

@@ -169,7 +169,8 @@ bool ImageField::decode(const ImageInput& input) {
 
 void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& out) {
   const auto* input = std::get_if<ImageInput>(&value);
-  if (input == nullptr) throw DataError("image field: expected an image, got another value");
+  if (input == nullptr)
+    throw DataError("image field: expected an image, got a value of another type");
   if (keep(*input, sample, out)) return;
   const bool keepable = !input->file.empty() && decode(*input);
   const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();

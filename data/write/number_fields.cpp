@@ -17,7 +17,8 @@ void store_number(Number number, EncodedValue& out) {
 void IntField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number == nullptr)
-    throw DataError("int field: expected an integer from -2^63 to 2^63 - 1, got another value");
+    throw DataError(
+        "int field: expected an integer from -2^63 to 2^63 - 1, got a value of another type");
   store_number(*number, out);
 }
 
@@ -27,7 +28,7 @@ void FloatField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVal
   } else if (const auto* number = std::get_if<double>(&value)) {
     store_number(*number, out);
   } else {
-    throw DataError("float field: expected a number, got another value");
+    throw DataError("float field: expected a number, got a value of another type");
   }
 }
 

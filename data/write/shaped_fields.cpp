@@ -29,7 +29,8 @@ ArrayInput image_array(const Value& value) {
                                 describe(array->format)));
   }
   const auto* input = std::get_if<ImageInput>(&value);
-  if (input == nullptr) throw DataError("pixels field: expected an image, got another value");
+  if (input == nullptr)
+    throw DataError("pixels field: expected an image, got a value of another type");
   if (input->file.empty() && input->pixels.pixels.empty())
     throw DataError("pixels field: expected an image, got an empty file");
   if (input->file.empty()) return rgb_array(input->pixels);
@@ -41,7 +42,7 @@ ArrayInput image_array(const Value& value) {
 
 const ArrayInput& array_of(const Value& value) {
   if (const auto* array = std::get_if<ArrayInput>(&value)) return *array;
-  throw DataError("ragged field: expected an array, got another value");
+  throw DataError("ragged field: expected an array, got a value of another type");
 }
 
 }  // namespace

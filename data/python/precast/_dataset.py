@@ -85,9 +85,10 @@ class Dataset:
 
     def read(self, sample: int, field: int | str) -> Value:
         """One stored value. @raises IndexError, KeyError, DataError"""
-        number = field if isinstance(field, int) else self._number(field)
-        if not 0 <= sample < len(self):
-            raise IndexError(f"expected a sample id below {len(self)}, got {sample}")
+        number = self._number(field) if isinstance(field, str) else field
+        for what, index, end in (("sample id", sample, len(self)), ("field index", number, len(self.fields))):
+            if not 0 <= index < end:
+                raise IndexError(f"{self.path}: expected a {what} from 0 to {end - 1}, got {index}")
         value = ValueStruct()
         check(function("dataset_read")(self._handle, sample, number, byref(value)))
         if value.kind == INTEGER:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -24,6 +25,9 @@ from ._library import (
     function,
     new_handle,
 )
+
+# Such as <f4, <U5 and <M8[ns]; the group is the number of bytes, or of Unicode characters.
+_PLAIN_TYPE = re.compile(r"[<>|=][biufcSVUmM](\d+)(?:\[\w+\])?")
 
 
 class Writer:
@@ -138,6 +142,15 @@ def _point_to_copy(struct: ValueStruct, content: bytes | bytearray | memoryview)
     return kept
 
 
+def _item_bytes(typestr: str) -> int:
+    """Size in bytes of an element of NumPy's type `typestr`."""
+    found = _PLAIN_TYPE.fullmatch(typestr)
+    if not found:
+        raise TypeError(f"expected an array of numbers, text, bytes or times, got elements of type {typestr}")
+    # Unicode characters take 4 bytes each.
+    return int(found[1]) * (4 if typestr[1] == "U" else 1)
+
+
 def _fill_array(struct: ValueStruct, value: Any) -> Any:
     """_fill() for an array with NumPy's interface, or with `__array__` (torch's tensors), in C order."""
     if not hasattr(value, "__array_interface__") and hasattr(value, "__array__"):
@@ -155,7 +168,7 @@ def _fill_array(struct: ValueStruct, value: Any) -> Any:
         raise TypeError(f"expected at most {MAX_DIMS} dimensions, got {len(shape)}")
     struct.kind, struct.ndim = ARRAY, len(shape)
     struct.dtype = interface["typestr"].encode()
-    struct.bytes = int(interface["typestr"][2:])
+    struct.bytes = _item_bytes(interface["typestr"])
     for axis, side in enumerate(shape):
         struct.shape[axis] = side
         struct.bytes *= side

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -101,6 +102,9 @@ TEST_F(DiskFileTest, OnlyRegularFilesAreOpened) {
   EXPECT_THROW(DiskFile(folder_ / "missing"), IoError);
   EXPECT_THROW(DiskFile(folder_.path()), IoError);
   EXPECT_THROW(DiskFile("/dev/null"), IoError);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT([&] { DiskFile(folder_ / "pipe"); },
+              testing::ThrowsMessage<IoError>(Names(folder_ / "pipe")));
 }
 
 }  // namespace

@@ -486,6 +486,9 @@ TEST_F(PrecastDataTest, WrongValuesAreNamedAndLeftOut) {
   EXPECT_THAT(precast_data_error_message(),
               AllOf(HasSubstr(path), HasSubstr("sample 1"), HasSubstr("'box'")));
   EXPECT_EQ(precast_data_writer_add(writer.get(), short_of.data(), 2), PRECAST_DATA_DATA_ERROR);
+  const std::vector<precast_data_value> unknown = {integer(4), array("<q4", {2}, two)};
+  EXPECT_EQ(precast_data_writer_add(writer.get(), unknown.data(), 2), PRECAST_DATA_DATA_ERROR);
+  EXPECT_THAT(precast_data_error_message(), Names(path, "sample 1", "'box'", "'<q4'"));
   EXPECT_EQ(precast_data_writer_add(writer.get(), good.data(), 2), PRECAST_DATA_OK);
   ASSERT_EQ(precast_data_writer_finish(writer.get()), PRECAST_DATA_OK);
   EXPECT_EQ(precast_data_dataset_samples(open_dataset(path).get()), 2);

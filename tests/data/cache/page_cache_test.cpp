@@ -13,6 +13,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "tests/support/few_threads.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -194,13 +195,26 @@ TEST_F(PageCacheTest, FailedReadsGiveTheirMemoryBack) {
 
 TEST_F(PageCacheTest, ABudgetBelowOneReadSaysWhatItNeeds) {
   const DiskFile file(*folder_ / "x");
+  // The second sample spans two pages and is the largest read.
+  const std::vector<FileRange> ranges = {{0, kMebibyte}, {kMebibyte, 4 * kMebibyte}};
   PageCache cache(file, {.budget_bytes = kMebibyte / 2});
-  try {
-    cache.begin(plan(cache, halves({0})));
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), Names("data.cache_mb", "2 MiB"));
-  }
+  EXPECT_THAT([&] { cache.begin(plan(cache, ranges)); },
+              testing::ThrowsMessage<ConfigError>(Names("data.cache_mb", "3 MiB", *folder_ / "x")));
+  PageCache sufficient(file, {.budget_bytes = 3 * kMebibyte});
+  sufficient.begin(plan(sufficient, ranges));
+  EXPECT_EQ(use_all(sufficient, ranges, 1), 0);
+}
+
+TEST_F(PageCacheTest, AReaderThatCannotBeStartedIsNumbered) {
+  if (!test::kAddressesCanBeLimited)
+    GTEST_SKIP() << "the address space cannot be limited under sanitizers";
+  const DiskFile file(*folder_ / "x");
+  const std::string told = test::device_error_of_few_threads([&] {
+    PageCache cache(file, {.budget_bytes = 2 * kPage, .readers = test::kTooManyThreads});
+    cache.begin(plan(cache, halves({0, 1})));
+  });
+  EXPECT_THAT(told, Names("loader", test::kTooManyThreads, std::strerror(EAGAIN)));
+  EXPECT_THAT(told, testing::Not(Names("reader 1")));
 }
 
 TEST_F(PageCacheTest, DirectReadsGiveTheSameBytes) {

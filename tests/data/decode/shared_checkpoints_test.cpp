@@ -94,6 +94,14 @@ TEST(SharedCheckpointsTest, StopsGrowingAtItsLimitForAllProcesses) {
   EXPECT_LE(there.bytes(), there.bytes_at_most());
 }
 
+TEST(SharedCheckpointsTest, AnIndexWithoutALimitIsSharedToo) {
+  JpegIndex here(1000, 8, /*max_bytes=*/UINT64_MAX);
+  JpegIndex there(1000, 8, /*max_bytes=*/UINT64_MAX);
+  ASSERT_TRUE(there.join(here.share()));
+  there.add(0, kPoints);
+  EXPECT_THAT(here.find(0).points, ElementsAre(7, 9));
+}
+
 TEST(SharedCheckpointsTest, ThreadsOfSeveralIndexesMayAddAndFindAtOnce) {
   constexpr std::uint64_t kSamples = 2000;
   JpegIndex first(kSamples, 8, /*max_bytes=*/16 << 20);

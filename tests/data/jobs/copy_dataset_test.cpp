@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/beton/format.h"
+#include "data/write/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
@@ -69,6 +71,23 @@ TEST_F(CopyDataset, FilesFollowEachOtherAndLabelsMayBeMadeAnew) {
     EXPECT_TRUE(std::ranges::equal(out.blob(file.size() + i, 0), file.blob(i, 0)));
     EXPECT_NO_THROW(out.check_value(i, 0, out.blob(i, 0)));
   }
+}
+
+TEST_F(CopyDataset, ASampleThatJustFitsKeepsThePageSize) {
+  const FieldRegistry registry = make_fields();
+  const auto plan = [&](const char* name, const char* type) {
+    return FieldPlan{name, [&registry, type] { return registry.make({type}, {}); }};
+  };
+  // An empty value takes one byte, a number none.
+  const Sample sample{
+      "x", {std::vector<std::byte>(kMinPageBytes - 1), std::vector<std::byte>(), std::int64_t{1}}};
+  WriteOptions written;
+  written.layout.page_bytes = kMinPageBytes;
+  (void)write_dataset(
+      out_, {plan("text", "bytes"), plan("empty", "bytes"), plan("label", "int")}, 1,
+      [&](std::uint64_t) { return sample; }, written);
+  const BetonReader file(out_);
+  EXPECT_EQ(copy_page_bytes({&file}), kMinPageBytes);
 }
 
 TEST_F(CopyDataset, CustomFieldsTellTheirLayoutFromThenOn) {

@@ -16,6 +16,7 @@
 #include "data/image/luma.h"
 #include "data/jobs/write_dataset.h"
 #include "data/loader/loader.h"
+#include "data/loader/memory_plan.h"
 #include "data/loader/outputs.h"
 #include "data/transforms/register.h"
 #include "data/write/image_field.h"
@@ -220,6 +221,27 @@ TEST_F(ImageKindsTest, ArraysOfBytesAreImagesWhereTheRecipeHasTransformsForThem)
   EXPECT_EQ(one("c"), one("d"));
   EXPECT_NE(one("a"), one("c"));
   EXPECT_THAT(pass(reader, parse("{b: }")).shapes.at("b"), ElementsAre(2, 28, 31, 3));
+}
+
+TEST_F(ImageKindsTest, ThePlanOfMemoryCountsArraysThatAreCopied) {
+  const auto array = [](const std::vector<std::uint64_t>& shape) -> Value {
+    std::size_t bytes = 1;
+    for (const std::uint64_t side : shape) bytes *= side;
+    return ArrayInput{.format = {"|u1", shape}, .elements = std::vector<std::byte>(bytes)};
+  };
+  const BetonReader reader(write(folder_ / "x.beton", {{"rgb", "ndarray", {array({28, 31, 3})}},
+                                                       {"grey", "ndarray", {array({28, 31})}},
+                                                       {"rgba", "tensor", {array({8, 5, 4})}}}));
+  LoaderOptions options;
+  options.workers = 2;
+  options.normalize = false;
+  const auto decoders = [&](const std::string& pipeline) {
+    return plan_memory(reader, parse(pipeline), options, 16).decoders;
+  };
+  EXPECT_EQ(decoders("{grey: [center_crop]}"), 2 * 3 * 28 * 31U);
+  EXPECT_EQ(decoders("{rgba: [center_crop]}"), 2 * 3 * 8 * 5U);
+  EXPECT_EQ(decoders("{rgb: [center_crop]}"), 0U) << "RGB is read in place";
+  EXPECT_EQ(decoders("{grey: }"), 0U) << "not an image";
 }
 
 TEST_F(ImageKindsTest, OtherArraysAreNoImagesAndPadToIsForStoredPixels) {

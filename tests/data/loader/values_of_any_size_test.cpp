@@ -322,20 +322,26 @@ TEST_F(AnySize, NumbersThatABatchCannotHoldAreErrorsAndDoNotWrap) {
   const auto plan = [&](const char* name, const char* kind) {
     return FieldPlan{name, [&registry, kind] { return registry.make({kind}, {}); }};
   };
-  (void)write_dataset(path_, {plan("i", "int"), plan("f", "float")}, 1,
+  static constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;
+  (void)write_dataset(path_, {plan("i", "int"), plan("odd", "int"), plan("f", "float")}, 1,
                       [](std::uint64_t) {
-                        return Sample{"x", {std::int64_t{1} << 40, 1e300}};
+                        return Sample{"x", {std::int64_t{1} << 40, kOdd, 1e300}};
                       },
                       {});
   for (const auto& [steps, field, bits] :
        {std::tuple{"{i: {transforms: [convert: {type: i32}]}}", "'i'", 32},
         std::tuple{"{f: {transforms: [convert: {type: i64}]}}", "'f'", 64},
-        std::tuple{"{f: {transforms: [convert: {type: i32}]}}", "'f'", 32}}) {
+        std::tuple{"{f: {transforms: [convert: {type: i32}]}}", "'f'", 32},
+        std::tuple{"{odd: {transforms: [convert: {type: f32}]}}", "'odd'", 32},
+        std::tuple{"{odd: {transforms: [convert: {type: f64}]}}", "'odd'", 64},
+        std::tuple{"{f: {transforms: [convert: {type: f32}]}}", "'f'", 32}}) {
     const Pipeline pipeline = parse(steps);
     EXPECT_THAT([&] { (void)pass(pipeline, 1); },
                 ThrowsMessage<DataError>(Names("sample 0", field, bits)));
   }
-  EXPECT_EQ(pass(parse("{i: , f: }"), 1).size(), 1U);
+  EXPECT_EQ(pass(parse("{i: , odd: , f: }"), 1).size(), 1U);
+  const auto fitting = pass(parse("{i: {transforms: [convert: {type: f32}]}}"), 1);
+  EXPECT_EQ(fitting.at(0).fields[0].values<float>()[0], 0x1p40F);
 }
 
 }  // namespace

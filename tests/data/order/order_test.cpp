@@ -1,15 +1,20 @@
 #include "data/order/order.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "data/beton/reader.h"
 #include "data/order/mixing.h"
 #include "data/order/pages.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/data/beton/golden_beton.h"
@@ -261,6 +266,27 @@ TEST_F(OrderTest, WrongWeightsAreRefused) {
               Names("weights", "-1", "sample"));
   EXPECT_THAT(error_of("{weight_field: label}"), Names("weight_field", "float", "'label'"));
   EXPECT_THAT(error_of("{weight: [1]}"), Names("weight", "weights"));
+}
+
+TEST_F(OrderTest, WrongWeightsOfAFieldAreReportedWithFieldAndFile) {
+  const test::TemporaryFolder folder;
+  for (const double wrong : {-2.5, std::nan(""), HUGE_VAL, 0.0}) {
+    const std::filesystem::path path = folder / "x.beton";
+    BetonWriter writer(path, {{"rarity", FieldType::floating}}, 2);
+    for (const double weight : {0.0, wrong}) {
+      std::array<EncodedValue, 1> values;
+      values[0].metadata.resize(sizeof weight);
+      store(values[0].metadata.data(), weight);
+      writer.add(values);
+    }
+    writer.finish();
+    const BetonReader reader(path);
+    const OrderOptions options{.name = "weighted",
+                               .part = part_spec("", "{weight_field: rarity}").options};
+    EXPECT_THAT([&] { (void)make_order(reader, options); },
+                testing::ThrowsMessage<ConfigError>(
+                    Names("weight_field", "'rarity'", fmt::format("{}", wrong), path)));
+  }
 }
 
 TEST_F(OrderTest, BalancedClassesDifferByAtMostOneAndRepeatOnlyWhenAllWereSeen) {

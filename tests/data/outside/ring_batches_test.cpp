@@ -12,6 +12,7 @@
 #include "data/outside/producer_error.h"
 #include "data/ring/producer.h"
 #include "tests/data/ring/numbered_batches.h"
+#include "tests/data/ring/silent_producer.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 
@@ -164,6 +165,14 @@ TEST_F(RingBatchesTest, ARunThatSkipsCanBeAskedToStop) {
 TEST_F(RingBatchesTest, AWaitForTheProducerEndsWhenTheRunIsAskedToStop) {
   const auto batches =
       open_outside_batches("ring://" + name_ + "-absent", {.stopped = [] { return true; }});
+  batches->begin(RingPosition{});
+  EXPECT_FALSE(batches->next());
+}
+
+TEST_F(RingBatchesTest, AWaitForAProducerThatHangsEndsWhenTheRunIsAskedToStop) {
+  const test::SilentProducer producer(name_ + "-silent");
+  const auto batches =
+      open_outside_batches("ring://" + name_ + "-silent", {.stopped = [] { return true; }});
   batches->begin(RingPosition{});
   EXPECT_FALSE(batches->next());
 }

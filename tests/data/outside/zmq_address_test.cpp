@@ -27,6 +27,7 @@ TEST(ZmqAddressTest, AHostConnectsUnlessBindIsGiven) {
   const ZmqAddress ipv6 = parse_zmq_address("zmq://[::1]:65535");
   EXPECT_EQ(ipv6.endpoint, "tcp://[::1]:65535");
   EXPECT_TRUE(ipv6.is_ipv6);
+  EXPECT_TRUE(parse_zmq_address("zmq://[fe80::1%eth0]:1?hwm=2&bind").bind);
 }
 
 TEST(ZmqAddressTest, APathIsASocketOfThisHost) {
@@ -34,11 +35,34 @@ TEST(ZmqAddressTest, APathIsASocketOfThisHost) {
 }
 
 TEST(ZmqAddressTest, OtherAddressesAreErrorsThatNameThem) {
-  for (const std::string text :
-       {"zmq://", "zmq://localhost", "zmq://localhost:", "zmq://localhost:0",
-        "zmq://localhost:65536", "zmq://localhost:1a", "zmq://:1", "zmq://*:1", "zmq://a b:1",
-        "zmq://a/b:1", "zmq://a:1?", "zmq://a:1?hwm=0", "zmq://a:1?hwm=1001",
-        "zmq://a:1?hwm=", "zmq://a:1?hwm=-1", "zmq://a:1?connect", "tcp://a:1"}) {
+  for (const std::string text : {"zmq://",
+                                 "zmq://localhost",
+                                 "zmq://localhost:",
+                                 "zmq://localhost:0",
+                                 "zmq://localhost:65536",
+                                 "zmq://localhost:1a",
+                                 "zmq://:1",
+                                 "zmq://*:1",
+                                 "zmq://a b:1",
+                                 "zmq://a/b:1",
+                                 "zmq://a:1?",
+                                 "zmq://a:1?hwm=0",
+                                 "zmq://a:1?hwm=1001",
+                                 "zmq://a:1?hwm=",
+                                 "zmq://a:1?hwm=-1",
+                                 "zmq://a:1?connect",
+                                 "zmq://a:1?bind&",
+                                 "zmq://a:1?&bind",
+                                 "zmq://a:1?bind&bind",
+                                 "zmq://a:1?hwm=2&bind&hwm=2",
+                                 "zmq://::1:5555",
+                                 "zmq://a:b:1",
+                                 "zmq://[]:1",
+                                 "zmq://[:1",
+                                 "zmq://[::1:1",
+                                 "zmq://a[b]:1",
+                                 "zmq://[*]:1",
+                                 "tcp://a:1"}) {
     EXPECT_THAT([&] { static_cast<void>(parse_zmq_address(text)); },
                 ThrowsMessage<ConfigError>(::testing::HasSubstr("'" + text + "'")))
         << text;

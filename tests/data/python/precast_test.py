@@ -459,8 +459,10 @@ class FieldTest(FileTest):
                     np.testing.assert_array_equal(np.asarray(stored[name]).reshape(value.shape), value)
                 else:
                     self.assertEqual(json.loads(stored[name]) if name == "meta" else stored[name], value)
-        with self.assertRaises(IndexError):
-            dataset.read(10, 0)
+        self.assertEqual(dataset.read(np.int64(3), np.int64(1)), 1)
+        for sample, field, wrong in ((10, 0, 10), (-1, 0, -1), (0, 9, 9), (0, -1, -1)):
+            with self.assertRaisesRegex(IndexError, rf"all\.beton.* {wrong}$"):
+                dataset.read(sample, field)
         with self.assertRaises(KeyError):
             dataset.read(0, "no_such")
 
@@ -529,6 +531,20 @@ class FieldTest(FileTest):
         self.assertEqual(list(precast.Dataset(path)), [{"label": 2**63 - 1, "weight": 1e20},
                                                        {"label": -2**63, "weight": 2.0**64},
                                                        {"label": 3, "weight": 1.5}])
+
+    def test_arrays_of_times_and_text(self):
+        path = self.path.with_name("times.beton")
+        sample = {"time": np.array(["2020-01-01", "2021-02-03T04:05:06"], "<M8[ns]"),
+                  "span": np.array([1, -2], "<m8[25s]"), "name": np.array(["ab", "\u00e4\u00f6\U0001F600"], "<U5")}
+        fields = {name: {"ndarray": {"dtype": array.dtype.str, "shape": [2]}} for name, array in sample.items()}
+        with precast.Writer(path, fields, 1) as writer:
+            for wrong in (np.array([None, "a"]), np.array(["2020", "2021"], "<M8[D]")):
+                with self.assertRaisesRegex((TypeError, precast.DataError), r"\|O|M8\[D\]"):
+                    writer.add({**sample, "time": wrong})
+            writer.add(sample)
+        stored = precast.Dataset(path)[0]
+        for name, array in sample.items():
+            np.testing.assert_array_equal(np.asarray(stored[name]), array)
 
     def test_arrays_may_be_buffers(self):
         class Picture:

@@ -36,6 +36,7 @@
 #include "tests/data/loader/batch_hash.h"
 #include "tests/data/ring/made_ring.h"
 #include "tests/data/ring/numbered_batches.h"
+#include "tests/data/ring/silent_producer.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
@@ -46,6 +47,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::MadeRing;
 using test::NumberedBatches;
+using test::SilentProducer;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMostRecovery{60};
@@ -444,11 +446,25 @@ TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
 
 TEST(RingProcessTest, AConsumerThatIsAskedToStopWaitsNoLonger) {
   RingProducer ring(NumberedBatches::options(""));
+  bool joined = false;
   int asked = 0;
   RingConsumer consumer(ring.connect(), {},
-                        {.stopped = [&] { return ++asked == 2; }, .on_mapped = {}});
+                        {.stopped = [&] { return joined && ++asked == 2; }, .on_mapped = {}});
+  joined = true;
   EXPECT_FALSE(consumer.begin_pass());
   EXPECT_EQ(asked, 2);
+}
+
+TEST(RingProcessTest, AConsumerCanBeAskedToStopWhileItJoins) {
+  for (const auto queue : {SilentProducer::Queue::many, SilentProducer::Queue::one}) {
+    const std::string name = fresh_name();
+    SilentProducer producer(name, queue);
+    if (queue == SilentProducer::Queue::one) producer.fill_queue();
+    int asked = 0;
+    EXPECT_THROW(RingConsumer(name, {}, {.stopped = [&] { return ++asked == 2; }, .on_mapped = {}}),
+                 RingError);
+    EXPECT_EQ(asked, 2);
+  }
 }
 
 TEST(RingProcessTest, WhatIsMadeOfTheMappingLivesAsLongAsTheBatches) {

@@ -334,7 +334,13 @@ TEST(RingTest, SixtyFourConsumersJoinAndNoMore) {
   RingProducer ring(NumberedBatches::options(""));
   std::deque<RingConsumer> readers;
   for (int i = 0; i < 64; ++i) readers.emplace_back(ring.connect(), RingJoin{});
-  EXPECT_THAT([&] { RingConsumer(ring.connect(), {}); }, ThrowsMessage<RingError>(Names(64)));
+  try {
+    RingConsumer(ring.connect(), {});
+    ADD_FAILURE() << "expected an error";
+  } catch (const RingError& error) {
+    EXPECT_THAT(error.what(), Names(64));
+    EXPECT_EQ(error.exit_code(), ExitCode::loader) << "the code of a position that has passed is 2";
+  }
   readers.pop_front();
   while (ring.consumers() == 64) std::this_thread::yield();
   const RingConsumer another(ring.connect(), {});

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,9 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/loader/batch_hash.h"
+#include "tests/data/ring/silent_producer.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -304,6 +308,41 @@ TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForARingThatDoesNotGoOn) {
   });
   for (const unsigned long hash : rest_of_pass(loader)) got.push_back(hash);
   EXPECT_THAT(got, ElementsAreArray(expected(request(0))));
+}
+
+TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForAProducerThatHangs) {
+  const std::string name = fresh_name();
+  const test::SilentProducer producer(name);
+  int asked = 0;
+  SharedLoader loader(*reader_, standard_train_pipeline(), options_,
+                      {.name = name,
+                       .description = kDescription,
+                       .options = {.stopped = [&] { return ++asked > 1; }, .on_mapped = {}}});
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_GT(asked, 1);
+}
+
+TEST_F(SharedLoaderTest, AFullRingIsTriedAgainInTheNextPass) {
+  const std::string name = fresh_name();
+  constexpr int kMost = 64;
+  Served served(*reader_, options_, name, kMost, {request(0), request(1)});
+  std::deque<RingConsumer> others;
+  for (int i = 0; i < kMost; ++i) others.emplace_back(name, RingJoin{});
+  SharedLoader loader = shared(name);
+  testing::internal::CaptureStderr();
+  loader.begin_epoch(request(0));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, test::Names(kMost));
+  EXPECT_EQ(test::occurrences(log, "warning"), 1) << log;
+  others.clear();
+  // The producer notices a moment later that they have left.
+  while (served.ring().consumers() > 0) std::this_thread::yield();
+  EXPECT_THAT(rest_of_pass(loader), ElementsAreArray(expected(request(0))));
+  EXPECT_EQ(loader.samples_shared(), 0);
+  EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
+  EXPECT_EQ(loader.samples_shared(), loader.samples());
 }
 
 TEST_F(SharedLoaderTest, ARingThatTakesTooLongIsNotUsedInTheRestOfThePass) {

@@ -118,6 +118,19 @@ TEST(TableSource, AClassColumnMustExistAndHaveTexts) {
               ThrowsMessage<DataError>(Names("row 2", "'breed'", "--field-kind breed=bytes")));
 }
 
+TEST(TableSource, AnIntColumnCannotHaveTheGivenClassNames) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "class,label\ndog,3\ncat,1\n");
+  write_file(folder / "names.txt", "cat\ndog\n");
+  EXPECT_THAT(
+      [&] {
+        (void)open_source(folder / "a.csv", "auto",
+                          test::option("classes", (folder / "names.txt").string()));
+      },
+      ThrowsMessage<ConfigError>(
+          Names("--class-names", folder / "a.csv", "'label'", "--class-column")));
+}
+
 TEST(TableSource, NumbersThatWouldBePrintedOtherwiseAreTexts) {
   const test::TemporaryFolder folder;
   // Codes with leading zeros, a negative zero, a plus sign, a space, the payload of a NaN.

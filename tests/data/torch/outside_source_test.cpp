@@ -177,6 +177,28 @@ TEST_F(OutsideSourceTest, NumbersAreInAllBatchesOrInNone) {
   EXPECT_THROW(static_cast<void>(source().next()), ProducerError);
 }
 
+TEST_F(OutsideSourceTest, TheRestOfAPassThatIsLeftIsSkipped) {
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch)
+    for (std::int64_t batch = 0; batch < 2; ++batch)
+      put(RingPosition{epoch, batch}, /*label=*/epoch);
+  for (const std::int64_t epoch : {0, 2}) {
+    begin(epoch);
+    const auto batch = source().next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->labels()[0].item<std::int64_t>(), epoch);
+  }
+}
+
+TEST_F(OutsideSourceTest, ABatchThatIsSentAgainInALaterPassIsAnError) {
+  put(RingPosition{});
+  put(RingPosition{});
+  begin(0);
+  EXPECT_TRUE(source().next());
+  begin(1);
+  EXPECT_THAT([&] { static_cast<void>(source().next()); },
+              ThrowsMessage<ProducerError>(Names("batch 2", "epoch 1", "epoch 0")));
+}
+
 TEST_F(OutsideSourceTest, BatchesCannotBeReadAgain) {
   put(RingPosition{});
   begin(0);

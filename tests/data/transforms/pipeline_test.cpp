@@ -99,7 +99,9 @@ TEST(ImagePipelineTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(only_error("[random_resized_crop: {scale: [0.5, 0.1]}]"),
               Names("pipeline.train[0]", "scale", "[0.5, 0.1]"));
   EXPECT_THAT(only_error("[normalize: {std: [1, 0, 1]}]"),
-              Names("pipeline.train[0]", "mean", "std"));
+              Names("pipeline.train[0]", "mean", "std", "[1, 0, 1]"));
+  EXPECT_THAT(only_error("[normalize: {mean: [1, 2], std: [3]}]"),
+              Names("pipeline.train[0]", "[1, 2]", "[3]"));
   EXPECT_THAT(only_error("[[center_crop]]"), Names("r.yaml:1:9", "pipeline.train[0]"));
   EXPECT_THAT(only_error("center_crop"), Names("r.yaml:1:8", "pipeline.train", "list"));
 }
@@ -148,6 +150,10 @@ TEST(ImagePipelineTest, MistakesInTransformsAreNamedWithTheirPlace) {
   EXPECT_THAT(only_error("[grayscale, convert: {type: i64}]"), Names("pipeline.train[1]", "i64"));
   EXPECT_THAT(only_error("[poison: {mask: no-such-file.npy, alpha: 0.5, indices: [1]}]"),
               Names("pipeline.train[0]", "no-such-file.npy"));
+  for (const std::string alpha : {"nan", "inf", "-0.1", "5"}) {
+    EXPECT_THAT(only_error("[poison: {mask: m.npy, alpha: " + alpha + ", indices: [1]}]"),
+                Names("pipeline.train[0]", "alpha", alpha));
+  }
   EXPECT_THAT(only_error("[replace_label: {indices: [1], new_label: 0}]"),
               Names("pipeline.train", "list"));
 }

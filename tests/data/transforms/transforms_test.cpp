@@ -15,13 +15,16 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "tests/data/transforms/transform_golden.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
 
 using test::golden_picture;
+using test::Names;
 using test::Picture;
+using testing::ThrowsMessage;
 using Values = std::vector<std::uint8_t>;
 
 /// The values as a string, for use in sets: GCC 12 warns about sets of byte vectors.
@@ -429,6 +432,31 @@ TEST(PoisonTest, ChangesTheListedSamplesAsFfcvDoes) {
   EXPECT_LT(off.share, 0.01);
   EXPECT_NE(changed(*poison, 0, /*sample=*/9).values, golden.pictures[0]);
   EXPECT_THROW(static_cast<void>(poison->output({32, 32, 3})), ConfigError);
+}
+
+TEST(PoisonTest, AnArrayOfAnotherTypeOrOutsideItsRangeIsRefused) {
+  test::TemporaryFolder folder;
+  const std::string mask = folder / "mask.npy";
+  const std::string alpha = folder / "alpha.npy";
+  const auto making = [&] {
+    (void)make("poison", "{mask: " + mask + ", alpha: " + alpha + ", indices: [1]}");
+  };
+  const std::int64_t shape[] = {1, 2, 3};
+  const Values values(6);
+  write_npy(mask, DType::i8, shape, std::as_bytes(std::span(values)));
+  EXPECT_THAT(making, ThrowsMessage<ConfigError>(Names("mask", "int8", "[1, 2, 3]", mask)));
+  write_npy(mask, DType::u8, shape, std::as_bytes(std::span(values)));
+  const std::int64_t counts[] = {0, 1};
+  write_npy(alpha, DType::i64, std::span(shape, 2), std::as_bytes(std::span(counts)));
+  EXPECT_THAT(making, ThrowsMessage<ConfigError>(Names("alpha", "int64", "[1, 2]", alpha)));
+  for (const double wrong : {std::nan(""), HUGE_VAL, -0.5, 1.5}) {
+    const double opacities[] = {1, wrong};
+    write_npy(alpha, DType::f64, std::span(shape, 2), std::as_bytes(std::span(opacities)));
+    EXPECT_THAT(making, ThrowsMessage<ConfigError>(Names("alpha", "[0, 1]", alpha))) << wrong;
+  }
+  const double opacities[] = {0, 1};
+  write_npy(alpha, DType::f64, std::span(shape, 2), std::as_bytes(std::span(opacities)));
+  EXPECT_NO_THROW(making());
 }
 
 TEST(ReplaceLabelTest, ChangesTheListedSamplesAlone) {
