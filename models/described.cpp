@@ -80,7 +80,7 @@ struct Entry {
 
 class Builder {
  public:
-  explicit Builder(const ModelSpec& spec) : spec_(spec) {}
+  Builder(const ModelSpec& spec, bool reads_arrays) : spec_(spec), reads_arrays_(reads_arrays) {}
 
   std::shared_ptr<Chain> chain(const ConfigNode& list, const std::string& key, Flow& flow) {
     if (list.kind != ConfigNode::Kind::list || list.items.empty())
@@ -140,11 +140,12 @@ class Builder {
     Schema none;
     read(entry, none);
   }
-  static void need_image(const Entry& entry) {
+  void need_image(const Entry& entry) const {
     if (entry.flow.flat)
-      fail(
-          entry.node.origin, entry.key,
-          fmt::format("expected images, got {}. Put this layer before flatten", entry.flow.text()));
+      fail(entry.node.origin, entry.key,
+           fmt::format("expected images, got {}. {}", entry.flow.text(),
+                       reads_arrays_ ? "With model.params.features, the input is an array"
+                                     : "Put this layer before flatten"));
   }
   template <typename Step>
   static void step(const Entry& entry, Step step) {
@@ -333,6 +334,8 @@ class Builder {
   }
 
   const ModelSpec& spec_;
+  /// Whether the input is an array (DescribedOptions::features).
+  bool reads_arrays_;
 };
 
 std::span<const Builder::Known> Builder::known_layers() {
@@ -367,12 +370,16 @@ void DescribedOptions::options(Schema& schema) {
 }
 
 std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOptions& options) {
+  if (spec.num_classes < 1) {
+    throw ConfigError(fmt::format("model {}: expected at least 1 class, got {} (num_classes)",
+                                  spec.arch, spec.num_classes));
+  }
   Flow flow;
   flow.channels = spec.in_channels;
   flow.side = options.image_size;
   if (options.features > 0) flow = {.channels = options.features, .flat = true};
   const std::shared_ptr<Chain> chain =
-      Builder(spec).chain(options.layers, "model.params.layers", flow);
+      Builder(spec, options.features > 0).chain(options.layers, "model.params.layers", flow);
   if (options.features > 0) {
     chain->steps.insert(chain->steps.begin(),
                         [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });

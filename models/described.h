@@ -45,7 +45,7 @@ struct DescribedOptions {
 /// (TargetKind::class_mask) [N, classes, H, W]; for values also images of any shape; without
 /// targets any shape.
 /// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
-/// match.
+/// match; also for `num_classes` below 1.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,
                                                     const DescribedOptions& options);
 

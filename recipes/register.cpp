@@ -129,7 +129,7 @@ void register_losses(LossRegistry& registry) {
 
 void register_optimizers(OptimizerRegistry& registry) {
   registry.add("sgd", "stochastic gradient descent with momentum", make_sgd);
-  registry.add("sgdw", "sgd with decoupled weight decay (Loshchilov & Hutter)", make_sgdw);
+  registry.add("sgdw", "sgd with decoupled weight decay (Loshchilov & Hutter 2019)", make_sgdw);
   registry.add("adamw", "adaptive moments with decoupled decay (Loshchilov & Hutter 2019)",
                make_adamw);
   registry.add("lars", "sgd with layer-wise rates, for large batches (You et al. 2017)", make_lars);

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Finds phrases that read like a translation in Markdown, comments and texts: CONTRIBUTING.md, "Words".
+"""Finds phrases that read like a translation in Markdown, comments and texts (CONTRIBUTING.md, "Words").
 
 usage: words.py FILE...
 Fails if README.md has any, or if all files together have more than 8 per 1,000 lines of prose. Lines of
-prose are lines of Markdown, and lines of code with a comment or a text of three words or more. With
---list it prints each line with such a phrase.
+prose are lines of Markdown, and lines of code with a comment or a text of three words or more: a string
+of C++ or Python, such as a docstring, or a line of a here-document of a shell script. With --list it
+prints each line with such a phrase.
 """
 import argparse
+import io
 import pathlib
 import re
 import sys
+import tokenize
 
 IDIOM = re.compile(
     r"\b(tells? of|told of|anew|foretold|unheeded|plainly|so many|to the last bit|mend(s|ed)?)\b"
@@ -24,23 +27,71 @@ IDIOM = re.compile(
     r"|\b(share|source|picture|lines|those) of which\b", re.IGNORECASE)
 CODE = re.compile(r'//.*|/\*.*|"(?:[^"\\]|\\.)*"')
 SCRIPT = re.compile(r"#.*")
+HERE_DOCUMENT = re.compile(r"(?<![<(\d])<<-?\s?([\"']?)([A-Za-z_]\w*)\1(?!\w)")
 CODE_ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
-SCRIPT_ENDINGS = {".py", ".sh", ".cmake", ".yaml", ".txt", ""}
+SCRIPT_ENDINGS = {".sh", ".cmake", ".yaml", ".txt", ""}
+# These two files contain the phrases.
+SKIPPED = {"words.py", "words_test.py"}
 MOST_PER_THOUSAND = 8
 FEWEST_WORDS = 3
 
 
-def prose_of(path, line):
-    """The part of a line that people read; empty if there is none."""
-    if path.suffix == ".md":
-        return line.strip()
-    if path.suffix in CODE_ENDINGS:
-        texts = [text for text in CODE.findall(line) if len(text.split()) >= FEWEST_WORDS]
-        return " ".join(texts)
-    if path.suffix in SCRIPT_ENDINGS:
+def is_text(text):
+    return len(text.split()) >= FEWEST_WORDS
+
+
+def markdown_prose(text):
+    yield from enumerate((line.strip() for line in text.splitlines()), 1)
+
+
+def code_prose(text):
+    for number, line in enumerate(text.splitlines(), 1):
+        yield number, " ".join(found for found in CODE.findall(line) if is_text(found))
+
+
+def python_prose(text):
+    """Comments, and the lines of strings that are texts."""
+    strings = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        yield from script_prose(text)
+        return
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+        elif token.type in strings and is_text(token.string):
+            yield from enumerate(token.string.splitlines(), token.start[0])
+
+
+def script_prose(text):
+    """Comments, and the lines of here-documents that are texts."""
+    end = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if end is not None:
+            if line.strip() == end:
+                end = None
+            elif is_text(line):
+                yield number, line
+            continue
         comment = SCRIPT.search(line)
-        return comment.group(0) if comment else ""
-    return ""
+        if comment:
+            yield number, comment.group(0)
+        begin = HERE_DOCUMENT.search(line)
+        end = begin.group(2) if begin else None
+
+
+def prose_of(path, text):
+    """Yields (line number, part of the line that people read)."""
+    interpreter = text.partition("\n")[0] if text.startswith("#!") else ""
+    if path.suffix == ".md":
+        yield from markdown_prose(text)
+    elif path.suffix in CODE_ENDINGS:
+        yield from code_prose(text)
+    elif path.suffix == ".py" or "python" in interpreter:
+        yield from python_prose(text)
+    elif path.suffix in SCRIPT_ENDINGS:
+        yield from script_prose(text)
 
 
 def main():
@@ -53,22 +104,21 @@ def main():
     lines = hits = 0
     in_readme = []
     for path in files:
-        if not path.is_file() or "golden" in path.parts or path.name == pathlib.Path(__file__).name:
+        if not path.is_file() or "golden" in path.parts or path.name in SKIPPED:
             continue
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        for number, line in enumerate(text.splitlines(), 1):
-            prose = prose_of(path, line)
-            if not prose:
+        for number, prose in prose_of(path, text):
+            if not prose.strip():
                 continue
             lines += 1
             found = len(IDIOM.findall(prose))
             if not found:
                 continue
             hits += found
-            place = f"{path}:{number}: {line.strip()}"
+            place = f"{path}:{number}: {prose.strip()}"
             if options.list:
                 print(place)
             if str(path) == "README.md":

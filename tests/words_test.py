@@ -24,6 +24,11 @@ class WordsTest(unittest.TestCase):
                            ("a.h", 'int x;\nauto text = "the run goes on";\n'),
                            ("a.h", "int x;\n/* The most samples of a batch. */\n"),
                            ("a.py", "x = 1\n# starts anew\n"),
+                           ("a.py", '"""Reads a file.\nThe file lies in memory.\n"""\n'),
+                           ("a.py", 'x = 1\nprint(f"the run goes on at {x}")\n'),
+                           ("a", "#!/usr/bin/env python3\nHELP = 'starts the run anew'\n"),
+                           ("a.sh", "cat <<END\nThe run goes on.\nEND\n"),
+                           ("a", "#!/bin/bash\n# starts anew\n"),
                            ("a.md", "fine\nThread-safe but for close().\n"),
                            ("a.md", "fine\nA list of which the first entry counts.\n")]:
             code, out = self.check(name, text)
@@ -33,6 +38,9 @@ class WordsTest(unittest.TestCase):
     def test_code_and_plain_english_pass(self):
         for name, text in [("a.cpp", 'int beside = 1;\nload("beside");\n// Next to the file.\n'),
                            ("a.md", "Run it again, it resumes.\n"),
+                           ("a.py", 'beside = 1\nload("beside")\n'),
+                           ("a.sh", "beside <<<END\nif ((1<<END)); then the run goes on\n"),
+                           ("a.sh", "cat <<'END'\nbeside\nEND\nrun of its own\n"),
                            ("a.md", "The same but for the first epoch.\n")]:
             self.assertEqual(self.check(name, text)[0], 0, name)
 

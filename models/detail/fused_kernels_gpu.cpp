@@ -24,9 +24,12 @@ void launch(const at::Tensor& on, const Shape& shape, const Call& call) {
 }  // namespace
 
 bool fused_kernels_tested_on(at::Device device) {
-  const int index = device.has_index() ? device.index() : 0;
-  if (!device.is_cuda() || index >= c10::cuda::device_count()) return false;
-  const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(device.index());
+  if (!device.is_cuda()) return false;
+  const c10::DeviceIndex gpus = c10::cuda::device_count();
+  if (gpus == 0) return false;
+  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::cuda::current_device();
+  if (index >= gpus) return false;
+  const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(index);
   return gpu->major == 9 && gpu->minor == 0;
 }
 

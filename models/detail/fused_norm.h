@@ -30,7 +30,7 @@ struct Forked {
 
 /// Whether `tools/gpu_check run correctness` has passed on a GPU of this device's compute
 /// capability: so far only 9.0, on an H200. False for a CPU and for a GPU that this host does not
-/// have.
+/// have. A device without an index is the current GPU.
 [[nodiscard]] PRECAST_API bool fused_kernels_tested_on(at::Device device);
 
 /// Whether the fused ops support x: [N, C, H, W] on a GPU, channels-last, aligned to 16 bytes,

@@ -11,6 +11,7 @@
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "recipes/methods/batch_inputs.h"
 #include "recipes/methods/run_shares.h"
 
 namespace precast::recipes {
@@ -48,11 +49,14 @@ class BatchResize final : public Method {
   }
 
   void on_run(const RunFacts& run) override { run_ = run; }
+  [[nodiscard]] std::int64_t smallest_side(std::int64_t size_px) const override {
+    return side(size_px, scale(/*done=*/0));
+  }
 
   void on_batch(Batch& batch, std::int64_t global_step) override {
-    // An input with four dimensions is an image or a view of it.
-    for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
-      if (batch.input(i).dim() == 4) make_smaller(batch.input(i), global_step);
+    for (const std::size_t i : input_fields(batch)) {
+      at::Tensor& input = batch.fields.at(i).tensor;
+      if (is_image(input)) make_smaller(input, global_step);
     }
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }

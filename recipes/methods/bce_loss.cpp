@@ -4,6 +4,7 @@
 
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
+#include "recipes/methods/loss_option.h"
 #include "recipes/methods/model_params.h"
 
 namespace precast::recipes {
@@ -32,8 +33,8 @@ class BceLoss final : public Method {
                                     kDefaultLoss, plan.loss.name));
     }
     plan.loss.name = "bce";
-    plan.loss.set("sum_classes", sum_classes_ ? "true" : "false");
-    plan.loss.set("target_threshold", fmt::format("{}", target_threshold_));
+    set_loss_option(plan, "bce_loss", "sum_classes", sum_classes_);
+    set_loss_option(plan, "bce_loss", "target_threshold", target_threshold_);
     if (log_bias_) set_model_params(plan, "bce_loss", "log_bias", {{"", "true"}});
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }

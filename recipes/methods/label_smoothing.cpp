@@ -1,8 +1,7 @@
 #include "recipes/methods/label_smoothing.h"
 
-#include <fmt/format.h>
-
 #include "framework/api/train_plan.h"
+#include "recipes/methods/loss_option.h"
 
 namespace precast::recipes {
 namespace {
@@ -20,7 +19,7 @@ class LabelSmoothing final : public Method {
         .below(1);
   }
   void configure(TrainPlan& plan) const override {
-    plan.loss.set("label_smoothing", fmt::format("{}", smoothing_));
+    set_loss_option(plan, "label_smoothing", "label_smoothing", smoothing_);
   }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
   [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }

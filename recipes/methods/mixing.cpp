@@ -5,6 +5,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +14,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/random_variables.h"
+#include "recipes/methods/batch_inputs.h"
 
 namespace precast::recipes {
 namespace {
@@ -33,6 +36,32 @@ at::Tensor mix_rows(const at::Tensor& rows, const at::Tensor& shares) {
   return at::lerp(partners(rows), rows, shares.view(shape).to(rows.scalar_type()));
 }
 
+/// Replaces each input by `mixed(input)`. @throws ConfigError for an input that cannot be mixed
+void mix_inputs(Batch& batch, const auto& mixed) {
+  for (const std::size_t i : input_fields(batch)) {
+    auto& [name, input] = batch.fields.at(i);
+    if (!input.is_floating_point()) {
+      throw ConfigError(
+          fmt::format("mixup: expected inputs of a floating-point type, got '{}' of type {} "
+                      "(data.inputs)",
+                      name, c10::toString(input.scalar_type())));
+    }
+    input = mixed(input);
+  }
+}
+
+/// @throws ConfigError if an input has no pixels
+void check_images(const Batch& batch) {
+  for (const std::size_t i : input_fields(batch)) {
+    const auto& [name, input] = batch.fields.at(i);
+    if (is_image(input)) continue;
+    throw ConfigError(
+        fmt::format("cutmix: expected images [N, C, H, W] as inputs, got '{}' with {} dimensions "
+                    "(data.inputs)",
+                    name, input.dim()));
+  }
+}
+
 /// A range of pixels along one side.
 struct Extent {
   std::int64_t begin, end;
@@ -44,6 +73,15 @@ Extent extent(std::int64_t middle, double share, std::int64_t side) {
   const auto half = static_cast<std::int64_t>(0.5 * share * static_cast<double>(side));
   return {std::max<std::int64_t>(0, middle - half), std::min(side, middle + half)};
 }
+
+/// A rectangle of pixels.
+struct Box {
+  Extent rows, columns;
+  [[nodiscard]] double area() const { return static_cast<double>(rows.size() * columns.size()); }
+  [[nodiscard]] at::Tensor of(const at::Tensor& images) const {
+    return images.narrow(2, rows.begin, rows.size()).narrow(3, columns.begin, columns.size());
+  }
+};
 
 }  // namespace
 
@@ -67,38 +105,43 @@ at::Tensor partners(const at::Tensor& rows) {
 }
 
 void mix_up(Batch& batch, double share) {
-  batch.labels() = at::lerp(partners(batch.labels()), batch.labels(), share);
-  batch.images() = at::lerp(partners(batch.images()), batch.images(), share);
+  const auto mixed = [&](const at::Tensor& rows) { return at::lerp(partners(rows), rows, share); };
+  batch.labels() = mixed(batch.labels());
+  mix_inputs(batch, mixed);
 }
 
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda) {
   if (same_lambda) return mix_up(batch, random_beta(random, alpha));
   const at::Tensor shares = draw_shares(random, batch.size(), alpha, batch.labels().device());
-  batch.labels() = mix_rows(batch.labels(), shares);
-  batch.images() = mix_rows(batch.images(), shares);
+  const auto mixed = [&](const at::Tensor& rows) { return mix_rows(rows, shares); };
+  batch.labels() = mixed(batch.labels());
+  mix_inputs(batch, mixed);
 }
 
 void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
-  const at::Tensor& images = batch.images();
-  const std::int64_t height = images.size(2);
-  const std::int64_t width = images.size(3);
+  check_images(batch);
+  const std::int64_t height = batch.images().size(2);
+  const std::int64_t width = batch.images().size(3);
   const double side = std::sqrt(1 - share);
-  const Extent columns = extent(x, side, width);
-  const Extent rows = extent(y, side, height);
-  const double area = static_cast<double>(rows.size() * columns.size());
-  const double own = 1 - area / static_cast<double>(height * width);
-
-  // Changes a copy, because the loader's memory may be shared.
-  at::Tensor mixed = images.clone();
-  const auto box = [&](const at::Tensor& of) {
-    return of.narrow(2, rows.begin, rows.size()).narrow(3, columns.begin, columns.size());
+  const auto box_in = [&](const at::Tensor& images) {
+    const std::int64_t rows = images.size(2), columns = images.size(3);
+    return Box{.rows = extent(y * rows / height, side, rows),
+               .columns = extent(x * columns / width, side, columns)};
   };
-  box(mixed).copy_(partners(box(images)));
-  batch.images() = mixed;
+  const double own = 1 - box_in(batch.images()).area() / static_cast<double>(height * width);
+  for (const std::size_t i : input_fields(batch)) {
+    at::Tensor& images = batch.fields.at(i).tensor;
+    const Box box = box_in(images);
+    // Changes a copy, because the loader's memory may be shared.
+    at::Tensor mixed = images.clone();
+    box.of(mixed).copy_(partners(box.of(images)));
+    images = mixed;
+  }
   batch.labels() = at::lerp(partners(batch.labels()), batch.labels(), own);
 }
 
 void cut_mix(Batch& batch, RandomStream& random, double alpha) {
+  check_images(batch);
   const double share = random_beta(random, alpha);
   const auto place = [&](std::int64_t side) {
     return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(side)));

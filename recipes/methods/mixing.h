@@ -25,8 +25,9 @@ namespace precast::recipes {
 /// last row. Keeps the memory format.
 [[nodiscard]] at::Tensor partners(const at::Tensor& rows);
 
-/// MixUp of a batch whose labels are probabilities: images and labels become share * own + (1 -
-/// share) * partner.
+/// MixUp of a batch whose labels are probabilities: inputs and labels become share * own + (1 -
+/// share) * partner. All inputs of a sample, such as several views of an image, have the same
+/// partner and share. @throws ConfigError for an input that is not of a floating-point type
 PRECAST_API void mix_up(Batch& batch, double share);
 /// mix_up() with shares drawn from Beta(alpha, alpha). @param same_lambda whether to draw one share
 /// per batch instead of one per sample.
@@ -34,7 +35,9 @@ void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
 /// CutMix of a batch whose labels are probabilities: the same box of every image is replaced by
 /// this box of its partner. The box covers the fraction 1 - `share` of the area around column `x`
-/// and row `y`, and is clipped at the border. Labels are mixed in proportion to the areas.
+/// and row `y` of the first input, and is clipped at the border. Labels are mixed in proportion to
+/// the areas. In inputs of another size, the box is scaled with the image. @throws ConfigError for
+/// an input that is not an image
 PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
 /// cut_mix() with a share drawn from Beta(alpha, alpha) and a random centre.
 void cut_mix(Batch& batch, RandomStream& random, double alpha);

@@ -25,7 +25,10 @@ class Sam final : public Method, private StepStrategy {
   void options(Schema& schema) override {
     schema.add("rho", &rho_, "radius of the neighbourhood: length of the step towards higher loss")
         .min(0);
-    schema.add("interval", &interval_, "every N-th step uses the gradient at the nearby point")
+    schema
+        .add("interval", &interval_,
+             "N: every N-th step uses the gradient at a nearby point with higher loss, others the "
+             "usual one")
         .min(1);
   }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }

@@ -13,6 +13,7 @@
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "recipes/methods/batch_inputs.h"
 
 namespace precast::recipes {
 namespace {
@@ -43,10 +44,19 @@ class SelectiveBackprop final : public Method, private StepStrategy {
           "divide the samples that it keeps into micro-batches",
           plan.micro_batches));
     }
+    if (plan.model.targets == TargetKind::class_mask && scale_factor_ < 1) {
+      throw ConfigError(fmt::format(
+          "method selective_backprop: expected scale_factor 1 with masks, got {}. The outputs for "
+          "smaller images would not have the size of the masks",
+          scale_factor_));
+    }
   }
 
   void on_run(const RunFacts& run) override { run_ = run; }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
+  [[nodiscard]] std::int64_t smallest_side(std::int64_t size_px) const override {
+    return keep_ < 1 && start_ < end_ ? small_side(size_px) : size_px;
+  }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
   [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
@@ -65,21 +75,30 @@ class SelectiveBackprop final : public Method, private StepStrategy {
   }
 
   [[nodiscard]] Batch select(const Batch& batch, StepPasses& passes) const {
-    Batch tried = batch;
-    tried.images() = small(batch.images());
-    const at::Tensor losses = passes.loss().per_sample(passes.forward(tried), batch).detach();
+    const Batch tried = small(batch);
+    const at::Tensor losses = passes.loss().per_sample(passes.forward(tried), tried).detach();
     const at::Device device = losses.device();
     return batch.index_select(losses.argsort().index_select(0, draw(batch.size(), device)));
   }
 
-  [[nodiscard]] at::Tensor small(const at::Tensor& images) const {
-    if (scale_factor_ == 1) return images;
-    const auto side = [&](std::int64_t dim) {
-      const double exact = static_cast<double>(images.size(dim)) * scale_factor_;
-      return std::max<std::int64_t>(1, static_cast<std::int64_t>(exact));
-    };
-    return at::upsample_bilinear2d(images, {side(2), side(3)}, /*align_corners=*/false,
-                                   scale_factor_, scale_factor_);
+  /// The batch with small images; other inputs are unchanged.
+  [[nodiscard]] Batch small(const Batch& batch) const {
+    Batch made = batch;
+    if (scale_factor_ == 1) return made;
+    for (const std::size_t i : input_fields(batch)) {
+      at::Tensor& images = made.fields.at(i).tensor;
+      if (!is_image(images)) continue;
+      images =
+          at::upsample_bilinear2d(images, {small_side(images.size(2)), small_side(images.size(3))},
+                                  /*align_corners=*/false, scale_factor_, scale_factor_);
+    }
+    return made;
+  }
+
+  [[nodiscard]] std::int64_t small_side(std::int64_t side) const {
+    // As torch's interpolate(), not whole_share().
+    const double exact = static_cast<double>(side) * scale_factor_;
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(exact));
   }
 
   /// Draws distinct positions in the list of `samples` losses in ascending order; the result is on
@@ -96,7 +115,9 @@ class SelectiveBackprop final : public Method, private StepStrategy {
       keys.emplace_back(std::log(1 - random.uniform()) / std::pow(place, 1 / keep_ - 1), i);
     }
     std::ranges::sort(keys, std::greater<>());
-    // At least one sample, even of a small batch: without samples, the step would have no loss.
+    // Rounded as in Composer, int(keep * N), not with whole_share(): 28 of 100 samples for keep =
+    // 0.29. At least one sample, even of a small batch: without samples, the step would have no
+    // loss.
     const auto count =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
     // From page-locked memory, so that nothing waits for the device.

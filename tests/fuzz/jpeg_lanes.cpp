@@ -21,7 +21,7 @@ using data::Rect;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Larger images would take more than a second.
+/// Larger images would take more than a second, which is too slow for fuzzing.
 constexpr int kMostPx = 256;
 
 /// Takes numbers from the end of the input; bytes after the end of a JPEG have no meaning.

@@ -10,12 +10,16 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NVCC = os.environ.get("PRECAST_NVCC", "nvcc")
+NVCC = [os.environ.get("PRECAST_NVCC", "nvcc")]
+# ccache stores the messages of a compiler, too.
+if shutil.which("ccache"):
+    NVCC.insert(0, "ccache")
 FOLDERS = ["data", "framework", "models", "recipes"]
 ARCHITECTURES = ["80", "90", "100"]
 
@@ -30,9 +34,9 @@ def kernels_of(source, architectures=ARCHITECTURES):
     """The output of ptxas for each kernel and each architecture."""
     targets = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
     with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run([NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda",
-                               f"-I{ROOT}", *targets, "-Xptxas", "-v", "-fatbin", source,
-                               "-o", f"{scratch}/code"], capture_output=True, text=True)
+        done = subprocess.run([*NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda",
+                               f"-I{ROOT}", *targets, "-Xptxas", "-v", "-c", source,
+                               "-o", f"{scratch}/code.o"], capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"nvcc cannot compile {source}:\n{done.stderr[-3000:]}")
     said = subprocess.run(["c++filt"], input=done.stderr, capture_output=True, text=True, check=True).stdout

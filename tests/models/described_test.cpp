@@ -143,6 +143,27 @@ TEST(DescribedModelTest, ArraysOfAnyTypeAreFeatures) {
   EXPECT_TRUE(outputs.equal(model->forward(make_batch(values.to(at::kFloat).view({5, 6})))));
 }
 
+TEST(DescribedModelTest, LayersForImagesAreRefusedAfterAnArray) {
+  EXPECT_THAT([] { (void)described("{features: 6, layers: [relu, conv: {out: 4}, linear]}"); },
+              ThrowsMessage<ConfigError>(
+                  Names("model.params.layers[1].conv", "6 features", "model.params.features")));
+  EXPECT_THAT([] { (void)described("{image_size: 2, layers: [flatten, max_pool]}"); },
+              ThrowsMessage<ConfigError>(
+                  Names("model.params.layers[1].max_pool", "12 features", "flatten")));
+}
+
+TEST(DescribedModelTest, TheNumberOfClassesIsAtLeastOne) {
+  for (const std::int64_t classes : {0, -3}) {
+    EXPECT_THAT(
+        [&] {
+          (void)make_model({.arch = "layers",
+                            .num_classes = classes,
+                            .params = params("{layers: [global_avg_pool, flatten, linear]}")});
+        },
+        ThrowsMessage<ConfigError>(Names("layers", "num_classes", 1, classes)));
+  }
+}
+
 TEST(DescribedModelTest, ForMasksEachPixelHasAnOutput) {
   ModelSpec spec{.arch = "layers", .num_classes = 10, .targets = TargetKind::class_mask};
   spec.params = params("{layers: [conv: {out: 4, stride: 2}, upsample, conv: {out: 0}]}");

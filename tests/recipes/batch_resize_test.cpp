@@ -49,6 +49,27 @@ TEST(BatchResizeTest, EachViewIsMadeSmallerAndOtherInputsAreKept) {
   EXPECT_EQ(batch.input(2).sizes(), at::IntArrayRef({2, 2}));
 }
 
+TEST(BatchResizeTest, AViewThatIsListedTwiceIsMadeSmallerOnce) {
+  const auto method = make_method("batch_resize");
+  method->on_run(kRun);
+  Batch batch = make_batch(at::zeros({2, 3, 16, 16}), at::zeros({2}));
+  batch.inputs = {0, 0};
+  method->on_batch(batch, /*global_step=*/0);
+  EXPECT_EQ(batch.images().sizes(), at::IntArrayRef({2, 3, 8, 8}));
+}
+
+TEST(BatchResizeTest, TheSmallestSideIsThatOfTheFirstStep) {
+  for (const char* options :
+       {"{}", "{initial_scale: 0.3, size_increment: 8}", "{delay_fraction: 0}",
+        "{delay_fraction: 0, finetune_fraction: 1}", "{initial_scale: 1}"}) {
+    for (const std::int64_t side : {28, 96, 225}) {
+      EXPECT_EQ(make_method("batch_resize", options)->smallest_side(side),
+                resized(options, at::zeros({1, 1, side, side}), /*step=*/0).size(3))
+          << options << side;
+    }
+  }
+}
+
 TEST(BatchResizeTest, TheHeightFollowsTheWidthAsComposers) {
   for (const auto& golden : method_golden()["batch_resize"]["oblong"]) {
     const auto size = golden.get<std::vector<std::int64_t>>();

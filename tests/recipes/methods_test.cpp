@@ -38,6 +38,26 @@ TEST(MethodsTest, EditThePlan) {
             "{label_smoothing: 0.2}");
 }
 
+TEST(MethodsTest, AnOptionOfTheLossThatTheRecipeSetsMustHaveTheMethodsValue) {
+  struct Case {
+    const char *method, *options, *option, *same, *other;
+  };
+  for (const Case& given :
+       {Case{"label_smoothing", "{}", "label_smoothing", "0.10", "0.2"},
+        Case{"bce_loss", "{}", "sum_classes", "off", "true"},
+        Case{"bce_loss", "{target_threshold: 0.2}", "target_threshold", "2e-1", "-1"}}) {
+    TrainPlan plan;
+    plan.loss = {"bce"};
+    plan.loss.set(given.option, given.same);
+    EXPECT_NO_THROW(make_method(given.method, given.options)->configure(plan)) << given.option;
+    plan.loss = {"bce"};
+    plan.loss.set(given.option, given.other);
+    EXPECT_THAT([&] { make_method(given.method, given.options)->configure(plan); },
+                ThrowsMessage<ConfigError>(
+                    Names(given.method, fmt::format("loss.{}", given.option), given.other)));
+  }
+}
+
 TEST(MethodsTest, RefuseUnknownOptionsAndWrongValues) {
   EXPECT_THROW((void)make_method("blurpool", "{size: 3}"), ConfigError);
   EXPECT_THROW((void)make_method("label_smoothing", "{smoothing: 1}"), ConfigError);

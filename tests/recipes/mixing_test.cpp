@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "tests/recipes/make_method.h"
 #include "tests/recipes/recipe_golden.h"
 #include "tests/recipes/toy_model.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 
 namespace precast::test {
@@ -218,6 +220,88 @@ TEST(CutmixTest, MixesProbabilitiesThatMixupLeft) {
   method("mixup")->on_batch(batch, 5);
   method("cutmix")->on_batch(batch, 5);
   expect_sums_of_one(batch.labels());
+}
+
+/// numbered_batch() with more inputs: a copy of the images, and images of half the size.
+Batch batch_of_views() {
+  Batch batch = numbered_batch(4, {0, 1, 2, 4});
+  batch.fields.push_back({"view2", batch.images().clone()});
+  batch.fields.push_back({"small", batch.images().narrow(2, 0, 4).narrow(3, 0, 6).clone()});
+  batch.inputs = {0, 2, 3};
+  return batch;
+}
+
+TEST(MixingTest, EachInputIsMixedLikeTheFirst) {
+  for (const char* name : {"mixup", "cutmix"}) {
+    for (std::int64_t step = 0; step < 20; ++step) {
+      Batch alone = numbered_batch(4, {0, 1, 2, 4});
+      Batch batch = batch_of_views();
+      method(name)->on_batch(alone, step);
+      method(name)->on_batch(batch, step);
+      EXPECT_TRUE(at::equal(batch.input(0), alone.input(0))) << name << step;
+      EXPECT_TRUE(at::equal(batch.input(1), alone.input(0))) << name << step;
+      EXPECT_TRUE(at::equal(batch.labels(), alone.labels())) << name << step;
+    }
+  }
+}
+
+TEST(MixupTest, EachSampleOfEachInputHasTheShareOfItsLabel) {
+  Batch batch = batch_of_views();
+  method("mixup", "{alpha: 1, same_lambda: false}")->on_batch(batch, 7);
+  for (std::int64_t i = 1; i < 4; ++i) {
+    const double own = batch.labels()[i][i == 3 ? 4 : i].item<double>();
+    for (const std::size_t input : {0, 1, 2}) {
+      const double value = batch.input(input)[i].mean().item<double>();
+      EXPECT_NEAR(value, static_cast<double>(i) - (1 - own), 1e-5) << i << " of " << input;
+    }
+  }
+}
+
+TEST(CutmixTest, TheBoxIsScaledToTheSizeOfEachInput) {
+  Batch batch = batch_of_views();
+  batch.labels() = recipes::class_probabilities(batch.labels(), kClasses);
+  // Half of each side: rows 2 to 5 and columns 3 to 8 of 8 x 12.
+  recipes::cut_mix(batch, /*share=*/0.75, /*x=*/6, /*y=*/4);
+  at::Tensor box = at::zeros({8, 12}, at::kBool);
+  box.narrow(0, 2, 4).narrow(1, 3, 6).fill_(true);
+  at::Tensor small = at::zeros({4, 6}, at::kBool);
+  small.narrow(0, 1, 2).narrow(1, 2, 2).fill_(true);
+  EXPECT_TRUE(at::equal(batch.input(0)[1][0].eq(0), box));
+  EXPECT_TRUE(at::equal(batch.input(1)[1][0].eq(0), box));
+  EXPECT_TRUE(at::equal(batch.input(2)[1][0].eq(0), small));
+  EXPECT_NEAR(batch.labels()[1][1].item<double>(), 0.75, 1e-6);
+}
+
+TEST(MixingTest, AnInputThatIsListedTwiceIsMixedOnce) {
+  for (const char* name : {"mixup", "cutmix"}) {
+    Batch once = numbered_batch(4, {0, 1, 2, 4});
+    Batch twice = numbered_batch(4, {0, 1, 2, 4});
+    twice.inputs = {0, 0};
+    method(name)->on_batch(once, 7);
+    method(name)->on_batch(twice, 7);
+    EXPECT_TRUE(at::equal(once.images(), twice.images())) << name;
+  }
+}
+
+TEST(MixingTest, InputsThatCannotBeMixedAreErrorsThatNameThem) {
+  const auto with = [](at::Tensor input) {
+    Batch batch = numbered_batch(4, {0, 1, 2, 4});
+    batch.fields.push_back({"words", std::move(input)});
+    batch.inputs = {0, 2};
+    return batch;
+  };
+  EXPECT_THAT(
+      [&] {
+        Batch batch = with(at::zeros({4, 9}, at::kLong));
+        method("mixup")->on_batch(batch, 0);
+      },
+      ::testing::ThrowsMessage<ConfigError>(Names("mixup", "'words'", "Long", "data.inputs")));
+  EXPECT_THAT(
+      [&] {
+        Batch batch = with(at::zeros({4, 9}));
+        method("cutmix")->on_batch(batch, 0);
+      },
+      ::testing::ThrowsMessage<ConfigError>(Names("cutmix", "'words'", 2, "data.inputs")));
 }
 
 TEST(MixingTest, WrongOptionsAreRefused) {

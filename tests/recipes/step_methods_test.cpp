@@ -6,6 +6,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -234,6 +235,65 @@ TEST(SelectiveBackpropTest, SelectsOnComposersSmallImages) {
   EXPECT_EQ(passes.selected_from.sizes().vec(),
             golden["small_shape"].get<std::vector<std::int64_t>>());
   expect_near(flat({passes.selected_from}), golden["small"], 1e-5);
+}
+
+TEST(SelectiveBackpropTest, SelectsOnSmallImagesOfEachView) {
+  /// Records the sizes of all inputs.
+  class Recording final : public StepPasses {
+   public:
+    at::Tensor forward_backward(Batch& /*batch*/, bool /*last*/) override { return at::zeros({}); }
+    at::Tensor forward(const Batch& batch) override {
+      for (std::size_t i = 0; i < batch.inputs.size(); ++i)
+        sizes.push_back(batch.input(i).sizes().vec());
+      return net_.forward(batch);
+    }
+    Model& model() override { return net_; }
+    [[nodiscard]] const Loss& loss() const override { return loss_; }
+    std::vector<std::vector<std::int64_t>> sizes;
+
+   private:
+    LinearModel net_{5};
+    CrossEntropy loss_;
+  };
+  const auto method = selective("interrupt: 0, scale_factor: 0.5");
+  EXPECT_EQ(method->smallest_side(10), 5);
+  const at::Tensor images = noise_tensor(3, {4, 3, 10, 14});
+  Batch batch{.fields = {{"image", images},
+                         {"label", at::arange(4)},
+                         {"view2", images},
+                         {"size", at::zeros({4, 2})}},
+              .sample_ids = {},
+              .inputs = {0, 2, 3, 2}};
+  Recording passes;
+  method->on_batch(batch, 20);
+  static_cast<void>(method->step_strategy()->run(batch, passes));
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_THAT(passes.sizes, ::testing::ElementsAre(Sizes{4, 3, 5, 7}, Sizes{4, 3, 5, 7},
+                                                   Sizes{4, 2}, Sizes{4, 3, 5, 7}));
+}
+
+TEST(SelectiveBackpropTest, TheNumberOfSamplesIsRoundedAsComposers) {
+  // int(0.29 * 100) is 28 in Python, too.
+  const auto method = selective("interrupt: 0, keep: 0.29");
+  LinearPasses passes;
+  Batch batch = batch_of(noise_tensor(3, {100, 3, 2, 2}), at::remainder(at::arange(100), 5));
+  method->on_batch(batch, 20);
+  static_cast<void>(method->step_strategy()->run(batch, passes));
+  EXPECT_EQ(passes.labels.size(0), 28);
+}
+
+TEST(SelectiveBackpropTest, ImagesKeepTheirSizeUnlessTheSelectionUsesSmallOnes) {
+  for (const char* options :
+       {"{}", "{scale_factor: 0.5, keep: 1}", "{scale_factor: 0.5, start: 0.5, end: 0.5}"})
+    EXPECT_EQ(make_method("selective_backprop", options)->smallest_side(10), 10) << options;
+}
+
+TEST(SelectiveBackpropTest, RefusesSmallImagesWithMasks) {
+  TrainPlan plan;
+  plan.model.targets = TargetKind::class_mask;
+  EXPECT_THAT([&] { make_method("selective_backprop", "{scale_factor: 0.5}")->configure(plan); },
+              ThrowsMessage<ConfigError>(Names("selective_backprop", "scale_factor", 1, "0.5")));
+  EXPECT_NO_THROW(make_method("selective_backprop")->configure(plan));
 }
 
 TEST(SelectiveBackpropTest, RefusesMicroBatchesWithAReason) {

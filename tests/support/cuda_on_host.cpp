@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,11 @@ struct Thread {
 std::string place(const std::source_location& where) {
   const std::string file = where.file_name();
   return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line());
+}
+
+bool is_same(const std::source_location& a, const std::source_location& b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         (a.file_name() == b.file_name() || std::string_view(a.file_name()) == b.file_name());
 }
 
 class Scheduler {
@@ -260,8 +266,7 @@ void Scheduler::release_block() {
   std::uint64_t holding = 0;
   for (unsigned t = 0; t < count_; ++t) {
     holding += threads_[t].bits;
-    if (threads_[t].where.line() != threads_[0].where.line() ||
-        threads_[t].where.column() != threads_[0].where.column()) {
+    if (!is_same(threads_[t].where, threads_[0].where)) {
       fail(KernelFault::Kind::divergent_barrier,
            fmt::format("expected all threads at the same barrier, got {} and {}", describe(0),
                        describe(t)));

@@ -6,10 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <source_location>
 #include <vector>
 
 namespace precast::cuda_on_host {
 namespace {
+
+/// Two locations in different files with the same line and column. @{
+std::source_location place_one();
+std::source_location place_two();
+/// @}
 
 using Kind = KernelFault::Kind;
 
@@ -263,6 +269,9 @@ __global__ void two_barriers(unsigned threads) {
     __syncthreads();
   }
 }
+__global__ void barriers_of_two_files(unsigned threads) {
+  __syncthreads(threadIdx.x < threads ? place_one() : place_two());
+}
 __global__ void call_outside_of_the_mask() {
   __syncwarp(1u << (threadIdx.x / 2));
 }
@@ -309,6 +318,8 @@ TEST(CudaOnHostTest, SaysWhereThreadsWaitForOthers) {
 TEST(CudaOnHostTest, ReportsThreadsAtDifferentBarriers) {
   EXPECT_EQ(fault_in(two_barriers, 1u), Kind::divergent_barrier);
   EXPECT_EQ(fault_in(two_barriers, 64u), std::nullopt);
+  EXPECT_EQ(fault_in(barriers_of_two_files, 1u), Kind::divergent_barrier);
+  EXPECT_EQ(fault_in(barriers_of_two_files, 64u), std::nullopt);
 }
 
 TEST(CudaOnHostTest, ReportsWarpOperationsThatDoNotMatch) {
@@ -337,6 +348,14 @@ TEST(CudaOnHostTest, RefusesSizesThatNoGpuTakes) {
   EXPECT_EQ(fault_for(dim3(1, 65536), 1, 0), Kind::launch);
   EXPECT_EQ(fault_for(1, 1, (227 << 10) + 1), Kind::launch);
 }
+
+// At the end of the file, because a #line changes the numbers of all lines after it.
+// clang-format off
+#line 1 "one.cuh"
+std::source_location place_one() { return std::source_location::current(); }
+#line 1 "two.cuh"
+std::source_location place_two() { return std::source_location::current(); }
+// clang-format on
 
 }  // namespace
 }  // namespace precast::cuda_on_host
