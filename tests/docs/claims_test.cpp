@@ -61,16 +61,28 @@ TEST(TroubleshootingTest, QuotesWhatTheProgramsPrint) {
   EXPECT_GT(messages, 15);
 }
 
-TEST(DocumentsTest, LinksLeadToFiles) {
-  const std::regex link("\\]\\(([^)#: ]+)(#[^)]*)?\\)");
-  int links = 0;
+TEST(DocumentsTest, LinksLeadToFilesAndHeadings) {
+  const std::regex link("\\]\\(([^)#: ]*)(#[^) ]*)?\\)");
+  int links = 0, anchors = 0;
   for (const std::string& document : documents(kSource)) {
     const std::string text = read_text(kSource / document);
-    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
-      EXPECT_TRUE(exists(kSource / std::filesystem::path(document).parent_path() / at->str(1)))
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
+      const std::string path = at->str(1), anchor = at->str(2);
+      if (path.empty() && anchor.empty()) continue;
+      ++links;
+      const std::filesystem::path file = kSource / document;
+      std::filesystem::path target = path.empty() ? file : file.parent_path() / path;
+      EXPECT_TRUE(exists(target)) << document << ": " << at->str(0);
+      // GitHub shows the README of a folder.
+      if (is_directory(target)) target /= "README.md";
+      if (anchor.empty() || target.extension() != ".md") continue;
+      ++anchors;
+      EXPECT_THAT(anchors_in(read_text(target)), testing::Contains(anchor.substr(1)))
           << document << ": " << at->str(0);
+    }
   }
   EXPECT_GT(links, 20);
+  EXPECT_GT(anchors, 20);
 }
 
 /// The params of libffcv/ffcv-imagenet's train_imagenet.py, and the two additional keys in its

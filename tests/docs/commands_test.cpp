@@ -28,7 +28,8 @@ const std::string kSections =
     "(model|resolution|data|lr|logging|validation|training|dist|pipeline|optimizer|checkpoint)";
 
 const std::string kTrainPiece =
-    "precast train piece.yaml --dry-run --train_samples=1000 --model.num_classes=10";
+    "precast train piece.yaml --dry-run --train_samples=1281167 --model.num_classes=10 "
+    "--logging.run_id=piece";
 
 std::string read_text(const path& file) {
   std::ifstream stream(file);
@@ -128,7 +129,8 @@ void DocumentTest::try_yaml(const Quoted& block) {
   } else if (matches(block.text, "(^|\n)rows:")) {
     expect_runs(block, "precast reproduce " + quoted_file + " --dry-run");
   } else {
-    expect_runs(block, "precast train " + quoted_file + " --dry-run --train_samples=1000");
+    expect_runs(block, "precast train " + quoted_file +
+                           " --dry-run --train_samples=1281167 --logging.run_id=block");
   }
 }
 
@@ -144,7 +146,7 @@ void DocumentTest::try_span(const Quoted& span) {
   if (matches(text, "^(--)?" + kSections + "\\.(?!h$|cpp$|json$|safetensors$)[a-z_]+$"))
     return try_key(span);
   if (matches(text, "^--" + kSections + "\\.") && !synopsis)
-    return expect_runs(span, "precast train R.yaml --dry-run " + text);
+    return expect_runs(span, "precast train R.yaml --dry-run --logging.run_id=span " + text);
   if (matches(text, "^(methods|plugins|" + kSections + "): .") && !synopsis)
     return expect_runs(span, "printf %s '" + text + "' >piece.yaml; " + kTrainPiece);
   if (matches(text, "^precast [a-z]"))

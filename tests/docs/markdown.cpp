@@ -1,6 +1,9 @@
 #include "tests/docs/markdown.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <regex>
 #include <sstream>
 
 namespace precast::test {
@@ -63,6 +66,30 @@ std::vector<Quoted> quoted_in(std::string_view markdown) {
            !is_fence(lines[i + 1]) && !lines[i + 1].starts_with("|"))
       text += '\n' + lines[++i];
     add_spans(text, static_cast<int>(begin) + 1, all);
+  }
+  return all;
+}
+
+std::vector<std::string> anchors_in(std::string_view markdown) {
+  static const std::regex kHeading("#{1,6} +(.*?) *#* *");
+  static const std::regex kLink(R"(\[([^\]]*)\]\([^)]*\))");
+  std::vector<std::string> all;
+  std::map<std::string, int> times;
+  bool fenced = false;
+  for (const std::string& line : lines_of(markdown)) {
+    if (is_fence(line)) fenced = !fenced;
+    std::smatch heading;
+    if (fenced || !std::regex_match(line, heading, kHeading)) continue;
+    std::string anchor;
+    for (const char c : std::regex_replace(heading.str(1), kLink, "$1")) {
+      const auto byte = static_cast<unsigned char>(c);
+      // Bytes from 0x80 on are parts of letters of other alphabets.
+      if (std::isalnum(byte) != 0 || c == '-' || c == '_' || byte >= 0x80)
+        anchor += static_cast<char>(std::tolower(byte));
+      if (c == ' ') anchor += '-';
+    }
+    const int before = times[anchor]++;
+    all.push_back(before == 0 ? anchor : anchor + "-" + std::to_string(before));
   }
   return all;
 }

@@ -25,6 +25,11 @@ struct Quoted {
 /// @return the blocks and spans of a Markdown text, in its order.
 std::vector<Quoted> quoted_in(std::string_view markdown);
 
+/// @return the anchors of the headings, in their order, as GitHub makes them: without links and
+/// formatting, in lower case, with hyphens for spaces and without other punctuation than `-` and
+/// `_`; the second heading with the same anchor gets the suffix `-1`, the third `-2`.
+std::vector<std::string> anchors_in(std::string_view markdown);
+
 /// @return the paths of the documents of a tree, relative to it: every .md file that is not in a
 /// hidden folder, a build folder or a folder of runs.
 std::vector<std::string> documents(const std::filesystem::path& tree);

@@ -33,6 +33,13 @@ TEST(QuotedInTest, ReadsRowsOfTablesAlone) {
   EXPECT_EQ(quoted.back().text, "f");
 }
 
+TEST(AnchorsInTest, AreThoseOfGitHub) {
+  EXPECT_THAT(
+      anchors_in("# A `b_c` & [link](x.md): d-E?\n"
+                 "text\n## Same\n```sh\n# a comment\n```\n## Same ##\n#no heading\n# same\n"),
+      testing::ElementsAre("a-b_c--link-d-e", "same", "same-1", "same-2"));
+}
+
 TEST(IndentedCodeTest, FindsLinesOutsideOfFences) {
   EXPECT_THAT(indented_code("    go x\n```\n    go y\n```\n  go z\n", "go "),
               testing::ElementsAre(1));

@@ -54,6 +54,11 @@ precast() {
       ;;
   esac
   case " $all " in *' --dry-run '*) more=() ;; esac
+  if [[ " $* ${more[*]} " == *' --dry-run '* ]]; then
+    # The documents' datasets are larger than a step, and their hosts have more GPUs.
+    local -x CUDA_VISIBLE_DEVICES=
+    if [[ $1 != bench && $all != *zmq://* && $all != *train?samples* ]]; then more+=(--data.repeats=600); fi
+  fi
   command precast "$@" "${more[@]}"
 }
 

@@ -68,7 +68,7 @@ class LoaderServer {
  private:
   [[nodiscard]] static bool stopping() { return StopSignals::requested(); }
   void announce() const {
-    log_info("=> ring '{}': {} of {} ({}), {} px; waits for {}", options_.name,
+    log_info("=> ring '{}': {} of {} ({}), images of at most {} px; waits for {}", options_.name,
              format_count(data_.image_size_px.size(), "epoch"),
              format_count(static_cast<std::uint64_t>(batches_of_pass_), "batch"),
              format_count(static_cast<std::uint64_t>(samples_of_pass_), "sample"),

@@ -11,7 +11,8 @@
 
 namespace precast::tools {
 
-/// The data that a ring serves: all batches of one rank. Torch-free.
+/// The data that serve() loads and passes through a ring to training runs: all batches of a run
+/// with one rank. This header does not include libtorch.
 struct ServedData {
   const data::BetonReader& reader;
   const data::Pipeline& pipeline;

@@ -38,7 +38,7 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
                     section.chooser, fmt::join(names, ", "));
     const auto add = [&](const std::string& key) {
       if (section.published.contains(option)) {
-        // The trials of a grid would reject `reason` (tools/experiments/trial/check.h).
+        // Not one of the recipe's unread_keys: grids accept it (tools/experiments/trial/check.h).
         schema.add_dead(key, "ignored, as in ffcv-imagenet: " + reason);
       } else {
         schema.add_unread(key, reason);

@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "data/beton/file_info.h"
+#include "data/beton/sums.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -19,6 +21,7 @@
 #include "tools/app/photo_inputs.h"
 #include "tools/app/prediction_writer.h"
 #include "tools/app/run_argument.h"
+#include "tools/app/run_identity.h"
 #include "tools/app/session.h"
 #include "tools/cli/recipe_arguments.h"
 
@@ -85,13 +88,13 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   if (extension == ".npy" && options.given("top") && !format.json)
     throw ConfigError(
         "--top: expected a .csv or .jsonl file, which contains classes, got a .npy file");
-  if (format.logits && options.given("top") && extension == ".csv")
+  const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
+  if (format.logits && options.given("top") && csv)
     throw ConfigError(
-        "--logits: expected no --top, because a CSV file contains either logits or classes, got "
+        "--logits: expected no --top, because CSV output contains either logits or classes, got "
         "both");
   // A CSV of a dataset contains logits by default, as it did before predict could write classes.
   // JSON always contains the classes.
-  const bool csv = extension == ".csv" || (format.file.empty() && !format.json);
   if (inputs.photos.empty() && !options.given("top") && csv) format.logits = true;
   if (!inputs.photos.empty()) format.first_column = "name";
   return format;
@@ -165,10 +168,10 @@ class Predictor {
   int predict_photos(const PhotoList& photos) {
     const PhotoFields fields = photo_fields(model_.run.recipe);
     const std::span<const std::string> all = photos.paths;
-    for (std::size_t first = 0; first < all.size();) {
-      const auto paths = all.subspan(first, photos_together(photos.paths, first));
-      predict_together(paths, fields, first, all.size());
-      first += paths.size();
+    std::size_t first = 0;
+    for (const std::size_t end : ends_of_groups(photos.paths)) {
+      predict_together(all.subspan(first, end - first), fields, first, all.size());
+      first = end;
     }
     const auto rotated = ranks_.communicator().begin_sum(rotated_)->wait();
     if (rotated > 0 && ranks_.leads())
@@ -181,6 +184,20 @@ class Predictor {
   [[nodiscard]] std::vector<std::uint64_t> positions(std::uint64_t samples) {
     return positions_of_rank(samples, model_.run.config().validation.batch_size,
                              ranks_.communicator());
+  }
+
+  /// The ends of the groups of photos that are predicted together. Rank 0 decides, because the
+  /// groups depend on file sizes, which may differ from host to host. Collective.
+  [[nodiscard]] std::vector<std::size_t> ends_of_groups(const std::vector<std::string>& paths) {
+    std::vector<std::size_t> ends;
+    std::size_t end = 0;
+    while (ranks_.leads() && end < paths.size()) {
+      end += photos_together(paths, end);
+      ends.push_back(end);
+    }
+    return nlohmann::json::parse(
+               ranks_.communicator().all_gather(nlohmann::json(ends).dump()).front())
+        .get<std::vector<std::size_t>>();
   }
 
   /// Each rank reads only the photos that it predicts.
@@ -262,6 +279,18 @@ void report_ignored(const PhotoList& photos) {
            fmt::join(shown, ", "), shown.size() < photos.ignored.size() ? ", ..." : "");
 }
 
+/// Each rank lists the photos itself, and the ranks' hosts may have different files. Collective.
+/// @throws ConfigError on every rank if the lists differ
+void agree_on_photos(Communicator& ranks, const PhotoList& photos) {
+  std::string names;
+  for (const std::string& path : photos.paths) names += path + '\0';
+  nlohmann::ordered_json identity;
+  identity["INPUT"] =
+      fmt::format("{}, names with xxh3 {:016x}", format_count(photos.paths.size(), "image"),
+                  data::hash_of(std::as_bytes(std::span(names))));
+  agree_on_identity(ranks, identity);
+}
+
 void declare(Arguments& arguments) {
   arguments.example("precast predict runs/a photos/ -o predictions.csv");
   arguments.example("precast predict runs/a cat.jpg dog.png --top 5 --json");
@@ -310,6 +339,7 @@ int run_predict(const std::vector<std::string>& args) {
       return Predictor(run, registries, ranks, reader.get(), used, format).predict_dataset(*reader);
     }
     const PhotoList photos = list_photos(inputs.photos);
+    agree_on_photos(ranks.communicator(), photos);
     if (ranks.leads()) report_ignored(photos);
     const auto dataset = find_dataset(recipe);
     return Predictor(run, registries, ranks, dataset.get(), used, format).predict_photos(photos);

@@ -157,8 +157,13 @@ bool may_read_images(const Recipe& recipe) {
 void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
                RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
-  if (use == RecipeUse::train && !recipe.config.training.eval_only)
-    sizes.insert(plan.image_size_px.begin(), plan.image_size_px.end());
+  if (use == RecipeUse::train && !recipe.config.training.eval_only) {
+    for (const std::int64_t size_px : plan.image_size_px) {
+      sizes.insert(size_px);
+      for (const NamedMethod& named : recipe.methods)
+        sizes.insert(named.method->smallest_side(size_px));
+    }
+  }
   if (!may_read_images(recipe)) return;
   const std::string unfit = find_unfit_size(registries.models, plan, sizes);
   if (!unfit.empty()) throw ConfigError(unfit);
@@ -347,6 +352,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
+  recipe.unread_keys = diagnostics.unread_keys();
   return recipe;
 }
 

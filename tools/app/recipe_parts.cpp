@@ -90,8 +90,9 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
       Metrics::value_type metric = registries.metrics.make(
           {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
       if (std::ranges::find(names, metric->name()) != names.end()) {
-        diagnostics.error(request.origin, request.key,
-                          fmt::format("'{}' is already reported", metric->name()));
+        diagnostics.error(
+            request.origin, request.key,
+            fmt::format("'{}' is already reported. Remove it from the list", metric->name()));
       }
       if (!metric->accepts(recipe.targets)) report_targets(recipe, request, "metric", diagnostics);
       names.push_back(metric->name());

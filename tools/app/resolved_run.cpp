@@ -80,9 +80,8 @@ std::string gpu_problem(std::string_view setting, std::string_view device, int r
     return format_count(static_cast<std::uint64_t>(number), one);
   };
   return fmt::format(
-      "{}: expected at most {}, because NCCL needs a GPU for each rank and this host has {}, got "
-      "{}. {}",
-      setting, count(gpus, "rank"), count(gpus, "usable GPU"), count(ranks, "rank"), hint);
+      "{}: expected at most {}, got {}: NCCL needs one GPU per rank, and this host has {}. {}",
+      setting, count(gpus, "rank"), count(ranks, "rank"), count(gpus, "usable GPU"), hint);
 }
 
 std::string gpu_problem(const RankInfo& info, std::string_view device, int gpus) {

@@ -113,8 +113,8 @@ fs::path run_around(const fs::path& path) {
     hint = fmt::format("Name one of its runs: {}{}", fmt::join(runs, ", "), more ? ", ..." : "");
   }
   throw ConfigError(fmt::format(
-      "{}: expected a recipe, a run folder with {} or a checkpoint of a run, got a folder "
-      "without either. {}",
+      "{}: expected a recipe, a run folder (which contains {}) or a checkpoint inside a run "
+      "folder, got a different folder. {}",
       folder.string(), kParams, hint));
 }
 
@@ -178,17 +178,25 @@ void use_weights(const fs::path& weights, RunArgument& found) {
   }
 }
 
-/// Whether the run's final weights are its newest weights. If a finished run was continued, its
-/// checkpoints are newer until it finishes again.
-bool has_final_weights(const fs::path& run) {
-  if (!fs::is_regular_file(run / kFinalWeights)) return false;
+/// The newest valid checkpoint of a run with final weights, if it is newer than these: a finished
+/// run that was continued has such checkpoints until it finishes again.
+std::optional<StoredCheckpoint> newer_checkpoint(const fs::path& run) {
   const auto checkpoints = find_checkpoints(run / kCheckpoints);
-  if (checkpoints.empty()) return true;
+  if (checkpoints.empty()) return std::nullopt;
   const auto summary = nlohmann::json::parse(std::ifstream(run / engine::kSummaryFile), nullptr,
                                              /*allow_exceptions=*/false);
   // Earlier versions did not record the steps.
   const std::int64_t newest = checkpoints[0].step;
-  return summary.is_object() && summary.value("steps", newest) >= newest;
+  const std::int64_t finished = summary.is_object() ? summary.value("steps", newest) : -1;
+  if (newest <= finished) return std::nullopt;
+  // This reads whole checkpoints. The newest valid one may be older than the final weights.
+  std::optional<StoredCheckpoint> valid = latest_valid(run / kCheckpoints);
+  return valid && valid->step > finished ? valid : std::nullopt;
+}
+
+void use_checkpoint(const fs::path& checkpoint, RunArgument& found) {
+  found.checkpoint = checkpoint;
+  use_weights(checkpoint / engine::kModelFile, found);
 }
 
 void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
@@ -199,8 +207,7 @@ void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
         "--model.weights=FILE",
         found.run.string(), kFinalWeights));
   }
-  found.checkpoint = newest->path;
-  use_weights(found.checkpoint / engine::kModelFile, found);
+  use_checkpoint(newest->path, found);
 }
 
 /// The weights to which `path`, a file or folder of the run, refers.
@@ -212,12 +219,13 @@ void find_weights(const fs::path& path, RunArgument& found) {
   }
   if (is_checkpoint(path)) {
     static_cast<void>(verify_checkpoint(path));
-    found.checkpoint = path;
-    return use_weights(path / engine::kModelFile, found);
+    return use_checkpoint(path, found);
   }
   if (path.filename() == kCheckpoints) return use_newest_checkpoint(path, found);
-  if (has_final_weights(found.run)) return use_weights(found.run / kFinalWeights, found);
-  use_newest_checkpoint(found.run / kCheckpoints, found);
+  if (!fs::is_regular_file(found.run / kFinalWeights))
+    return use_newest_checkpoint(found.run / kCheckpoints, found);
+  if (const auto newer = newer_checkpoint(found.run)) return use_checkpoint(newer->path, found);
+  use_weights(found.run / kFinalWeights, found);
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ struct RunArgument {
 
 /// Determines what `argument` refers to:
 /// - a folder with `params.json`, or that file: a run. Its weights are `final_weights.safetensors`.
-///   If the run has not finished, or was resumed after it had finished (it has a checkpoint of a
-///   later step than the one in summary.json), its weights are those of its newest valid
+///   If the run has not finished, or was resumed after it had finished (it has a valid checkpoint
+///   of a later step than the one in summary.json), its weights are those of its newest valid
 ///   checkpoint;
 /// - a folder `ckpt-<step>` of a run, or `checkpoints` for the newest one in it;
 /// - a weights file of a run (`.safetensors`, `.pt`, `.pth`);

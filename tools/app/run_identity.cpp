@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <span>
@@ -16,6 +17,7 @@
 #include "data/order/subset.h"
 #include "framework/core/archive/tensor_record.h"
 #include "framework/core/error.h"
+#include "tools/cli/neutral_keys.h"
 #include "tools/cli/version.h"
 
 namespace precast::tools {
@@ -23,19 +25,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Keys (or sections, ending in a dot) that do not affect what is learned.
+/// Keys (or sections, ending in a dot) that do not affect what is learned, in addition to the
+/// neutral keys (tools/cli/neutral_keys.h).
 constexpr std::string_view kMayChange[] = {
     "logging.",
     "checkpoint.",
     "dist.world_size",
-    "data.jpeg_index_mb",
-    "dist.address",
-    "dist.port",
     "dist.nproc",
     "dist.variable_update",
     "dist.zero",
-    "dist.timeout_s",
-    "dist.join_timeout_s",
     "versions.",
     // Only the paths; plugins.xxh3 identifies the contents.
     "plugins",
@@ -44,18 +42,8 @@ constexpr std::string_view kMayChange[] = {
     "model.kernels",
     "loss.kernels",
     "optimizer.kernels",
-    "data.train_dataset",
-    "data.val_dataset",
-    "data.num_workers",
-    "data.batches_ahead",
     // Compared as part of dataset.train, because earlier versions do not have this key.
     "data.batches_per_epoch",
-    "data.producer_timeout_s",
-    "data.in_memory",
-    "data.cache_mb",
-    "data.direct_io",
-    "data.cache_dir",
-    "data.http_retry_s",
     "data.verify",
     "data.fields",
     "validation.batch_size",
@@ -67,15 +55,13 @@ constexpr std::string_view kMayChange[] = {
     "training.global_batch_size",
     "training.distributed",
     "training.device",
-    "training.preflight",
-    "training.stall_timeout_s",
     "training.cuda_graphs",
 };
 
 bool may_change(std::string_view key) {
-  return std::ranges::any_of(kMayChange, [&](std::string_view entry) {
-    return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
-  });
+  return is_neutral_key(key) || std::ranges::any_of(kMayChange, [&](std::string_view entry) {
+           return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
+         });
 }
 
 /// Whether the key is an option of a part. Such a key may be missing in one of two runs for two
@@ -106,6 +92,16 @@ void add_versions(ordered_json& identity) {
 }
 
 }  // namespace
+
+std::string run_id_of(const TrainConfig& config) {
+  if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
+    return config.logging.run_id;
+  if (const char* job = std::getenv("SLURM_JOB_ID"); job != nullptr && *job != '\0')
+    return fmt::format("slurm-{}", job);
+  throw ConfigError(
+      "logging.run_id: missing. checkpoint.resume needs the name of the run to resume, as "
+      "--logging.run_id=NAME");
+}
 
 ordered_json describe_dataset(const data::BetonReader& reader) {
   std::string text;

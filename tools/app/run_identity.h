@@ -8,8 +8,14 @@
 #include "framework/api/communicator.h"
 #include "framework/api/model.h"
 #include "framework/api/train_plan.h"
+#include "tools/app/train_config.h"
 
 namespace precast::tools {
+
+/// The run's id: logging.run_id, or the id of the Slurm job, which stays the same when the job is
+/// requeued. Empty: a new run, which gets a new name. @throws ConfigError if checkpoint.resume
+/// needs a name and there is none
+[[nodiscard]] std::string run_id_of(const TrainConfig& config);
 
 /// The identity of a run: configuration, datasets, parameters and libraries. The ranks compare
 /// their identities at the start; a resumed run compares its identity with that of the checkpoint.

@@ -93,7 +93,9 @@ int run_serve(const std::vector<std::string>& args) {
   const TrainData data = make_train_data(*reader, run, registries);
   const TrainPlan plan = make_plan(run, registries, static_cast<std::int64_t>(data.order->size()),
                                    std::max<std::int64_t>(1, recipe.config.model.num_classes));
-  if (plan.steps_per_epoch == 0 || plan.epochs == 0)
+  if (plan.epochs == 0)
+    recipe.refuse("training.epochs", "expected at least one epoch to serve, got 0");
+  if (plan.steps_per_epoch == 0)
     recipe.refuse(
         "training.batch_size",
         fmt::format("expected a batch of at most {} samples, the length of an epoch, got {}",

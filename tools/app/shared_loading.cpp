@@ -13,6 +13,7 @@
 #include "framework/core/log.h"
 #include "framework/process/stop_signals.h"
 #include "tools/app/run_identity.h"
+#include "tools/cli/neutral_keys.h"
 #include "tools/cli/version.h"
 
 namespace precast::tools {
@@ -26,15 +27,10 @@ constexpr const char* kFiles = "datasets";
 /// Keys outside `data` that change batches.
 constexpr std::string_view kOtherKeys[] = {"pipeline.train", "model.in_channels", "training.seed",
                                            "plugins.xxh3"};
-/// Keys of `data` that do not change batches.
-constexpr std::string_view kNotCompared[] = {
-    "data.train_dataset", "data.val_dataset",  "data.num_workers", "data.in_memory",
-    "data.cache_mb",      "data.direct_io",    "data.cache_dir",   "data.http_retry_s",
-    "data.batches_ahead", "data.jpeg_index_mb"};
 
 bool changes_batches(std::string_view key) {
   if (std::ranges::find(kOtherKeys, key) != std::end(kOtherKeys)) return true;
-  return key.starts_with("data.") && std::ranges::find(kNotCompared, key) == std::end(kNotCompared);
+  return key.starts_with("data.") && !is_reading_key(key);
 }
 
 /// A URL, or an absolute path, which does not depend on the current folder.
@@ -80,7 +76,8 @@ data::SharedRing of_option(const ordered_json& here, const ResolvedRun& run) {
   data::SharedRing ring{.name = run.ring, .description = loading_text(here), .options = {}};
   std::string reason;
   try {
-    if (run.world > 1) throw ConfigError(fmt::format("expected one rank, got {}", run.world));
+    if (run.world > 1)
+      throw ConfigError(fmt::format("expected a run with one rank, got {}", run.world));
     const std::string description = data::read_ring_description(run.ring);
     const auto there = ordered_json::parse(description, nullptr, /*allow_exceptions=*/false);
     const auto differences = compare_loading(there, here);
@@ -128,10 +125,12 @@ std::string loading_text(const ordered_json& loading) {
 std::vector<LoadingDifference> compare_loading(const ordered_json& there,
                                                const ordered_json& here) {
   if (!there.is_object())
-    return {{kFiles, "expected the description of a ring of `precast serve`, got none"}};
+    return {{kFiles,
+             "expected a ring of `precast serve`, which describes its batches, got a ring without "
+             "a description"}};
   std::vector<LoadingDifference> differences;
   const auto text_of = [](const ordered_json& object, const std::string& key) {
-    return object.contains(key) ? object.at(key).dump() : "nothing";
+    return object.contains(key) ? object.at(key).dump() : "no value";
   };
   for (const auto& [key, value] : here.items()) {
     if (key == kFiles || (there.contains(key) && there.at(key) == value)) continue;
@@ -146,7 +145,7 @@ std::vector<LoadingDifference> compare_loading(const ordered_json& there,
   }
   for (const auto& [key, value] : there.items())
     if (!here.contains(key) && key != kFiles)
-      differences.push_back({key, fmt::format("expected {}, got nothing", value.dump())});
+      differences.push_back({key, fmt::format("expected {}, got no value", value.dump())});
   return differences;
 }
 

@@ -1,9 +1,12 @@
 #include "tools/app/train.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <boost/program_options.hpp>
 #include <fstream>
+#include <memory>
+#include <optional>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
@@ -12,12 +15,15 @@
 #include "tools/app/data_description.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
+#include "tools/app/eval_session.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
+#include "tools/app/model_probe.h"
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/result_file.h"
+#include "tools/app/run_identity.h"
 #include "tools/app/session.h"
 #include "tools/app/shared_loading.h"
 #include "tools/app/task.h"
@@ -37,15 +43,19 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
   if (info.source != "single") run.world = info.world;
-  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
+  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0)
     run.world = run.local_world = ranks;
-    // Without a GPU, the plan is for another machine.
-    if (const int gpus = usable_gpus(); gpus > 0) {
-      if (const std::string why = gpu_problem(recipe, ranks, gpus); !why.empty())
-        log_warning("{}. This run would not start on this host", why);
-    }
-  }
   return run;
+}
+
+/// Checks whether this host has enough GPUs for the ranks. Without a GPU, the plan is for another
+/// machine. @throws DeviceError
+void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
+  const int gpus = usable_gpus();
+  if (gpus == 0) return;
+  const int ranks = ranks_to_launch(recipe.config, info);
+  check_gpus(ranks > 0 ? gpu_problem(recipe, ranks, gpus)
+                       : gpu_problem(info, recipe.config.training.device, gpus));
 }
 
 /// Applies --ring. @throws ConfigError if another program makes the training batches
@@ -88,6 +98,16 @@ ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
       pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"), /*train=*/false);
   described["pipeline"] = std::move(pipeline);
   return described;
+}
+
+/// The keys that nothing reads (--warn-unread), each with the place where it was given.
+ordered_json describe_unread_keys(const Recipe& recipe) {
+  auto keys = ordered_json::array();
+  for (const UnreadKey& unread : recipe.unread_keys) {
+    keys.push_back(
+        {{"key", unread.key}, {"place", unread.origin.text()}, {"reason", unread.reason}});
+  }
+  return keys;
 }
 
 /// `random, subset 64, filter label < 3`.
@@ -167,23 +187,25 @@ struct PlannedData {
   std::int64_t classes = 0;
   ordered_json values;
   ordered_json datasets = ordered_json::object();
+  /// The dataset that has the fields of training batches; null if no dataset was read.
+  std::unique_ptr<data::BetonReader> fields = nullptr;
 };
 
-/// Reads the training set, and the validation set if the recipe names one.
+/// Reads the training set and the validation set.
 void read_datasets(const ResolvedRun& run, const Registries& registries, PlannedData& planned) {
   const Recipe& recipe = run.recipe;
-  const auto reader = open_dataset("data.train_dataset", recipe);
-  const TrainData data = make_train_order(*reader, run, registries);
+  planned.fields = open_dataset("data.train_dataset", recipe);
+  const data::BetonReader& reader = *planned.fields;
+  const TrainData data = make_train_order(reader, run, registries);
   planned.samples = static_cast<std::int64_t>(data.order->size());
-  planned.values = resolved_values(recipe, *reader, data);
-  planned.classes = count_outputs(*reader, recipe, recipe.train_pipeline, planned.classes);
-  planned.datasets["train"] = dataset_summary(*reader);
+  planned.values = resolved_values(recipe, reader, data);
+  planned.classes = count_outputs(reader, recipe, recipe.train_pipeline, planned.classes);
+  planned.datasets["train"] = dataset_summary(reader);
   // Checks that the ring loads the same batches as this run.
   if (!recipe.ring.name.empty() || !run.ring.empty())
-    static_cast<void>(shared_ring(*reader, data, run,
+    static_cast<void>(shared_ring(reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
-  if (!recipe.config.data.val_dataset.empty())
-    planned.datasets["val"] = describe_val_dataset(*reader, recipe, planned.classes);
+  planned.datasets["val"] = describe_val_dataset(reader, recipe, planned.classes);
 }
 
 /// @param train_samples 0: the number is read from the dataset, if the recipe names one.
@@ -193,52 +215,76 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   PlannedData planned{.samples = train_samples,
                       .classes = recipe.config.model.num_classes,
                       .values = recipe.resolved};
-  std::vector<NamedDataset> named = recipe.datasets;
-  std::erase_if(named, [](const NamedDataset& dataset) { return dataset.path.empty(); });
   if (!recipe.outside.empty()) {
-    check_datasets(named);
+    check_datasets(recipe.datasets);
     check_outside_ranks(recipe, recipe.outside, run.world);
-    const auto reader = open_dataset("data.val_dataset", recipe);
+    planned.fields = open_dataset("data.val_dataset", recipe);
     planned.samples = outside_samples(run);
-    planned.classes = count_outputs(*reader, recipe, recipe.val_pipeline, planned.classes);
-    planned.datasets["val"] = dataset_summary(*reader);
+    planned.classes = count_outputs(*planned.fields, recipe, recipe.val_pipeline, planned.classes);
+    planned.datasets["val"] = dataset_summary(*planned.fields);
   } else if (train_samples == 0 && !recipe.config.data.train_dataset.empty()) {
-    check_datasets(named);
+    check_datasets(recipe.datasets);
     read_datasets(run, registries, planned);
   }
   if (planned.classes == 0) planned.classes = ModelSpec{}.num_classes;
   return planned;
 }
 
-/// Runs the checks that need the model: whether the weights fit, and whether training.freeze names
-/// parameters.
-void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& registries) {
-  if (run.config().model.weights.empty() && run.config().training.freeze.empty()) return;
+/// Runs the checks that need the model: whether the weights fit, whether training.freeze names
+/// parameters and, if a dataset was read, whether model, loss and metrics fit its fields.
+void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& registries,
+                 const data::BetonReader* fields) {
+  const bool on_gpu = run.device.is_cuda();
   // The device of the run may exist only on another machine.
   run.device = at::kCPU;
-  static_cast<void>(build_model(run, plan, registries, WeightsUse::train, nullptr));
+  const TrainConfig& config = run.config();
+  std::optional<Batch> batch;
+  if (fields != nullptr) {
+    const std::int64_t size_px =
+        plan.image_size_px.empty() ? config.validation.resolution : plan.image_size_px[0];
+    batch = make_batch_maker(fields, run.recipe.train_pipeline, run, plan)(2, size_px);
+  }
+  const bool tries = batch && !is_own_classifier(plan.model, *batch);
+  if (!tries && config.model.weights.empty() && config.training.freeze.empty()) return;
+  const auto model = build_model(run, plan, registries, WeightsUse::train, fields);
+  if (!tries) return;
+  try {
+    check_parts(*model, plan.model, *registries.losses.make(plan.loss), run.recipe, *batch);
+  } catch (const c10::NotImplementedError&) {
+    if (!on_gpu) throw;  // libtorch may have the operation only for GPUs
+  }
 }
 
-/// Prints the plan without training. The number of samples comes from `train_samples`, or from the
-/// dataset if the recipe names one. Without either, the plan has no steps.
-int dry_run(const ResolvedRun& run, const Registries& registries, std::int64_t train_samples,
-            bool json, bool per_step) {
+/// Prints the plan without training, and then throws the error with which training would fail
+/// before its first step. The number of samples comes from `train_samples`, or from the dataset if
+/// the recipe names one. Without either, the plan has no steps.
+int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo& info,
+            std::int64_t train_samples, const Arguments& options) {
+  const bool trains = !run.config().training.eval_only;
+  if (trains)
+    static_cast<void>(run_id_of(run.config()));
+  else
+    check_weights_given(run.config());
   const PlannedData planned = plan_data(run, registries, train_samples);
   const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
-  if (const std::string why = why_no_steps(plan, planned.samples, "the training set"); !why.empty())
-    log_warning("{}. This run would not start", why);
-  check_model(run, plan, registries);
-  ordered_json described = describe_plan(run, plan, planned.values, per_step);
+  check_model(run, plan, registries, planned.fields.get());
+  ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
   described.update(describe_data(run.recipe, planned.datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
   described["graphs"] = describe_graphs(run, plan, registries);
+  described["unread_keys"] = describe_unread_keys(run.recipe);
   if (const std::string text = kernels_warning(described["kernels"]); !text.empty())
     log_warning("{}", text);
-  if (json) {
+  if (options.has("json")) {
     print_json(described);
   } else {
     print_plan(run, described);
   }
+  // Only now, because the plan is useful even if it is for other data or another machine.
+  check_gpus_of_host(run.recipe, info);
+  const std::string set = planned.fields ? planned.fields->path().string() : "the training set";
+  const std::string why = why_no_steps(plan, planned.samples, set);
+  if (trains && !why.empty()) throw ConfigError(why);
   return 0;
 }
 
@@ -284,7 +330,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   if (options.has("dry-run")) {
     ResolvedRun run = planned_run(recipe, info);
     use_ring(options, run);
-    return dry_run(run, registries, train_samples, options.has("json"), options.has("per-step"));
+    return dry_run(run, registries, info, train_samples, options);
   }
   std::vector<std::string> arguments = {"train"};
   arguments.insert(arguments.end(), args.begin(), args.end());

@@ -107,7 +107,8 @@ void check_train_config(const TrainConfig& config, const Schema& schema, bool tr
   }
   if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
     wrong("dist.grad_compression",
-          "expected none with dist.variable_update: parameter_server, got another value");
+          fmt::format("expected none with dist.variable_update: parameter_server, got {}",
+                      config.dist.grad_compression));
   }
   if (config.training.device == "cpu" && config.training.precision == "fp16") {
     wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");

@@ -82,6 +82,10 @@ class GuardedMethod final : public GuardedState<Method> {
   void configure(TrainPlan& plan) const override {
     part_.before("configure", [&](auto& method) { method.configure(plan); });
   }
+  [[nodiscard]] std::int64_t smallest_side(std::int64_t size_px) const override {
+    return part_.before("smallest_side",
+                        [&](auto& method) { return method.smallest_side(size_px); });
+  }
   void on_run(const RunFacts& run) override {
     part_.during("on_run", [&](auto& method) { method.on_run(run); });
   }

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -37,18 +36,6 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// The run's id: logging.run_id, or the id of the Slurm job, which stays the same when the job is
-/// requeued.
-std::string run_id_of(const TrainConfig& config) {
-  if (!config.logging.run_id.empty() || config.checkpoint.resume == "never")
-    return config.logging.run_id;
-  if (const char* job = std::getenv("SLURM_JOB_ID"); job != nullptr && *job != '\0')
-    return fmt::format("slurm-{}", job);
-  throw ConfigError(
-      "logging.run_id: missing. checkpoint.resume needs the name of the run to resume, as "
-      "--logging.run_id=NAME");
-}
 
 engine::NonFinite nonfinite_policy(const TrainConfig& config) {
   if (config.training.on_nonfinite == "skip") return engine::NonFinite::skip;

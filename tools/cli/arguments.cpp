@@ -250,7 +250,7 @@ void Arguments::check_positionals() const {
   for (const ArgumentHelp& place : positional_) {
     if (place.optional || has(place.name)) continue;
     throw ConfigError(
-        fmt::format("expected {}, got nothing. usage: precast {}", place.name, usage_));
+        fmt::format("expected {}, but it is missing. usage: precast {}", place.name, usage_));
   }
 }
 

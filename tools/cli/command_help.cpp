@@ -18,7 +18,7 @@ constexpr std::pair<ExitCode, const char*> kMeanings[] = {
     {ExitCode::checkpoint_invalid, "invalid weights or checkpoint"},
     {ExitCode::io, "a file cannot be read or written"},
     {ExitCode::environment, "a missing or unsuitable GPU, driver or library"},
-    {ExitCode::loader, "the data loader failed"},
+    {ExitCode::loader, "the producer of a run's batches failed"},
     {ExitCode::out_of_memory, "out of memory"},
     {ExitCode::diverged, "the loss is not finite"},
     {ExitCode::peer_failed, "another rank failed"},

@@ -14,14 +14,16 @@ constexpr const char* kOption = "field-layout";
 
 }  // namespace
 
+bool is_field_layout(std::string_view value) {
+  const std::size_t equals = value.find('=');
+  return equals != std::string_view::npos && equals + 1 < value.size() &&
+         value[equals + 1] >= '0' && value[equals + 1] <= '9';
+}
+
 data::BetonOptions take_layouts(std::vector<std::string>& values, const std::string& place) {
   data::BetonOptions options;
-  const auto is_layout = [](const std::string& value) {
-    const std::size_t equals = value.find('=');
-    return equals + 1 < value.size() && value[equals + 1] >= '0' && value[equals + 1] <= '9';
-  };
   for (const std::string& value : values) {
-    if (!is_layout(value)) continue;
+    if (!is_field_layout(value)) continue;
     const std::size_t equals = value.find('=');
     const std::string name = value.substr(0, equals);
     const data::FieldLayout layout = data::parse_field_layout(
@@ -29,7 +31,7 @@ data::BetonOptions take_layouts(std::vector<std::string>& values, const std::str
     if (!options.layouts.emplace(name, layout).second)
       throw ConfigError(fmt::format("{}: expected each field once, got '{}' twice", place, name));
   }
-  std::erase_if(values, is_layout);
+  std::erase_if(values, is_field_layout);
   return options;
 }
 

@@ -2,6 +2,7 @@
 
 #include <boost/program_options/options_description.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/beton/field_info.h"
@@ -14,7 +15,10 @@ inline constexpr const char* kCustomFieldHelp =
     "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment "
     "of its metadata, and the position of the pointer to its bytes";
 
-/// Removes the layouts, which are the values with a digit after `=`, from `values` and parses them.
+/// Whether the value is a layout, because it has a digit after `=`.
+[[nodiscard]] bool is_field_layout(std::string_view value);
+
+/// Removes the layouts, for which is_field_layout() is true, from `values` and parses them.
 /// @param place names the option or key in messages. @throws ConfigError
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
                                               const std::string& place);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/cli/custom_fields.h"
+
 namespace precast::tools {
 namespace {
 
@@ -45,13 +47,6 @@ constexpr std::array kOldSpellings = {
     OldSpelling{"bench allreduce", "repeats", "runs", "15"},
 };
 
-/// `NAME=BYTES:ALIGNMENT`, with a digit after `=`.
-bool is_layout(std::string_view value) {
-  const std::size_t equals = value.find('=');
-  return equals < value.size() && equals + 1 < value.size() && value[equals + 1] >= '0' &&
-         value[equals + 1] <= '9';
-}
-
 }  // namespace
 
 std::span<const OldSpelling> old_spellings() {
@@ -62,7 +57,7 @@ const OldSpelling* find_old_spelling(std::string_view command, std::string_view 
                                      std::string_view value) {
   const auto found = std::ranges::find_if(kOldSpellings, [&](const OldSpelling& one) {
     if (one.command != command || one.old != option) return false;
-    return one.values == Values::all || (one.values == Values::layouts) == is_layout(value);
+    return one.values == Values::all || (one.values == Values::layouts) == is_field_layout(value);
   });
   return found == kOldSpellings.end() ? nullptr : &*found;
 }

@@ -67,7 +67,8 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
     } else if (i + 1 < args.size()) {
       overrides.push_back({name, parse_override(args[++i], origin, diagnostics)});
     } else {
-      diagnostics.error(origin, "--" + name, "expected a value, got nothing");
+      diagnostics.error(origin, "--" + name,
+                        "expected a value after it, got the end of the command line");
     }
   }
   diagnostics.throw_if_errors();

@@ -126,6 +126,17 @@ ConfigNode in_sections(const ConfigNode& params) {
   return recipe;
 }
 
+/// Whether the recorded loss.label_smoothing was given even if it equals the default: nothing else
+/// in the record explains why training.label_smoothing does not apply.
+bool gives_loss_smoothing(const ConfigNode& config) {
+  const ConfigNode* const training = config.find("training");
+  if (training != nullptr && training->find("label_smoothing") != nullptr) return false;
+  const ConfigNode* const methods = config.find("methods");
+  return methods == nullptr || std::ranges::none_of(methods->items, [](const ConfigNode& item) {
+           return item.find("label_smoothing") != nullptr;
+         });
+}
+
 bool is_same(const ConfigNode& node, const ordered_json& value) {
   if (value.is_boolean()) {
     bool truth = false;
@@ -178,9 +189,7 @@ ConfigNode given_keys(const RecipeFile& file, const Schema& schema) {
   const ConfigNode& config = file.sections;
   if (!file.recorded) return config;
   ordered_json defaults = schema.values();
-  const ConfigNode* training = config.find("training");
-  if (training == nullptr || training->find("label_smoothing") == nullptr)
-    defaults.erase(kLossSmoothingKey);
+  if (gives_loss_smoothing(config)) defaults.erase(kLossSmoothingKey);
   std::vector<std::string> unknown;
   ConfigNode given = config;
   for (ConfigNode::Entry& section : given.entries) {

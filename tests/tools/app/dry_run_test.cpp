@@ -29,27 +29,72 @@ class DryRunTest : public ::testing::Test {
     keys.emplace_back("--dry-run");
     return train(keys);
   }
-  [[nodiscard]] ChildResult train(const std::vector<std::string>& keys) const {
-    const std::string data = folder_ / "d.beton";
-    std::vector<std::string> all = {test::bin_dir() + "/precast",
-                                    "train",
-                                    "--json",
-                                    "--data.train_dataset=" + data,
-                                    "--data.val_dataset=" + data,
-                                    "--training.batch_size=8",
-                                    "--training.device=cpu"};
-    all.insert(all.end(), keys.begin(), keys.end());
+  [[nodiscard]] ChildResult train(std::vector<std::string> keys) const {
+    keys.insert(keys.begin(), {"--data.val_dataset=" + data(), "--training.batch_size=8",
+                               "--training.device=cpu"});
+    return precast(keys);
+  }
+  /// `precast train --json --data.train_dataset=FILE options...`, without visible GPUs.
+  [[nodiscard]] ChildResult precast(const std::vector<std::string>& options) const {
+    std::vector<std::string> all = {
+        "/usr/bin/env", "CUDA_VISIBLE_DEVICES=",         test::bin_dir() + "/precast", "train",
+        "--json",       "--data.train_dataset=" + data()};
+    all.insert(all.end(), options.begin(), options.end());
     return run_child(all, std::chrono::minutes(3));
   }
+  [[nodiscard]] std::string data() const { return folder_ / "d.beton"; }
 
   test::TemporaryFolder folder_;
 };
 
-TEST_F(DryRunTest, ABatchLargerThanTheDatasetIsAWarning) {
-  EXPECT_THAT(dry_run({}).errors, IsEmpty());
+TEST_F(DryRunTest, ABatchLargerThanTheDatasetIsAnErrorAfterThePlan) {
+  const ChildResult fits = dry_run({"--training.batch_size=24"});
+  EXPECT_EQ(fits.exit_code, 0);
+  EXPECT_THAT(fits.errors, IsEmpty());
   const ChildResult run = dry_run({"--training.batch_size=25"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.errors, Names("training.batch_size", 24, 25));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names("training.batch_size", 24, data(), 25));
+  EXPECT_EQ(nlohmann::json::parse(run.output).at("steps_per_epoch"), 0);
+  const ChildResult assumed = dry_run({"--training.batch_size=25", "--train-samples=20"});
+  EXPECT_EQ(assumed.exit_code, 2);
+  EXPECT_THAT(assumed.errors, Names("training.batch_size", 20, 25));
+}
+
+TEST_F(DryRunTest, WhatTrainingWouldMissIsAnError) {
+  const ChildResult no_val = precast({"--training.device=cpu", "--dry-run"});
+  EXPECT_EQ(no_val.exit_code, 2);
+  EXPECT_THAT(no_val.errors, Names("data.val_dataset"));
+  const ChildResult unnamed = dry_run({"--checkpoint.resume=auto"});
+  EXPECT_EQ(unnamed.exit_code, 2);
+  EXPECT_THAT(unnamed.errors, Names("logging.run_id"));
+  EXPECT_EQ(dry_run({"--checkpoint.resume=auto", "--logging.run_id=r"}).exit_code, 0);
+  const ChildResult evaluates = dry_run({"--training.eval_only=1"});
+  EXPECT_EQ(evaluates.exit_code, 2);
+  EXPECT_THAT(evaluates.errors, Names("model.weights"));
+}
+
+TEST_F(DryRunTest, ThePlanOfRanksOnGpusNeedsNone) {
+  const ChildResult run =
+      dry_run({"--training.device=cuda", "--dist.nproc=3", "--train-samples=100"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(nlohmann::json::parse(run.output).at("world_size"), 3);
+}
+
+TEST_F(DryRunTest, KeysThatNothingReadsAreListed) {
+  EXPECT_EQ(nlohmann::json::parse(dry_run({}).output).at("unread_keys").size(), 0U);
+  const ChildResult run = dry_run({"--warn-unread", "--optimizer.beta1=0.8"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const auto unread = nlohmann::json::parse(run.output).at("unread_keys");
+  ASSERT_EQ(unread.size(), 1U);
+  EXPECT_EQ(unread[0].at("key"), "optimizer.beta1");
+  EXPECT_EQ(unread[0].at("place"), "command line");
+  EXPECT_THAT(unread[0].at("reason").get<std::string>(), Names("training.optimizer", "adamw"));
+  // A grid accepts keys of published recipes, which cause only a warning.
+  const ChildResult published =
+      dry_run({"--warn-unread", "--training.optimizer=adamw", "--training.momentum=0.9"});
+  ASSERT_EQ(published.exit_code, 0) << published.errors;
+  EXPECT_THAT(published.errors, Names("training.momentum"));
+  EXPECT_EQ(nlohmann::json::parse(published.output).at("unread_keys").size(), 0U);
 }
 
 TEST_F(DryRunTest, TheRanksAreThoseThatTheCommandStarts) {

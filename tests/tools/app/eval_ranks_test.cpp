@@ -187,28 +187,51 @@ TEST_F(EvalRanksTest, ADamagedSampleEndsAllOrIsReplacedAsOnOneRank) {
 }
 
 /// On each rank, the same path leads to a different file, as it may on two hosts.
-TEST_F(EvalRanksTest, RanksWithDifferentWeightsAreAnError) {
+class DifferentHostsTest : public EvalRanksTest {
+ protected:
+  [[nodiscard]] fs::path host(int rank) const { return folder_ / (rank == 0 ? "a" : "b"); }
+  /// Runs `precast COMMAND` on two ranks, each in the folder of its host. @return the standard
+  /// error of both.
+  [[nodiscard]] std::string refused(const std::string& command) const {
+    const int port = test::TwoRanks::free_port();
+    const auto in_folder = [&](int rank) -> std::vector<std::string> {
+      return {
+          "/bin/sh", "-c",
+          "cd '" + host(rank).string() + "' && exec " + test::bin_dir() + "/precast " + command};
+    };
+    Program first(in_folder(0), test::TwoRanks::rank_environment(0, 2, port));
+    Program second(in_folder(1), test::TwoRanks::rank_environment(1, 2, port));
+    const std::vector<int> codes = {first.wait(), second.wait()};
+    EXPECT_THAT(codes, testing::Each(testing::AnyOf(2, 13)));
+    std::string err = first.err + second.err;
+    EXPECT_EQ(occurrences(err, "error:"), 1) << err;
+    return err;
+  }
+};
+
+TEST_F(DifferentHostsTest, DifferentWeightsAreAnError) {
   Program other(ranks_->command("other", {"--training.epochs=1", "--training.seed=1"}));
   ASSERT_EQ(other.wait(), 0) << other.err;
-  for (const auto& [host, trained] : {std::pair{"a", "r"}, {"b", "other"}}) {
-    fs::create_directory(folder_ / host);
-    fs::copy_file(ranks_->folder(trained) / "final_weights.safetensors",
-                  folder_ / host / "w.safetensors");
+  for (const int rank : {0, 1}) {
+    fs::create_directory(host(rank));
+    fs::copy_file(ranks_->folder(rank == 0 ? "r" : "other") / "final_weights.safetensors",
+                  host(rank) / "w.safetensors");
   }
-  const int port = test::TwoRanks::free_port();
-  const auto command = [&](const char* host) -> std::vector<std::string> {
-    return {"/bin/sh", "-c",
-            "cd '" + (folder_ / host).string() + "' && exec " + test::bin_dir() +
-                "/precast eval '" + run() + "' --model.weights=w.safetensors"};
-  };
-  Program first(command("a"), test::TwoRanks::rank_environment(0, 2, port));
-  Program second(command("b"), test::TwoRanks::rank_environment(1, 2, port));
-  const std::vector<int> codes = {first.wait(), second.wait()};
-  EXPECT_THAT(codes, testing::Each(testing::AnyOf(2, 13)));
-  const std::string err = first.err + second.err;
-  EXPECT_EQ(occurrences(err, "error:"), 1) << err;
+  const std::string err = refused("eval '" + run() + "' --model.weights=w.safetensors");
   EXPECT_THAT(err, Names("weights 10.weight", "xxh3"));
   EXPECT_EQ(occurrences(err, "model.weights"), 0) << err;
+}
+
+TEST_F(DifferentHostsTest, DifferentPhotosAreAnError) {
+  const auto photo = test::jpeg_file(test::gradient(32, 32));
+  // First a different number of photos, then different names.
+  test::put_file(host(0) / "photos/1.jpg", photo);
+  for (const char* name : {"1.jpg", "2.jpg", "3.jpg"})
+    test::put_file(host(1) / "photos" / name, photo);
+  const std::string command = "predict '" + run() + "' photos --validation.batch_size=1";
+  EXPECT_THAT(refused(command), Names("INPUT", 3, "xxh3"));
+  for (const char* name : {"1.jpg", "3.jpg"}) fs::remove(host(1) / "photos" / name);
+  EXPECT_THAT(refused(command), Names("INPUT", "xxh3"));
 }
 
 TEST_F(EvalRanksTest, TheRanksOfARunAreNotThoseOfItsEvaluation) {

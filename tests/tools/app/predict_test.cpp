@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/archive/npy.h"
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
@@ -137,6 +139,32 @@ TEST_F(PredictTest, AnUnfinishedRunIsEvaluatedWithItsNewestCheckpoint) {
   const ChildResult none = precast({"eval", "runs/unfinished"});
   EXPECT_EQ(none.exit_code, 4);
   EXPECT_THAT(none.errors, Names("runs/unfinished", "--model.weights"));
+}
+
+TEST_F(PredictTest, ADamagedNewerCheckpointDoesNotReplaceTheFinalWeights) {
+  const fs::path copy = work() / "runs/continued";
+  fs::copy(run(), copy, fs::copy_options::recursive);
+  const auto add_checkpoint = [&](std::int64_t step, bool damaged) {
+    CheckpointWriter writer(copy / "checkpoints", step, /*expected_bytes=*/0);
+    for (const auto& file : fs::directory_iterator(newest_checkpoint())) {
+      const std::string name = file.path().filename();
+      if (name != "manifest.json") writer.add(name, test::read_bytes(file.path()));
+    }
+    const fs::path made = writer.commit();
+    if (damaged) fs::resize_file(made / "model.safetensors", 100);
+    return fs::relative(made, work()).string() + "/model.safetensors";
+  };
+  const auto used = [&] {
+    return json_of(precast({"eval", "runs/continued", "--validation.lr_tta=0", "--json"}))
+        .at("weights");
+  };
+  const auto finished = summary().at("steps").get<std::int64_t>();
+  add_checkpoint(finished + 2, /*damaged=*/true);
+  EXPECT_EQ(used(), "runs/continued/final_weights.safetensors");
+  fs::remove_all(copy / "checkpoints" / newest_checkpoint().filename());
+  EXPECT_EQ(used(), "runs/continued/final_weights.safetensors") << "no checkpoint is valid";
+  const std::string newer = add_checkpoint(finished + 1, /*damaged=*/false);
+  EXPECT_EQ(used(), newer);
 }
 
 TEST_F(PredictTest, OverridesApplyToARun) {
@@ -279,9 +307,16 @@ TEST_F(PredictTest, WrongInputsAreRefused) {
   fails({"predict", "runs/r", "tree.beton", "tree"}, 2, {"tree.beton", "tree"});
   fails({"predict", "runs/r", "tree", "--top=0"}, 2, {"--top", "0"});
   fails({"predict", "runs/r", "tree", "--top=2", "-o", "x.npy"}, 2, {"--top", ".npy"});
+  fails({"predict", "runs/r", "tree", "--top=2", "--logits", "-o", "x.csv"}, 2, {"--logits"});
+  fails({"predict", "runs/r", "tree", "--top=2", "--logits"}, 2, {"--logits", "--top"});
+  fails({"predict", "runs/r", "tree.beton", "--top=2", "--logits"}, 2, {"--logits", "--top"});
   fails({"predict", "runs/r", "tree", "-o", "x.txt"}, 2, {"x.txt", ".jsonl"});
   fails({"predict", "runs/r", "tree", "-o", "none/x.csv"}, 5, {"none/x.csv"});
   fails({"predict", "empty.yaml", "tree"}, 5, {"empty.yaml"});
+  std::vector<std::byte> bytes = test::read_bytes(work() / "tree.beton");
+  std::fill_n(bytes.begin() + 8, 8, std::byte{});  // the number of samples
+  test::write_bytes(work() / "no_samples.beton", bytes);
+  fails({"predict", "runs/r", "no_samples.beton"}, 3, {"no_samples.beton"});
 }
 
 }  // namespace

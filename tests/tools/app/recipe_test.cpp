@@ -175,6 +175,8 @@ TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
   EXPECT_THAT(refusal("model: {arch: resnet19}"), Names("model.arch", "resnet19", "resnet18"));
   EXPECT_THAT(refusal("training: {distributed: 1, global_batch_size: 10}\ndist: {world_size: 3}"),
               Names("training.global_batch_size", 10, 3));
+  EXPECT_THAT(refusal("dist: {variable_update: parameter_server, grad_compression: bf16}"),
+              Names("dist.grad_compression", "bf16"));
   EXPECT_THAT(refusal("training: {device: cpu, precision: fp16}"),
               Names("training.precision", "fp16"));
 }
@@ -267,6 +269,20 @@ TEST_F(RecipeTest, PartsCheckTheirOwnOptionsBeforeAnythingIsOpened) {
               Names("r.yaml:1:18: lr.step_ratio", 0));
 }
 
+TEST_F(RecipeTest, AModelOfOneImageSizeRefusesMethodsThatMakeImagesSmaller) {
+  const std::string recipe =
+      "model: {arch: layers, num_classes: 2,\n"
+      "  params: {image_size: 32, layers: [flatten, linear]}}\n"
+      "resolution: {min_res: 32, max_res: 32}\n"
+      "validation: {resolution: 32}\n";
+  EXPECT_NO_THROW(static_cast<void>(load(recipe)));
+  EXPECT_NO_THROW(static_cast<void>(
+      load(recipe + "methods: [batch_resize: {initial_scale: 1}, selective_backprop]\n")));
+  EXPECT_THAT(refusal(recipe + "methods: [batch_resize]\n"), Names("'layers'", 16, 32));
+  EXPECT_THAT(refusal(recipe + "methods: [selective_backprop: {scale_factor: 0.25}]\n"),
+              Names("'layers'", 8, 32));
+}
+
 TEST_F(RecipeTest, OptimisersCheckTheirOptionsBeforeAnythingIsOpened) {
   EXPECT_THAT(refusal("training: {optimizer: adamw}\noptimizer: {nesterov: true}\n"),
               Names("optimizer.nesterov", "adamw", "sgd", "sgdw", "lars"));
@@ -291,9 +307,14 @@ TEST_F(RecipeTest, AKeyThatNothingReadsIsRefusedWithWhatWouldReadIt) {
 TEST_F(RecipeTest, KeysThatNothingReadsAreWarningsWhereAsked) {
   std::ofstream(folder_ / "r.yaml") << "lr: {final_lr: 0.1}\ndata: {cache_mb: 100}\n";
   testing::internal::CaptureStderr();
-  EXPECT_NO_THROW(static_cast<void>(
-      load_recipe(folder_ / "r.yaml", {}, registries_, RecipeUse::train, UnreadKeys::warning)));
+  const Recipe recipe =
+      load_recipe(folder_ / "r.yaml", {}, registries_, RecipeUse::train, UnreadKeys::warning);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), Names("lr.final_lr", "data.cache_mb"));
+  ASSERT_EQ(recipe.unread_keys.size(), 2U);
+  EXPECT_EQ(recipe.unread_keys[0].key, "lr.final_lr");
+  EXPECT_EQ(recipe.unread_keys[0].origin.line, 1);
+  EXPECT_THAT(recipe.unread_keys[0].reason, Names("cosine"));
+  EXPECT_EQ(recipe.unread_keys[1].key, "data.cache_mb");
 }
 
 TEST_F(RecipeTest, KeysThatOnlyMoreRanksReadAreKeptForARunOfOne) {

@@ -289,7 +289,13 @@ TEST_F(ServeTest, WrongInputIsAnErrorWithItsExitCode) {
   EXPECT_EQ(precast_run(serve_command(name, 65)).code, 2);
   EXPECT_EQ(precast_run(serve_command(name, 1, {"--slots", "2"})).code, 2);
   EXPECT_EQ(precast_run(serve_command(name, 1, {"--data.train_dataset=none.beton"})).code, 5);
-  EXPECT_EQ(precast_run(serve_command(name, 1, {"--training.batch_size=97"})).code, 2);
+  const PrecastRun large = precast_run(serve_command(name, 1, {"--training.batch_size=97"}));
+  EXPECT_EQ(large.code, 2);
+  EXPECT_THAT(large.err, Names("training.batch_size", 97));
+  const PrecastRun no_epochs = precast_run(serve_command(name, 1, {"--training.epochs=0"}));
+  EXPECT_EQ(no_epochs.code, 2);
+  EXPECT_THAT(no_epochs.err,
+              AllOf(Names("training.epochs", 0), ::testing::Not(Names("training.batch_size"))));
   const PrecastRun nobody = precast_run(train_command("r", {on(name)}));
   EXPECT_EQ(nobody.code, 5);
   EXPECT_THAT(nobody.err, Names("data.train_dataset", name));

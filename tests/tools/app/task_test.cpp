@@ -179,9 +179,11 @@ TEST_F(TaskTest, WhatNeedsATargetIsRefusedWithoutOne) {
       {autoencoder("", fits) + "validation: {metrics: [share]}\n", ":6:23", "validation.metrics"},
   };
   for (const auto& refusal : refusals) {
-    const ChildResult result = run("train", refusal.recipe);
-    EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
-    EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+    for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
+      const ChildResult result = run("train", refusal.recipe, how);
+      EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
+      EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+    }
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
 }

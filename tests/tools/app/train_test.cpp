@@ -25,6 +25,9 @@ namespace {
 using test::Names;
 using test::TemporaryFolder;
 
+/// A starter for dry runs of more ranks than this host may have GPUs.
+const std::vector<std::string> kNoGpus = {"/usr/bin/env", "CUDA_VISIBLE_DEVICES="};
+
 /// Runs the programs as a user does, on a dataset that FFCV wrote (24 Imagenette images, labels 0
 /// to 23).
 class TrainTest : public ::testing::Test {
@@ -342,7 +345,8 @@ TEST_F(TrainTest, DryRunShowsThePlanAndTrainsNothing) {
   common_.clear();
   const ChildResult run =
       precast({"train", test::source_dir() + "/configs/imagenet/rn50_16_epochs.yaml", "--dry-run",
-               "--train-samples", "1281167", "--json", "--per-step"});
+               "--train-samples", "1281167", "--json", "--per-step"},
+              kNoGpus);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const auto plan = nlohmann::json::parse(run.output);
   EXPECT_EQ(plan.at("steps_per_epoch"), 312);
@@ -360,7 +364,7 @@ TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
   const auto kernels = [&](const std::vector<std::string>& keys, const auto& errors) {
     std::vector<std::string> all = command;
     all.insert(all.end(), keys.begin(), keys.end());
-    const ChildResult run = precast(all);
+    const ChildResult run = precast(all, kNoGpus);
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_THAT(run.errors, errors);
     return nlohmann::ordered_json::parse(run.output).at("kernels").dump();
@@ -384,7 +388,7 @@ TEST_F(TrainTest, DryRunSaysWhatIsRecordedAndWhyNotMore) {
     keys.insert(keys.begin(),
                 {"train", test::source_dir() + "/configs/imagenet/rn18_16_epochs.yaml", "--dry-run",
                  "--json", "--training.device=cuda"});
-    const ChildResult run = precast(keys);
+    const ChildResult run = precast(keys, kNoGpus);
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     return nlohmann::ordered_json::parse(run.output).at("graphs");
   };

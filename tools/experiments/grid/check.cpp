@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
-
-#include "tools/experiments/trial/check.h"
+#include <utility>
 
 namespace precast::tools {
 namespace {
@@ -49,11 +48,11 @@ std::vector<const Trial*> covering_trials(const Sweep& sweep) {
 }
 
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
-                  const std::filesystem::path& program, std::size_t at_once) {
+                  DryRunOptions options) {
   // A setting that no checked trial reads may have an effect in other trials.
-  const auto unread =
+  options.unread =
       trials.size() == sweep.trials.size() ? UnreadSettings::refuse : UnreadSettings::warn;
-  check_by_dry_run(trials, program, at_once, unread,
+  check_by_dry_run(trials, options,
                    [&](const TrialProblem& problem) { return place_in_sweep(sweep, problem); });
 }
 

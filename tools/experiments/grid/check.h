@@ -1,10 +1,9 @@
 #pragma once
 
-#include <filesystem>
-#include <string>
 #include <vector>
 
 #include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/trial/check.h"
 
 namespace precast::tools {
 
@@ -13,11 +12,10 @@ namespace precast::tools {
 /// missing. The trials are in the sweep's order.
 [[nodiscard]] std::vector<const Trial*> covering_trials(const Sweep& sweep);
 
-/// Runs `program train --dry-run` on the recipe with the settings of each trial in `trials`,
-/// `at_once` of them at the same time. Keys that none of these trials reads are errors if `trials`
-/// are all trials of the sweep, otherwise warnings. @throws ConfigError with all errors, each
-/// message once, with its location in the sweep if that is known.
+/// check_by_dry_run() for `trials`. Keys that none of these trials reads are errors if `trials` are
+/// all trials of the sweep, otherwise warnings; `options.unread` is ignored. The errors have their
+/// locations in the sweep, if these are known.
 void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
-                  const std::filesystem::path& program, std::size_t at_once);
+                  DryRunOptions options);
 
 }  // namespace precast::tools

@@ -23,7 +23,7 @@ EarlyStop::EarlyStop(EarlyStopOptions options) : options_(std::move(options)) {}
 
 void EarlyStop::report(const std::string& trial, std::int64_t epoch, double value) {
   const double better = options_.maximise ? value : -value;
-  curves_[trial][epoch] = std::isnan(better) ? -HUGE_VAL : better;
+  curves_[trial][epoch] = std::isfinite(better) ? better : -HUGE_VAL;
 }
 
 bool EarlyStop::stops(const std::string& trial) {
@@ -72,7 +72,8 @@ bool EarlyStop::below_median(const std::string& trial) const {
       sum += value;
       ++count;
     }
-    means.push_back(sum / count);
+    // Its log may lack the figure in all epochs up to this one.
+    if (count > 0) means.push_back(sum / count);
   }
   if (means.size() < kFewestOthers) return false;
   const auto best = std::ranges::max_element(own, {}, &Curve::value_type::second);

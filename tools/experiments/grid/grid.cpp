@@ -20,6 +20,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/recipe_file.h"
 #include "tools/cli/shared_options.h"
 #include "tools/experiments/grid/check.h"
 #include "tools/experiments/grid/grid_page.h"
@@ -59,31 +60,52 @@ Arguments make_arguments() {
   return arguments;
 }
 
-/// The file sweep.json, which identifies the recipe that the results in the folder belong to.
+/// The sizes of the sweep's datasets, by their files as the sweep or the recipe names them.
+ordered_json sizes_of_datasets(const Sweep& sweep) {
+  Diagnostics ignored;  // the trials report mistakes in the recipe
+  const ConfigNode recipe = read_recipe_file(sweep.recipe, ignored).sections;
+  ordered_json sizes = ordered_json::object();
+  const auto add = [&](const ConfigNode& files) {
+    if (const auto bytes = dataset_bytes(files)) sizes[files.flow()] = *bytes;
+  };
+  for (const std::string_view key : kDatasetKeys) {
+    const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
+    if (axis == sweep.axes.end()) {
+      add(value_of(key, recipe, {}));
+      continue;
+    }
+    for (const AxisValue& value : axis->values)
+      add(value_of(key, recipe, {{axis->key, value.text}}));
+  }
+  return sizes;
+}
+
+/// The file sweep.json, which identifies the recipe and the datasets that the results in the folder
+/// belong to.
 class SweepFile {
  public:
+  /// @throws ConfigError if the recipe is not that of the folder, or a dataset has another size.
   explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {
     const std::string hash = recipe_hash(sweep.recipe);
-    facts_ = {{"recipe", sweep.recipe.string()},
-              {"recipe_hash", hash},
-              {"checked", ordered_json::array()}};
+    facts_ = {{"recipe", sweep.recipe.string()}, {"recipe_hash", hash}};
     std::ifstream file(path_);
-    if (!file) return;
-    const auto there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
-    if (!there.is_object() || !there.contains("recipe_hash")) return;
-    if (there.at("recipe_hash") != hash) {
+    ordered_json there;
+    if (file) there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+    if (there.is_object() && there.contains("recipe_hash")) facts_ = there;
+    if (facts_.at("recipe_hash") != hash) {
       throw ConfigError(
           fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
                       "another recipe or has changed since then. Give another folder",
                       sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
     }
-    facts_ = there;
-    is_there_ = true;
+    if (!facts_["checked"].is_array()) facts_["checked"] = ordered_json::array();
+    add_datasets(sweep);
+    is_written_ = facts_ == there;
   }
 
-  /// Records that the folder belongs to the recipe, if that is not recorded yet.
-  void tie() const {
-    if (!is_there_) write_file(path_, facts_.dump(2) + "\n");
+  /// Records what the folder belongs to, if that is not recorded yet.
+  void tie() {
+    if (!is_written_) write();
   }
 
   [[nodiscard]] bool is_checked(const Trial& trial) const {
@@ -92,23 +114,42 @@ class SweepFile {
   }
   void add_checked(const std::vector<const Trial*>& trials) {
     for (const Trial* trial : trials) facts_["checked"].push_back(trial->id);
-    write_file(path_, facts_.dump(2) + "\n");
+    write();
   }
 
  private:
+  void add_datasets(const Sweep& sweep) {
+    ordered_json& known = facts_["dataset_bytes"];  // earlier versions did not record sizes
+    if (!known.is_object()) known = ordered_json::object();
+    const ordered_json sizes = sizes_of_datasets(sweep);
+    for (const auto& [files, bytes] : sizes.items()) {
+      const ordered_json before = known.value(files, bytes);
+      known[files] = before;
+      if (before == bytes) continue;
+      throw ConfigError(fmt::format(
+          "{}: expected the datasets that the results in {} belong to, got {} with {} "
+          "bytes, which had {} bytes before. Give another folder",
+          sweep.path.string(), sweep.folder.string(), files, bytes.dump(), before.dump()));
+    }
+  }
+
+  void write() {
+    write_file(path_, facts_.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    is_written_ = true;
+  }
+
   std::filesystem::path path_;
   ordered_json facts_;
-  bool is_there_ = false;
+  bool is_written_ = false;
 };
 
-void check_new(const Sweep& sweep, SweepFile& file, const std::filesystem::path& program,
-               std::size_t at_once) {
+void check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
   std::vector<const Trial*> trials = covering_trials(sweep);
   const auto is_checked = [&](const Trial* trial) { return file.is_checked(*trial); };
   if (std::ranges::all_of(trials, is_checked)) return;
   // Together with trials that were checked before, because these may be the only ones that read a
   // key.
-  check_trials(sweep, trials, program, at_once);
+  check_trials(sweep, trials, options);
   std::erase_if(trials, is_checked);
   file.add_checked(trials);
 }
@@ -217,14 +258,17 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   const std::vector<Slot> slots =
       make_slots(sweep.slots, allowed_cores(), visible_gpus(), usable_cores());
   if (options.has("dry-run")) {
-    check_trials(sweep, covering_trials(sweep), program, slots.size());
+    static_cast<void>(SweepFile(sweep));
+    check_trials(sweep, covering_trials(sweep),
+                 {.program = program, .slots = slots, .trains_here = false});
     print_trials(sweep, slots, options.has("json"));
     return 0;
   }
   create_folders(sweep.folder);
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::exclusive);
   SweepFile file(sweep);
-  check_new(sweep, file, program, slots.size());
+  check_new(sweep, file, {.program = program, .slots = slots});
+  file.tie();
   Journal journal(sweep.folder / "results.jsonl");
   States states = read_states(sweep, options.has("retry-failed"));
   const ExitCode code = train_all(sweep, program, slots, journal, states);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -14,13 +13,6 @@ namespace {
 /// kLongest bytes.
 constexpr std::uintmax_t kTail = 8192;
 constexpr std::size_t kLongest = 300;
-
-/// `exit code 5`, or `killed by SIGKILL` for a code above 128.
-std::string end_text(int exit_code) {
-  const char* const name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
-  return name != nullptr ? fmt::format("killed by SIG{}", name)
-                         : fmt::format("exit code {}", exit_code);
-}
 
 /// The last line `error: ...` that the trial printed; empty if there is none.
 std::string last_error(const std::filesystem::path& output) {

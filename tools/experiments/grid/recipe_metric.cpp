@@ -23,20 +23,6 @@ constexpr std::string_view kLossKey = "training.loss";
 /// More combinations of these keys are not compared.
 constexpr std::size_t kMostCombinations = 1000;
 
-/// The value of `key` in `settings` or, if it is not there, in the recipe; null if neither has it.
-ConfigNode value_of(std::string_view key, const ConfigNode& recipe,
-                    const std::vector<Setting>& settings) {
-  const auto setting = std::ranges::find(settings, key, &Setting::key);
-  if (setting != settings.end()) {
-    Diagnostics ignored;
-    return parse_override(setting->value, {}, ignored);
-  }
-  const std::size_t dot = key.find('.');
-  const ConfigNode* const section = recipe.find(key.substr(0, dot));
-  const ConfigNode* const value = section != nullptr ? section->find(key.substr(dot + 1)) : nullptr;
-  return value != nullptr ? *value : ConfigNode{};
-}
-
 /// The name in summary.json of a metric that the recipe lists.
 std::string figure_of(const ConfigNode& listed) {
   const bool with_options = listed.kind == Kind::map && !listed.entries.empty();
@@ -45,6 +31,16 @@ std::string figure_of(const ConfigNode& listed) {
   const ConfigNode* const average =
       with_options ? listed.entries[0].value.find("average") : nullptr;
   return name + "_" + (average != nullptr && !average->scalar.empty() ? average->scalar : "macro");
+}
+
+/// The lists of `zip` with only the keys of these axes.
+ConfigNode zip_of(const std::vector<SweepAxis>& axes, ConfigNode zip) {
+  for (ConfigNode& list : zip.items) {
+    std::erase_if(list.items, [&](const ConfigNode& key) {
+      return std::ranges::find(axes, key.scalar, &SweepAxis::key) == axes.end();
+    });
+  }
+  return zip;
 }
 
 /// The metric of a run of the recipe with these settings.
@@ -66,7 +62,8 @@ std::string metric_with(const ConfigNode& recipe, const std::vector<Setting>& se
 
 }  // namespace
 
-std::string metric_of(const std::filesystem::path& recipe, const std::vector<SweepAxis>& axes) {
+std::string metric_of(const std::filesystem::path& recipe, const std::vector<SweepAxis>& axes,
+                      const ConfigNode& zip) {
   Diagnostics ignored;
   std::error_code missing;
   ConfigNode sections;
@@ -76,9 +73,12 @@ std::string metric_of(const std::filesystem::path& recipe, const std::vector<Swe
   std::ranges::copy_if(axes, std::back_inserter(deciding), [](const SweepAxis& axis) {
     return axis.key == kBestKey || axis.key == kMetricsKey || axis.key == kLossKey;
   });
-  const AxisProduct product(deciding, {}, ignored);
   std::set<std::string> metrics;
-  for (std::size_t number = 0; number < product.size(kMostCombinations).value_or(0); ++number)
+  Diagnostics wrong;  // read_sweep() reports mistakes in `zip`
+  const AxisProduct product(deciding, zip_of(deciding, zip), wrong);
+  const std::size_t count =
+      wrong.errors().empty() ? product.size(kMostCombinations).value_or(0) : 0;
+  for (std::size_t number = 0; number < count; ++number)
     metrics.insert(metric_with(sections, product.settings(number)));
   if (metrics.size() == 1) return *metrics.begin();
   std::erase_if(deciding, [](const SweepAxis& axis) { return axis.values.size() != 1; });

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/config/node.h"
 #include "tools/experiments/grid/axis.h"
 
 namespace precast::tools {
@@ -14,8 +15,8 @@ namespace precast::tools {
 /// validation.metrics (val_loss if the list is empty), or the loss's first default metric if the
 /// key is missing. Errors in the file are ignored here; training reports them.
 /// @param axes take precedence over the recipe. If their values lead to different metrics, only
-/// axes with one value count.
+/// axes with one value count. @param zip the sweep's `zip`.
 [[nodiscard]] std::string metric_of(const std::filesystem::path& recipe,
-                                    const std::vector<SweepAxis>& axes);
+                                    const std::vector<SweepAxis>& axes, const ConfigNode& zip);
 
 }  // namespace precast::tools

@@ -61,9 +61,11 @@ struct Keys {
 
 /// Adds the keys of the section `grid`, which say where and how trials run.
 void add_grid_keys(Schema& schema, Keys& keys) {
-  schema.add("grid.devices", &keys.devices, "auto (every GPU, else the CPU), cpu, or [0, 1]");
+  schema.add("grid.devices", &keys.devices,
+             "devices to train on: auto (all GPUs; the CPU if there are none), cpu, or GPU indices "
+             "such as [0, 1]");
   schema
-      .add("grid.slots_per_device", &keys.slots_per_device, "number of models that share a device")
+      .add("grid.slots_per_device", &keys.slots_per_device, "number of trials that share a device")
       .min(1)
       .max(1024);
   schema
@@ -206,15 +208,6 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduc
   }
 }
 
-/// logging.log_level of a trial, as text; empty if nothing sets it.
-std::string log_level_of(const Trial& trial, const ConfigNode& recipe) {
-  const auto setting = std::ranges::find(trial.settings, kLogLevelKey, &Setting::key);
-  if (setting != trial.settings.end()) return setting->value;
-  const ConfigNode* const logging = recipe.find("logging");
-  const ConfigNode* const level = logging != nullptr ? logging->find("log_level") : nullptr;
-  return level != nullptr ? level->scalar : "";
-}
-
 /// With log_level 0, validation figures are logged once per run, and no trial would ever be
 /// stopped.
 void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
@@ -224,7 +217,7 @@ void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   Diagnostics of_recipe;  // ignored: the trials report mistakes in the recipe
   const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
   for (const Trial& trial : sweep.trials) {
-    if (log_level_of(trial, recipe) != "0") continue;
+    if (value_of(kLogLevelKey, recipe, trial.settings).scalar != "0") continue;
     diagnostics.error(origin_of(sweep, trial, kLogLevelKey), "early_stop",
                       fmt::format("expected {} after each epoch, got none: {} is 0. Set it to 1",
                                   sweep.early_stop.metric, kLogLevelKey));
@@ -267,30 +260,45 @@ bool is_maximised(const std::string& metric, const std::string& direction) {
   return direction == "auto" ? !is_smaller_better(metric) : direction == "max";
 }
 
+/// Whether an epoch of a run's log has the figure.
+bool is_of_epochs(const std::string& metric) {
+  return metric != "images_per_second" && metric != "train_minutes";
+}
+
+/// @param usual the metric of the trials, which is compared if the sweep ranks by a figure that
+/// epochs do not have.
 EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metric,
-                                 const std::string& direction, Diagnostics& diagnostics) {
+                                 const std::string& usual, const std::string& direction,
+                                 Diagnostics& diagnostics) {
   EarlyStopOptions options;
-  const bool logged = metric != "images_per_second" && metric != "train_minutes";
-  if (logged) options.metric = metric;
+  options.metric = is_of_epochs(metric) ? metric : usual;
   const bool named = node.kind == Kind::map && node.entries.size() == 1;
   const std::string rule = named ? node.entries[0].key : node.scalar;
   options.rule = read_rule(node, rule, diagnostics);
   Schema schema;
   schema.add("metric", &options.metric,
              "metric by which trials are compared; it must be recorded after each epoch");
-  schema.add("min_epochs", &options.min_epochs, "epochs before a trial may be stopped")
+  schema
+      .add("min_epochs", &options.min_epochs,
+           "number of epochs that every trial trains before it can be stopped")
       .min(1)
       .max(1e6);
   if (options.rule == EarlyStopOptions::Rule::asha)
-    schema.add("reduction", &options.reduction, "one trial in N continues").min(2).max(1000);
+    schema
+        .add("reduction", &options.reduction,
+             "N: of the trials that reached the same epoch, the best 1/N continue")
+        .min(2)
+        .max(1000);
   if (named) schema.apply(node.entries[0].value, diagnostics, "early_stop." + rule);
   const bool same = options.metric == metric;
-  check_metric(node.origin, "early_stop", options.metric, same ? direction : "auto", diagnostics);
-  if (options.metric == "images_per_second" || options.metric == "train_minutes") {
+  options.maximise = is_maximised(options.metric, same ? direction : "auto");
+  if (options.rule == EarlyStopOptions::Rule::none) return options;
+  // read_sweep() checks the metric of the sweep.
+  if (!same) check_metric(node.origin, "early_stop", options.metric, "auto", diagnostics);
+  if (!is_of_epochs(options.metric)) {
     diagnostics.error(node.origin, "early_stop",
                       fmt::format("expected a figure of each epoch, got {}", options.metric));
   }
-  options.maximise = is_maximised(options.metric, same ? direction : "auto");
   return options;
 }
 
@@ -306,7 +314,8 @@ void add_keys(Sweep& sweep, const Keys& keys, const std::vector<SweepAxis>& axes
     if (axis.key != kSeedKey) sweep.varied.push_back(axis.key);
   }
   sweep.axes.insert(sweep.axes.end(), fixed.begin(), fixed.end());
-  sweep.metric = keys.metric.empty() ? metric_of(sweep.recipe, sweep.axes) : keys.metric;
+  const std::string usual = metric_of(sweep.recipe, sweep.axes, keys.zip);
+  sweep.metric = keys.metric.empty() ? usual : keys.metric;
   sweep.maximise = is_maximised(sweep.metric, keys.direction);
   sweep.share_loader = keys.share_loader;
   sweep.slots.slots_per_device = static_cast<int>(keys.slots_per_device);
@@ -315,7 +324,8 @@ void add_keys(Sweep& sweep, const Keys& keys, const std::vector<SweepAxis>& axes
   sweep.retry_pause =
       std::chrono::milliseconds(static_cast<std::int64_t>(keys.retry_pause_s * 1e3));
   read_devices(keys.devices, sweep.slots, diagnostics);
-  sweep.early_stop = read_early_stop(keys.early_stop, sweep.metric, keys.direction, diagnostics);
+  sweep.early_stop =
+      read_early_stop(keys.early_stop, sweep.metric, usual, keys.direction, diagnostics);
 }
 
 }  // namespace

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <string_view>
 
-#include "framework/core/config/value.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/cli/recipe_file.h"
@@ -21,35 +18,14 @@ using nlohmann::ordered_json;
 constexpr const char* kRecipe = "recipe";
 constexpr const char* kDatasetBytes = "dataset_bytes";
 
-/// The size of all files together; nothing if there are none, or the size of one is unknown, such
-/// as that of a URL.
-std::optional<std::uintmax_t> bytes_of(const std::vector<std::string>& files) {
-  std::uintmax_t bytes = 0;
-  for (const std::string& file : files) {
-    std::error_code unknown;
-    bytes += std::filesystem::file_size(file, unknown);
-    if (unknown) return std::nullopt;
-  }
-  if (files.empty()) return std::nullopt;
-  return bytes;
-}
-
 /// The sizes of the datasets, by key, for those whose size is known.
-ordered_json dataset_bytes(const Trial& trial) {
+ordered_json sizes_of_datasets(const Trial& trial) {
   Diagnostics ignored;  // the trial reports mistakes in the recipe
   const ConfigNode recipe = read_recipe_file(trial.recipe, ignored).sections;
-  const ConfigNode* const data = recipe.find("data");
   ordered_json sizes = ordered_json::object();
-  for (const std::string name : {"train_dataset", "val_dataset"}) {
-    const std::string key = "data." + name;
-    std::vector<std::string> files;
-    if (const auto setting = std::ranges::find(trial.settings, key, &Setting::key);
-        setting != trial.settings.end()) {
-      read_value(parse_override(setting->value, {}, ignored), &files);
-    } else if (data != nullptr && data->find(name) != nullptr) {
-      read_value(*data->find(name), &files);
-    }
-    if (const auto bytes = bytes_of(files)) sizes[key] = *bytes;
+  for (const std::string_view key : kDatasetKeys) {
+    if (const auto bytes = dataset_bytes(value_of(key, recipe, trial.settings)))
+      sizes[std::string(key)] = *bytes;
   }
   return sizes;
 }
@@ -59,7 +35,7 @@ ordered_json facts_of(const Trial& trial) {
   for (const Setting& setting : trial.settings) {
     if (changes_results(setting)) facts[setting.key] = setting.value;
   }
-  facts[kDatasetBytes] = dataset_bytes(trial);
+  facts[kDatasetBytes] = sizes_of_datasets(trial);
   return facts;
 }
 
@@ -84,6 +60,8 @@ std::string change_between(const ordered_json& before, const ordered_json& now) 
   keys.update(now);
   for (const auto& [key, value] : keys.items()) {
     if (key == kDatasetBytes || text(before, key) == text(now, key)) continue;
+    // Earlier versions recorded more of these keys.
+    if (!changes_results({key, ""})) continue;
     if (key == kRecipe) return "the recipe has changed";
     return fmt::format("{} was {} and is now {}", key, text(before, key), text(now, key));
   }
@@ -97,8 +75,9 @@ JobFile::JobFile(const std::filesystem::path& folder) : path_(folder / "reproduc
   if (!file) return;
   trials_ = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!trials_.is_object()) {
-    throw ConfigError(fmt::format(
-        "{}: expected a JSON object, got other text. Give another --folder", path_.string()));
+    throw ConfigError(
+        fmt::format("{}: expected a JSON object, got text that is not one. Give another --folder",
+                    path_.string()));
   }
 }
 

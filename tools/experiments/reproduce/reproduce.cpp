@@ -165,8 +165,9 @@ class Reproduction {
 };
 
 /// Checks each row with one seed, because errors do not depend on the seed.
+/// @param trains_here false for a dry run.
 void check_rows(const Reproduction& job, const std::filesystem::path& program,
-                std::size_t at_once) {
+                const std::vector<Slot>& slots, bool trains_here) {
   const JobFile begun(job.folder());
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
@@ -175,10 +176,13 @@ void check_rows(const Reproduction& job, const std::filesystem::path& program,
   const bool is_new = std::ranges::none_of(
       first, [&](const Trial* trial) { return begun.settings_of(trial->id).has_value(); });
   // An error in a key of the command line is the same in all rows; it is reported once.
-  check_by_dry_run(first, program, at_once, is_new ? UnreadSettings::refuse : UnreadSettings::warn);
+  check_by_dry_run(first, {.program = program,
+                           .slots = slots,
+                           .unread = is_new ? UnreadSettings::refuse : UnreadSettings::warn,
+                           .trains_here = trains_here});
 }
 
-/// A display that also records each run in the job file when it begins, and writes the results
+/// A display that also records each run in the job file before it begins, and writes the results
 /// again when a run ends.
 class TableDisplay final : public PoolDisplay {
  public:
@@ -187,10 +191,7 @@ class TableDisplay final : public PoolDisplay {
         job_(job),
         begun_(begun),
         states_(states) {}
-  void started(const RunningTrial& running) override {
-    begun_.note(*running.trial);
-    PoolDisplay::started(running);
-  }
+  void starting(const Trial& trial) override { begun_.note(trial); }
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override {
     PoolDisplay::ended(trial, record);
     job_.write_results(begun_, states_);
@@ -255,8 +256,10 @@ int run_reproduce(const std::vector<std::string>& args) {
       share_slots(static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(),
                   visible_gpus(), usable_cores());
   // Checked before anything is trained, so that an error in the last row is not found days later.
-  check_rows(job, program, slots.size());
+  check_rows(job, program, slots, /*trains_here=*/!options.has("dry-run"));
   if (options.has("dry-run")) {
+    const JobFile begun(job.folder());
+    for (const Trial& trial : job.trials()) begun.check(trial);
     for (const Trial& trial : job.trials())
       fmt::print("{}\n", fmt::join(trial.train_arguments(), " "));
     return 0;

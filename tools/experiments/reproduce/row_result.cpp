@@ -87,6 +87,7 @@ std::vector<RowResult> collect_results(const std::vector<RowTrials>& rows,
         run.status = found->second.status;
         run.summary = found->second.figures;
       }
+      run.has_report = std::filesystem::exists(trial.run_folder() / "report.html");
       if (std::filesystem::exists(trial.run_folder() / "log")) {
         const RunRecord record = load_run(trial.run_folder());
         run.facts = record.facts;

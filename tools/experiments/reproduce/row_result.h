@@ -24,6 +24,8 @@ struct SeedRun {
   nlohmann::ordered_json summary;
   /// run.json: machine, dataset, batch; empty before the run has begun.
   nlohmann::ordered_json facts;
+  /// Whether its folder contains report.html, which a run writes when it ends.
+  bool has_report = false;
   /// Accuracy after each epoch evaluated so far.
   std::vector<CurvePoint> curve;
 };

@@ -240,13 +240,6 @@ TableLists read_top(const ConfigNode& top, ResultTable& table, Diagnostics& diag
 
 }  // namespace
 
-const FigureSource& ResultTable::source(const std::string& id) const {
-  const auto found = std::find_if(sources.begin(), sources.end(),
-                                  [&](const FigureSource& source) { return source.id == id; });
-  require(found != sources.end(), "read_table() checks the names of sources");
-  return *found;
-}
-
 ResultTable read_table(const std::filesystem::path& path) {
   Diagnostics diagnostics;
   const ConfigNode top = parse_yaml_file(path, diagnostics);

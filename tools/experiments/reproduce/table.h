@@ -74,9 +74,6 @@ struct ResultTable {
   std::vector<OtherSystem> others;
   /// Published curves by TableRow::id, from a CSV file `row,epoch,minutes,top_1,...`.
   std::map<std::string, std::vector<CurvePoint>> curves;
-
-  /// The source with this id. read_table() checks that the sources of all figures exist.
-  [[nodiscard]] const FigureSource& source(const std::string& id) const;
 };
 
 /// Reads a table. Paths of recipes and of the CSV file are relative to the table's folder.

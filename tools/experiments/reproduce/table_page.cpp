@@ -197,9 +197,11 @@ std::vector<bool> published_figures(const std::vector<RowResult>& results) {
 /// A row of the result table. `published` says which figures have a second column for the published
 /// value.
 std::vector<HtmlCell> result_row(const RowResult& result, const std::vector<bool>& published) {
+  std::vector<HtmlCell> row = {{.text = result.row->id}, {result.row->model}};
   // The link is relative to the page, which is in the folder of the run folders.
-  const std::string link = result.runs.front().trial.id + "/report.html";
-  std::vector<HtmlCell> row = {{.text = result.row->id, .link = link}, {result.row->model}};
+  if (const auto run = std::ranges::find(result.runs, true, &SeedRun::has_report);
+      run != result.runs.end())
+    row[0].link = run->trial.id + "/report.html";
   const auto figures = compare(result);
   for (std::size_t i = 0; i < figures.size(); ++i) {
     row.push_back({.text = figures[i].ours, .bold = true});

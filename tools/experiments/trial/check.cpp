@@ -6,115 +6,184 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
-#include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/process/child_process.h"
 
 namespace precast::tools {
 namespace {
 
+using nlohmann::ordered_json;
+
 constexpr auto kPatience = std::chrono::minutes(10);
 /// Each dry run takes about 100 MB and one core for a second.
 constexpr std::size_t kMostAtOnce = 16;
 
-std::vector<TrialProblem> problems_of(const Trial& trial, const ChildResult& run) {
+/// What a dry run found.
+struct Finding {
+  int exit_code = 0;
+  std::string errors;
+  /// The JSON that it printed; null if that is not an object, or more than run_child() keeps.
+  ordered_json plan;
+};
+
+std::vector<TrialProblem> problems_of(const Trial& trial, const Finding& finding) {
   constexpr std::string_view kError = "error: ";
   std::vector<TrialProblem> problems;
-  if (run.exit_code == 0) return problems;
-  std::istringstream lines(run.errors);
+  if (finding.exit_code == 0) return problems;
+  const auto code = static_cast<ExitCode>(finding.exit_code);
+  std::istringstream lines(finding.errors);
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line.starts_with("warning: ")) continue;
     if (line.starts_with(kError)) line.erase(0, kError.size());
-    problems.push_back({&trial, std::move(line)});
+    problems.push_back({&trial, std::move(line), code});
   }
   if (problems.empty()) {
     problems.push_back(
-        {&trial, fmt::format("expected `train --dry-run` of trial {} to exit with code 0, got {}",
-                             trial.id, run.exit_code)});
+        {&trial,
+         fmt::format("expected `train --dry-run` of trial {} to exit with code 0, got {}", trial.id,
+                     finding.exit_code),
+         code});
   }
   return problems;
 }
 
-/// The warnings of a dry run about keys of its command line that have no effect, by key.
-std::map<std::string, std::string> unread_keys(const ChildResult& run) {
-  constexpr std::string_view kWarning = "warning: ";
-  constexpr std::string_view kBeforeKey = "warning: command line: ";
-  constexpr std::string_view kAfterKey = ": it has no effect";
+/// Whether the trial trains only on a GPU. Its dry run succeeds without one, because the plan may
+/// be for another machine.
+bool needs_gpu(const Finding& finding) {
+  if (finding.exit_code != 0 || !finding.plan.contains("config")) return false;
+  const ordered_json& config = finding.plan.at("config");
+  return config.is_object() && config.value("training.device", "") == "cuda";
+}
+
+/// The keys of a dry run's command line that have no effect, each with its place and the reason.
+std::map<std::string, std::string> unread_keys(const Finding& finding) {
+  constexpr const char* kPlace = "command line";
   std::map<std::string, std::string> unread;
-  std::istringstream lines(run.errors);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t end = line.find(kAfterKey);
-    if (!line.starts_with(kBeforeKey) || end == std::string::npos) continue;
-    unread.emplace(line.substr(kBeforeKey.size(), end - kBeforeKey.size()),
-                   line.substr(kWarning.size()));
+  if (!finding.plan.contains("unread_keys")) return unread;
+  for (const ordered_json& entry : finding.plan.at("unread_keys")) {
+    if (!entry.is_object() || entry.value("place", "") != kPlace) continue;
+    const std::string key = entry.value("key", "");
+    unread.emplace(key, fmt::format("{}: {}: {}", kPlace, key, entry.value("reason", "")));
   }
   return unread;
 }
 
-/// The warnings of the first trial about keys that have no effect in any of the trials.
+/// The keys of the first trial that have no effect in any of the trials.
 std::vector<TrialProblem> unread_by_all(const std::vector<const Trial*>& trials,
-                                        const std::vector<ChildResult>& results) {
+                                        const std::vector<Finding>& findings) {
   std::vector<TrialProblem> problems;
   if (trials.empty()) return problems;
-  std::map<std::string, std::string> unread = unread_keys(results[0]);
-  for (const ChildResult& run : results) {
-    const std::map<std::string, std::string> others = unread_keys(run);
+  std::map<std::string, std::string> unread = unread_keys(findings[0]);
+  for (const Finding& finding : findings) {
+    const std::map<std::string, std::string> others = unread_keys(finding);
     std::erase_if(unread, [&](const auto& entry) { return !others.contains(entry.first); });
   }
-  for (auto& [key, warning] : unread) problems.push_back({trials[0], std::move(warning)});
+  for (auto& [key, text] : unread)
+    problems.push_back({trials[0], std::move(text), ExitCode::usage});
   return problems;
 }
 
-/// Results of the dry runs, in the order of the trials.
-std::vector<ChildResult> dry_run(const std::vector<const Trial*>& trials,
-                                 const std::filesystem::path& program, std::size_t at_once) {
-  std::vector<ChildResult> results(trials.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < trials.size(); i = next++) {
-      std::vector<std::string> command = {program.string()};
-      for (std::string& argument : trials[i]->train_arguments())
-        command.push_back(std::move(argument));
-      command.emplace_back("--dry-run");
-      results[i] = run_child(command, kPatience);
-    }
-  };
-  // Futures rethrow the exceptions of their threads in this thread.
-  std::vector<std::future<void>> workers;
-  const std::size_t count = std::min({at_once, kMostAtOnce, trials.size()});
-  for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
-  for (std::future<void>& worker : workers) worker.get();
-  return results;
+/// While it exists, the programs that this process starts see only the GPUs of a slot.
+class OnlyGpusOf {
+ public:
+  explicit OnlyGpusOf(const Slot& slot) {
+    if (const char* const before = std::getenv(kVariable); before != nullptr) before_ = before;
+    ::setenv(kVariable, slot.gpu.c_str(), 1);
+  }
+  OnlyGpusOf(const OnlyGpusOf&) = delete;
+  OnlyGpusOf& operator=(const OnlyGpusOf&) = delete;
+  ~OnlyGpusOf() {
+    if (before_)
+      ::setenv(kVariable, before_->c_str(), 1);
+    else
+      ::unsetenv(kVariable);
+  }
+
+ private:
+  static constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
+  std::optional<std::string> before_;
+};
+
+Finding dry_run(const Trial& trial, const std::filesystem::path& program) {
+  std::vector<std::string> command = {program.string()};
+  for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
+  command.insert(command.end(), {"--dry-run", "--json"});
+  ChildResult run = run_child(command, kPatience);
+  Finding finding{.exit_code = run.exit_code, .errors = std::move(run.errors), .plan = {}};
+  auto plan = ordered_json::parse(run.output, nullptr, /*allow_exceptions=*/false);
+  if (plan.is_object()) finding.plan = std::move(plan);
+  return finding;
 }
 
-}  // namespace
+/// The findings of all dry runs, in the order of the trials.
+std::vector<Finding> dry_run_all(const std::vector<const Trial*>& trials,
+                                 const DryRunOptions& options) {
+  std::vector<Finding> findings(trials.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < trials.size(); i = next++)
+      findings[i] = dry_run(*trials[i], options.program);
+  };
+  // Set before the threads start, because they read the environment.
+  const OnlyGpusOf gpus(options.slots.front());
+  // Futures rethrow the exceptions of their threads in this thread.
+  std::vector<std::future<void>> workers;
+  const std::size_t count = std::min({options.slots.size(), kMostAtOnce, trials.size()});
+  for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
+  for (std::future<void>& worker : workers) worker.get();
+  return findings;
+}
 
-void check_by_dry_run(const std::vector<const Trial*>& trials, const std::filesystem::path& program,
-                      std::size_t at_once, UnreadSettings unread,
-                      const std::function<std::string(const TrialProblem&)>& text) {
-  const std::vector<ChildResult> results = dry_run(trials, program, at_once);
-  std::vector<TrialProblem> problems;
-  for (std::size_t i = 0; i < trials.size(); ++i)
-    std::ranges::move(problems_of(*trials[i], results[i]), std::back_inserter(problems));
-  std::vector<TrialProblem> unread_settings = unread_by_all(trials, results);
-  if (unread == UnreadSettings::refuse) {
-    std::ranges::move(unread_settings, std::back_inserter(problems));
-  } else {
-    for (const TrialProblem& problem : unread_settings) log_warning("{}", text(problem));
-  }
+/// @throws DeviceError or ConfigError, as check_by_dry_run().
+[[noreturn]] void refuse(const std::vector<TrialProblem>& problems,
+                         const std::function<std::string(const TrialProblem&)>& text) {
   std::vector<std::string> told;
   for (const TrialProblem& problem : problems) {
     std::string line = text(problem);
     if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
   }
-  if (!told.empty()) throw ConfigError(fmt::format("{}", fmt::join(told, "\n")));
+  const std::string all = fmt::format("{}", fmt::join(told, "\n"));
+  if (std::ranges::all_of(problems, [](const TrialProblem& problem) {
+        return problem.exit_code == ExitCode::environment;
+      }))
+    throw DeviceError(all);
+  throw ConfigError(all);
+}
+
+}  // namespace
+
+void check_by_dry_run(const std::vector<const Trial*>& trials, const DryRunOptions& options,
+                      const std::function<std::string(const TrialProblem&)>& text) {
+  require(!options.slots.empty(), "there is a slot");
+  const std::vector<Finding> findings = dry_run_all(trials, options);
+  const bool has_gpus = !options.slots.front().gpu.empty();
+  std::vector<TrialProblem> problems;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    std::ranges::move(problems_of(*trials[i], findings[i]), std::back_inserter(problems));
+    if (options.trains_here && !has_gpus && needs_gpu(findings[i])) {
+      problems.push_back({trials[i],
+                          "training.device: expected a GPU that the trials can use, got none. Set "
+                          "it to auto or cpu",
+                          ExitCode::environment});
+    }
+  }
+  std::vector<TrialProblem> unread_settings = unread_by_all(trials, findings);
+  if (options.unread == UnreadSettings::refuse) {
+    std::ranges::move(unread_settings, std::back_inserter(problems));
+  } else {
+    for (const TrialProblem& problem : unread_settings) log_warning("{}", text(problem));
+  }
+  if (!problems.empty()) refuse(problems, text);
 }
 
 }  // namespace precast::tools

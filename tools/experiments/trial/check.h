@@ -1,31 +1,44 @@
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "framework/core/error.h"
+#include "tools/experiments/trial/slot.h"
 #include "tools/experiments/trial/trial.h"
 
 namespace precast::tools {
 
-/// An error message of a trial's dry run, or its warning about a key that no trial reads.
+/// An error message of a trial's dry run, or a key without effect that the dry run listed.
 struct TrialProblem {
   const Trial* trial = nullptr;
   std::string text;
+  ExitCode exit_code = ExitCode::usage;
 };
 
 /// Whether a setting that has no effect in any of the trials is a warning or an error.
 enum class UnreadSettings { warn, refuse };
 
-/// Runs `program train --dry-run` on the recipe of each trial with its settings, for `at_once`
-/// trials at the same time (at most 16). @param text formats a problem; problems of several trials
-/// may get the same text. @throws ConfigError with the texts of all problems, each text once;
-/// IoError if a program cannot be started.
+struct DryRunOptions {
+  std::filesystem::path program;
+  /// The slots in which the trials will run. As many dry runs run at the same time (at most 16),
+  /// and see the GPUs of the first slot, which has the fewest.
+  std::vector<Slot> slots;
+  UnreadSettings unread = UnreadSettings::refuse;
+  /// Whether the trials will be trained on this host. Otherwise, they may request a GPU that this
+  /// host does not have.
+  bool trains_here = true;
+};
+
+/// Runs `program train --dry-run --json` on the recipe of each trial with its settings.
+/// @param text formats a problem; problems of several trials may get the same text.
+/// @throws DeviceError with the texts of all problems, each text once, if the only problem is that
+/// the slots have too few GPUs; otherwise ConfigError with these texts. IoError if a program cannot
+/// be started.
 void check_by_dry_run(
-    const std::vector<const Trial*>& trials, const std::filesystem::path& program,
-    std::size_t at_once, UnreadSettings unread,
+    const std::vector<const Trial*>& trials, const DryRunOptions& options,
     const std::function<std::string(const TrialProblem&)>& text = [](const TrialProblem& problem) {
       return problem.text;
     });

@@ -39,7 +39,7 @@ void read_journal(const std::filesystem::path& path, bool warns,
     }
   }
   if (warns && damaged > 0)
-    log_warning("{}: skipped {} that cannot be read as a record", path.string(),
+    log_warning("{}: skipped {} without a JSON object", path.string(),
                 format_count(damaged, "line"));
 }
 
@@ -75,7 +75,7 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder, boo
   std::vector<std::filesystem::path> paths;
   std::error_code none;
   for (auto entry = std::filesystem::directory_iterator(folder, none);
-       !none && entry != std::filesystem::directory_iterator(); ++entry) {
+       !none && entry != std::filesystem::directory_iterator(); entry.increment(none)) {
     const std::string name = entry->path().filename();
     if (name.starts_with("results") && name.ends_with(".jsonl")) paths.push_back(entry->path());
   }

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
@@ -27,17 +25,6 @@ std::string figure_text(const ordered_json& figures, const std::string& key) {
 /// Whether the trial failed because of the recipe or the program, as every trial would.
 bool was_refused(const ordered_json& record) {
   return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
-}
-
-/// Why the trial failed: `, exit code 5`, `, killed by SIGKILL` or, for exit code 0,
-/// `, ended without summary.json`.
-std::string cause_of(const ordered_json& record) {
-  if (const int signal = record.value("signal", 0); signal != 0) {
-    const char* name = ::sigabbrev_np(signal);
-    return fmt::format(", killed by SIG{}", name != nullptr ? name : "?");
-  }
-  const int code = record.value("exit_code", 0);
-  return code == 0 ? ", ended without summary.json" : fmt::format(", exit code {}", code);
 }
 
 }  // namespace
@@ -99,7 +86,8 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
             : was_refused(record) ? "invalid recipe or program"
                                   : "failed, will be tried again";
     if (status == "waiting" || status == "failed")
-      text += fmt::format("{}; see {}", cause_of(record), (trial.run_folder() / "output").string());
+      text += fmt::format(", {}; see {}", end_text(record.value("exit_code", 0)),
+                          (trial.run_folder() / "output").string());
   }
   say(text + fmt::format(" ({})", format_duration(record.value("seconds", 0.0))));
 }

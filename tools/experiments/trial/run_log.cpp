@@ -1,6 +1,5 @@
 #include "tools/experiments/trial/run_log.h"
 
-#include <fstream>
 #include <system_error>
 
 namespace precast::tools {
@@ -9,21 +8,33 @@ bool RunLog::refresh() {
   std::error_code missing;
   const std::uint64_t size = std::filesystem::file_size(path_, missing);
   if (missing || size == read_) return false;
-  if (size < read_) {
+  std::ifstream file(path_);
+  // The log may have been truncated and then have grown past its earlier size.
+  if (size < read_ || !continues(file)) {
     read_ = 0;
+    last_line_.clear();
     epochs_.clear();
     last_step_ = nullptr;
   }
-  std::ifstream file(path_);
+  file.clear();
   file.seekg(static_cast<std::streamoff>(read_));
   bool any = false;
   // An incomplete last line is read once it is complete.
   for (std::string line; std::getline(file, line) && !file.eof();) {
     read_ += line.size() + 1;
     take(line);
+    last_line_ = line;
     any = true;
   }
   return any;
+}
+
+bool RunLog::continues(std::ifstream& file) const {
+  if (read_ == 0) return true;
+  std::string there(last_line_.size() + 1, ' ');
+  file.seekg(static_cast<std::streamoff>(read_ - there.size()));
+  file.read(there.data(), static_cast<std::streamsize>(there.size()));
+  return file && there == last_line_ + '\n';
 }
 
 void RunLog::take(const std::string& line) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,9 +26,12 @@ class RunLog {
 
  private:
   void take(const std::string& line);
+  /// Whether the last line that was read is still in its place.
+  [[nodiscard]] bool continues(std::ifstream& file) const;
 
   std::filesystem::path path_;
   std::uint64_t read_ = 0;
+  std::string last_line_;
   std::map<std::int64_t, nlohmann::ordered_json> epochs_;
   nlohmann::ordered_json last_step_;
 };

@@ -77,7 +77,8 @@ std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
     std::istringstream text(visible);
     for (std::string gpu; std::getline(text, gpu, ',');) {
-      if (!gpu.empty() && gpu != "-1") gpus.push_back(gpu);
+      if (gpu.starts_with('-')) break;  // CUDA ignores the first invalid index and all after it
+      if (!gpu.empty()) gpus.push_back(gpu);
     }
     return gpus;
   }

@@ -29,9 +29,10 @@ struct SlotOptions {
 
 /// The processors that this process may run on, ascending.
 [[nodiscard]] std::vector<int> allowed_cores();
-/// The GPUs that this process may use: the GPUs in CUDA_VISIBLE_DEVICES if it is set, else all GPUs
-/// that the driver shows. WSL does not report their number; there the result is one GPU. Needs no
-/// CUDA library. @param root the parent of /proc and /dev, for tests.
+/// The GPUs that this process may use: the GPUs in CUDA_VISIBLE_DEVICES if it is set (up to the
+/// first negative index, as in CUDA), else all GPUs that the driver shows. WSL does not report
+/// their number; there the result is one GPU. Needs no CUDA library. @param root the parent of
+/// /proc and /dev, for tests.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
 /// Makes the slots of `options` and distributes `cores` over them. Each slot gets neighbouring
@@ -48,7 +49,8 @@ struct SlotOptions {
                                            int usable = std::numeric_limits<int>::max());
 
 /// Makes `count` slots that divide `gpus` and `cores` evenly; each slot gets neighbouring GPUs and
-/// cores. If there are fewer GPUs (or cores) than slots, several slots share one.
+/// cores, and the first one the fewest. If there are fewer GPUs (or cores) than slots, several
+/// slots share one.
 /// @param usable as above.
 [[nodiscard]] std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
                                             const std::vector<std::string>& gpus,

@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstring>
 #include <fstream>
+#include <system_error>
 
+#include "framework/core/config/value.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/rng.h"
+#include "tools/cli/neutral_keys.h"
 
 namespace precast::tools {
 namespace {
@@ -45,6 +51,31 @@ std::string setting_text(const ConfigNode& value) {
   return value.kind == ConfigNode::Kind::scalar ? value.scalar : value.flow();
 }
 
+ConfigNode value_of(std::string_view key, const ConfigNode& recipe,
+                    const std::vector<Setting>& settings) {
+  const auto setting = std::ranges::find(settings, key, &Setting::key);
+  if (setting != settings.end()) {
+    Diagnostics ignored;  // the trials report mistakes
+    return parse_override(setting->value, {}, ignored);
+  }
+  const std::size_t dot = key.find('.');
+  const ConfigNode* const section = recipe.find(key.substr(0, dot));
+  const ConfigNode* const value = section != nullptr ? section->find(key.substr(dot + 1)) : nullptr;
+  return value != nullptr ? *value : ConfigNode{};
+}
+
+std::optional<std::uintmax_t> dataset_bytes(const ConfigNode& files) {
+  std::vector<std::string> paths;
+  if (!read_value(files, &paths) || paths.empty()) return std::nullopt;
+  std::uintmax_t bytes = 0;
+  for (const std::string& path : paths) {
+    std::error_code unknown;
+    bytes += std::filesystem::file_size(path, unknown);
+    if (unknown) return std::nullopt;
+  }
+  return bytes;
+}
+
 std::string recipe_hash(const std::filesystem::path& recipe) {
   const std::vector<std::byte> bytes = read_file(recipe);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -56,12 +87,7 @@ std::filesystem::path own_program() {
 }
 
 bool changes_results(const Setting& setting) {
-  for (const std::string_view key : {"data.train_dataset", "data.val_dataset", "data.num_workers",
-                                     "data.cache_mb", "data.cache_dir", "data.http_retry_s",
-                                     "logging.folder", "logging.run_id", "logging.every"}) {
-    if (setting.key == key) return false;
-  }
-  return true;
+  return !is_neutral_key(setting.key);
 }
 
 std::string trial_id(const std::vector<Setting>& settings) {
@@ -103,6 +129,13 @@ Verdict judge_end(int exit_code, int signal) {
       break;
   }
   return Verdict::failed;
+}
+
+std::string end_text(int exit_code) {
+  if (exit_code == 0) return "ended without summary.json";
+  const char* const name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
+  return name != nullptr ? fmt::format("killed by SIG{}", name)
+                         : fmt::format("exit code {}", exit_code);
 }
 
 std::optional<nlohmann::ordered_json> read_summary(const std::filesystem::path& run_folder) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/config/node.h"
@@ -36,14 +38,25 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
+/// The value of `key` (`section.name`) in `settings` or, if they do not have it, in the sections of
+/// a recipe; null if neither has it.
+[[nodiscard]] ConfigNode value_of(std::string_view key, const ConfigNode& recipe,
+                                  const std::vector<Setting>& settings);
+
+/// The keys that name datasets.
+inline constexpr std::string_view kDatasetKeys[] = {"data.train_dataset", "data.val_dataset"};
+/// The size of all files of a dataset together. @param files the value of one of kDatasetKeys.
+/// @return nothing if there are no files, or if the size of one is unknown, such as that of a URL.
+[[nodiscard]] std::optional<std::uintmax_t> dataset_bytes(const ConfigNode& files);
+
 /// A hash of the recipe's file, to check whether results belong to the recipe. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
 /// The path of the running program, which can be called as `precast train`.
 [[nodiscard]] std::filesystem::path own_program();
 
-/// Whether the setting can change the results of a run. False for keys that give the location of
-/// datasets and runs, control how data is read and cached, or say how often the log is written.
+/// Whether the setting can change the results of a run, as long as the contents of the datasets are
+/// the same (tools/cli/neutral_keys.h).
 [[nodiscard]] bool changes_results(const Setting& setting);
 
 /// A name for `settings` that is readable, valid as a folder name, and unique to them:
@@ -66,6 +79,9 @@ enum class Verdict {
 };
 /// @param signal the signal that killed the process; 0: none.
 [[nodiscard]] Verdict judge_end(int exit_code, int signal);
+/// How the process of a trial without a result has ended: `exit code 5`; `killed by SIGKILL` (128 +
+/// N: signal N killed it or one of its ranks); `ended without summary.json` for exit code 0.
+[[nodiscard]] std::string end_text(int exit_code);
 
 /// The figures of a finished run: summary.json without the figures of each class. Nothing if the
 /// run has not finished.

@@ -162,6 +162,7 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
     create_folders(trial.run_folder());
     lock = FileLock::try_lock(trial.run_folder() / "lock");
   } catch (const IoError& error) {
+    record_start(trial, slot);
     cannot_start(trial, error);
     return true;
   }
@@ -208,6 +209,7 @@ void TrialPool::wait_for_lock(Waiting& waiting) {
 }
 
 void TrialPool::record_start(const Trial& trial, const Slot& slot) {
+  watcher_.starting(trial);
   TrialState& state = states_[trial.id];
   const ordered_json record = {{"event", "start"},
                                {"trial", trial.id},

@@ -61,6 +61,9 @@ class PoolWatcher {
   virtual std::optional<std::vector<std::string>> prepare(const NextStart& /*next*/) {
     return std::vector<std::string>{};
   }
+  /// Called before the start of a trial is recorded. If it throws, the trial is not started, and
+  /// the pool ends.
+  virtual void starting(const Trial& /*trial*/) {}
   virtual void started(const RunningTrial& /*running*/) {}
   /// @param record the record of the end in the journal.
   virtual void ended(const Trial& /*trial*/, const nlohmann::ordered_json& /*record*/) {}
@@ -94,8 +97,8 @@ class TrialPool {
   /// Runs the trials whose status is `waiting`. @return done; failed if a trial has failed; usage
   /// if a trial failed for a reason for which all trials would fail (the others are then stopped);
   /// preempted after a signal. @throws IoError if the journal cannot be written, and whatever the
-  /// watcher's stops() and resumes() throw; running trials first save and end. Other exceptions of
-  /// the watcher become warnings.
+  /// watcher's starting(), stops() and resumes() throw; running trials first save and end. Other
+  /// exceptions of the watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:

@@ -46,6 +46,24 @@ TEST(MedianStopTest, SmallerIsBetterForLosses) {
   EXPECT_TRUE(rule.stops("nan"));
 }
 
+TEST(MedianStopTest, OthersWithoutFiguresUpToTheEpochDoNotCount) {
+  EarlyStop rule({.rule = Rule::median});
+  for (const char* other : {"a", "b"}) rule.report(other, 0, 0.9);
+  for (const char* late : {"c", "d", "e"}) rule.report(late, 5, 0.9);
+  rule.report("bad", 0, 0.1);
+  EXPECT_FALSE(rule.stops("bad")) << "only two others have a figure up to epoch 0";
+  rule.report("f", 0, 0.9);
+  EXPECT_TRUE(rule.stops("bad"));
+}
+
+TEST(MedianStopTest, AFigureThatIsNotFiniteIsTheWorst) {
+  EarlyStop rule({.rule = Rule::median});
+  for (const char* other : {"a", "b", "c"}) rule.report(other, 0, 0.5);
+  rule.report("infinite", 0, HUGE_VAL);
+  EXPECT_TRUE(rule.stops("infinite"));
+  EXPECT_FALSE(rule.stops("a"));
+}
+
 TEST(AshaTest, OneInReductionPassesEachRung) {
   EarlyStop rule({.rule = Rule::asha, .min_epochs = 1, .reduction = 2});
   rule.report("a", 0, 0.5);

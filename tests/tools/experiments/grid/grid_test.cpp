@@ -127,8 +127,8 @@ TEST_F(GridTest, ThePageTellsWhatCameOutAndWhyTheRestDidNot) {
   for (const char* part :
        {"<b>0.7500</b>", "<small>fake.quality 0.75, fake.script done</small>", "<b>4 of 10</b>"})
     EXPECT_THAT(page, HasSubstr(part));
-  EXPECT_THAT(
-      page, Names("exit code 1", "as told: exit:1", "exit code 12", "as told: exit:12", "SIGKILL"));
+  EXPECT_THAT(page, Names("exit code 1", "as scripted: exit:1", "exit code 12",
+                          "as scripted: exit:12", "SIGKILL"));
   EXPECT_EQ(test::occurrences(page, "<svg"), 3) << "a heat map, all trials, and curves";
   const json all = results();
   for (const json& trial : all.at("trials")) {
@@ -239,6 +239,38 @@ TEST_F(GridTest, AKeyThatSomeTrialsReadIsAccepted) {
   EXPECT_EQ(fake_log(" start ").size(), 2U);
 }
 
+TEST_F(GridTest, AKeyOfPublishedRecipesMayHaveNoEffect) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset: {fake.published: 1}");
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, TrialsThatNeedMoreGpusThanASlotHasAreRefusedBeforeAnythingRuns) {
+  const auto grid_on = [&](const std::string& devices) {
+    std::ofstream(folder_ / "s.yaml")
+        << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
+        << "\naxes: {fake.gpus: [1]}\ngrid: {devices: " << devices << ", retry_pause_s: 0}\n";
+    return grid();
+  };
+  const ChildResult run = grid_on("cpu");
+  EXPECT_EQ(run.exit_code, 6);
+  EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":3:20", "fake.gpus", 1, 0));
+  EXPECT_TRUE(fake_log().empty());
+  const ChildResult on_gpu = grid_on("[5]");
+  EXPECT_EQ(on_gpu.exit_code, 0) << on_gpu.errors;
+  EXPECT_THAT(fake_log(" start ")[0], HasSubstr("CUDA_VISIBLE_DEVICES=5 "));
+}
+
+TEST_F(GridTest, AGridOnTheCpuRefusesTrialsThatRequestAGpuButListsThem) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset: {training.device: cuda}");
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 6);
+  EXPECT_EQ(test::occurrences(run.errors, "training.device"), 1) << run.errors;
+  EXPECT_TRUE(fake_log().empty());
+  EXPECT_EQ(grid({"--dry-run"}).exit_code, 0) << "the trials may run on another host";
+}
+
 TEST_F(GridTest, RanksByTheMetricThatTheFixedKeysChoose) {
   write_sweep("axes: {fake.quality: [0.2, 0.8]}\nset: {validation.best_metric: val_loss}");
   const ChildResult run = grid({"--json"});
@@ -276,6 +308,37 @@ TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
   const ChildResult run = grid();
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
+}
+
+TEST_F(GridTest, ADatasetThatIsReplacedIsAnotherGrid) {
+  const std::string first = folder_ / "first", second = folder_ / "second";
+  for (const std::string& file : {first, second}) std::ofstream(file) << "xxx";
+  std::ofstream(folder_ / "r.yaml") << "data: {val_dataset: " << first << "}\n";
+  write_sweep("axes: {data.train_dataset: [" + first + ", " + second + "]}");
+  ASSERT_EQ(grid().exit_code, 0);
+  EXPECT_EQ(grid().exit_code, 0);
+  for (const std::string& file : {first, second}) {
+    std::ofstream(file) << "xxxxxxx";
+    for (const std::vector<std::string>& options :
+         {std::vector<std::string>{}, {"--dry-run"}, {"--trial", "0"}}) {
+      const ChildResult run = grid(options);
+      EXPECT_EQ(run.exit_code, 2);
+      EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", file, 3, 7));
+    }
+    std::ofstream(file) << "xxx";
+  }
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, AFolderThatRecordsOnlyItsRecipeIsContinued) {
+  write_sweep("axes: {fake.quality: [0.1]}");
+  ASSERT_EQ(grid().exit_code, 0);
+  json facts = json::parse(text_of("g/sweep.json"));
+  for (const char* key : {"checked", "dataset_bytes"}) EXPECT_EQ(facts.erase(key), 1U);
+  std::ofstream(folder_ / "g/sweep.json") << facts;
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
 }
 
 TEST_F(GridTest, AnArrayTaskOfAChangedRecipeIsRefused) {

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
+#include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/experiments/grid/check.h"
 #include "tools/experiments/grid/slurm_array.h"
@@ -227,6 +228,38 @@ TEST_F(SweepTest, AxesDecideTheMetricIfAllTheirValuesLeadToIt) {
   EXPECT_EQ(
       read("axes: {training.loss: [multi_label_bce], validation.metrics: [[f1], [map]]}").metric,
       "map");
+}
+
+TEST_F(SweepTest, OnlyCombinationsOfZippedAxesDecideTheMetric) {
+  const std::string axes =
+      "axes: {training.loss: [mse, bce], validation.best_metric: ['', r2], a.a: [1, 2]}\n";
+  EXPECT_EQ(read(axes).metric, "top_1") << "bce without best_metric";
+  EXPECT_EQ(read(axes + "zip: [[a.a, training.loss, validation.best_metric]]").metric, "r2");
+  EXPECT_THAT(refused("axes: {training.loss: [mse, bce], validation.best_metric: [r2]}\n"
+                      "zip: [[training.loss, validation.best_metric]]"),
+              Names("zip", 2, 1));
+}
+
+TEST_F(SweepTest, EarlyStopsCompareTheUsualMetricIfEpochsLackTheOneToRankBy) {
+  std::ofstream(folder_ / "r.yaml") << "training: {loss: mse}\n";
+  for (const char* metric : {"images_per_second", "train_minutes"}) {
+    const Sweep sweep = read("early_stop: asha\nmetric: " + std::string(metric));
+    EXPECT_EQ(sweep.metric, metric);
+    EXPECT_EQ(sweep.early_stop.metric, "r2");
+    EXPECT_TRUE(sweep.early_stop.maximise);
+  }
+  const Sweep given = read("early_stop: {asha: {metric: val_loss}}\nmetric: train_minutes");
+  EXPECT_EQ(given.early_stop.metric, "val_loss");
+  EXPECT_FALSE(given.early_stop.maximise);
+}
+
+TEST_F(SweepTest, AnUnknownMetricIsReportedOnce) {
+  for (const char* rule : {"", "early_stop: median"}) {
+    const std::string errors = refused("metric: share_of_1\n" + std::string(rule));
+    EXPECT_EQ(test::occurrences(errors, "share_of_1"), 1) << errors;
+  }
+  EXPECT_THAT(refused("early_stop: {median: {metric: share_of_1}}"),
+              Names(path() + ":2:13", "early_stop", "share_of_1"));
 }
 
 TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {

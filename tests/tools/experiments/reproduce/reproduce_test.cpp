@@ -174,7 +174,26 @@ TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {
   const ChildResult other = reproduce({"--fake.quality=0.9"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.errors, Names("fake.quality", "0.25", "0.9", "--folder"));
-  EXPECT_EQ(reproduce({"--data.num_workers=7"}).exit_code, 0) << "this key changes no result";
+  for (const std::string key : {"--data.num_workers=7", "--data.in_memory=0"})
+    EXPECT_EQ(reproduce({key}).exit_code, 0) << key << " changes no result";
+  EXPECT_EQ(reproduce({"--fake.quality=0.9", "--dry-run"}).exit_code, 2);
+
+  // A folder of an earlier version, which also recorded keys that change no result.
+  json begun = json::parse(text_of("out/reproduce.json"));
+  for (json& trial : begun) trial["data.in_memory"] = "0";
+  std::ofstream(folder_ / "out/reproduce.json") << begun;
+  EXPECT_EQ(reproduce().exit_code, 0);
+  EXPECT_EQ(starts(), 3U);
+}
+
+TEST_F(ReproduceTest, ARowThatCannotBeRecordedIsNotTrained) {
+  write_table("done");
+  std::filesystem::create_directory(folder_ / "out");
+  std::filesystem::create_symlink("/nowhere/reproduce.json", folder_ / "out/reproduce.json");
+  const ChildResult run = reproduce();
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_THAT(run.errors, Names("/nowhere"));
+  EXPECT_EQ(starts(), 0U);
 }
 
 TEST_F(ReproduceTest, TheTableHoldsWhatEarlierCommandsHaveTrained) {

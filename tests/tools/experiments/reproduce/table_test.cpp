@@ -52,7 +52,9 @@ others: [{system: X, model: Net, source: paper, top_1: 0.25, note: estimated}]
 )");
   EXPECT_EQ(table.title, "Three rows");
   EXPECT_EQ(table.train_images, 100);
-  EXPECT_EQ(table.source("paper").title, "A paper");
+  ASSERT_EQ(table.sources.size(), 1U);
+  EXPECT_EQ(table.sources[0].id, "paper");
+  EXPECT_EQ(table.sources[0].title, "A paper");
   ASSERT_EQ(table.rows.size(), 2U);
   ASSERT_EQ(table.rows[0].settings.size(), 2U);
   EXPECT_EQ(table.rows[0].settings[0].key, "data.subset");
@@ -106,10 +108,7 @@ TEST(TablesOfThisProject, AreRead) {
     const ResultTable table =
         read_table(std::filesystem::path(test::source_dir()) / "configs" / name / "table.yaml");
     EXPECT_GE(table.rows.size(), 3U) << name;
-    for (const TableRow& row : table.rows) {
-      for (const PublishedFigures& figures : row.published)
-        EXPECT_FALSE(table.source(figures.source).url.empty());
-    }
+    for (const FigureSource& source : table.sources) EXPECT_FALSE(source.url.empty()) << source.id;
   }
 }
 

@@ -157,7 +157,7 @@ TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {
   EXPECT_EQ(states_.at("stubborn").starts, 3);
   std::ifstream output(folder_ / "runs/broken/output");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(output), {}),
-              HasSubstr("as told: exit:3"));
+              HasSubstr("as scripted: exit:3"));
 }
 
 TEST_F(TrialPoolTest, AWrongRecipeEndsItAllAndIsTriedAgainWhenItMayBeRight) {
@@ -180,6 +180,29 @@ TEST_F(TrialPoolTest, AProgramThatIsNotThereEndsItAll) {
   std::ifstream output(folder_ / "runs/a/output");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(output), {}),
               Names("/nowhere/precast", std::strerror(ENOENT)));
+}
+
+TEST_F(TrialPoolTest, EveryEndOfATrialThatCannotStartFollowsAStart) {
+  std::ofstream(folder_ / "runs") << "not a folder";
+  add("a", "done");
+  EXPECT_EQ(run(), ExitCode::failed);
+  EXPECT_EQ(states_.at("a").exit_code, static_cast<int>(ExitCode::io));
+  EXPECT_EQ(states_.at("a").starts, 3);
+  std::vector<std::string> events;
+  for (const ordered_json& record : read_journals(folder_.path()))
+    events.push_back(record.at("event").get<std::string>() + record.at("attempt").dump());
+  EXPECT_THAT(events, ElementsAre("start1", "end1", "start2", "end2", "start3", "end3"));
+}
+
+TEST_F(TrialPoolTest, AWatcherThatCannotRecordAStartPreventsIt) {
+  struct Refuses : PoolWatcher {
+    void starting(const Trial& /*trial*/) override { throw IoError("cannot record"); }
+  } watcher;
+  watcher_ = &watcher;
+  add("a", "done");
+  EXPECT_THROW(run(), IoError);
+  EXPECT_TRUE(fake_log().empty());
+  EXPECT_TRUE(read_journals(folder_.path()).empty());
 }
 
 TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunGoesOn) {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <numeric>
 #include <optional>
 
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/experiments/trial/interval.h"
 #include "tools/experiments/trial/journal.h"
@@ -18,6 +20,7 @@
 namespace precast::tools {
 namespace {
 
+using test::Names;
 using testing::ElementsAre;
 
 TEST(TrialTest, IdIsReadableSafeAndStable) {
@@ -55,6 +58,22 @@ TEST(TrialTest, EveryExitCodeHasAMeaning) {
   EXPECT_EQ(judge_end(139, 0), Verdict::retry) << "a rank was killed";
 }
 
+TEST(TrialTest, AnEndIsToldByItsCode) {
+  EXPECT_EQ(end_text(5), "exit code 5");
+  EXPECT_THAT(end_text(128 + SIGKILL), Names("SIGKILL"));
+  EXPECT_EQ(end_text(255), "exit code 255");
+  EXPECT_THAT(end_text(0), Names("summary.json"));
+}
+
+TEST(TrialTest, KeysThatSayHowDataIsReadAndARunWaitsChangeNoResult) {
+  for (const char* key :
+       {"data.in_memory", "data.direct_io", "data.batches_ahead", "data.jpeg_index_mb",
+        "data.cache_mb", "data.val_dataset", "logging.every", "dist.timeout_s"})
+    EXPECT_FALSE(changes_results({key, "1"})) << key;
+  for (const char* key : {"data.order", "data.verify", "logging.log_level", "training.device"})
+    EXPECT_TRUE(changes_results({key, "1"})) << key;
+}
+
 TEST(JournalTest, FilesAreReadByTimeNotByName) {
   const test::TemporaryFolder folder;
   std::ofstream(folder / "results.jsonl")
@@ -88,6 +107,9 @@ TEST(SlotTest, ShareOutAllGpusAndCores) {
   EXPECT_EQ(shared[1].gpu, "0");
   EXPECT_EQ(shared[2].gpu, "1");
   EXPECT_THAT(shared[2].cores, ElementsAre(4, 5));
+  const auto uneven = share_slots(2, {0, 1}, {"0", "1", "2"});
+  EXPECT_EQ(uneven[0].gpu, "0") << "the first slot has the fewest GPUs";
+  EXPECT_EQ(uneven[1].gpu, "1,2");
   EXPECT_EQ(share_slots(2, {0}, {})[1].gpu, "");
   EXPECT_THAT(share_slots(2, {0}, {})[1].cores, ElementsAre(0));
   EXPECT_THAT(share_slots(4, {0, 1, 2, 3, 4, 5}, {})[1].cores, ElementsAre(1, 2));
@@ -140,6 +162,8 @@ TEST_F(VisibleGpusTest, AreThoseThatTheVariableNames) {
   have("dev/nvidia0");
   ::setenv(kVariable, "3,GPU-ab", 1);
   EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("3", "GPU-ab"));
+  ::setenv(kVariable, "0,-1,1", 1);
+  EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0")) << "CUDA ignores the rest";
   ::setenv(kVariable, "", 1);
   EXPECT_TRUE(visible_gpus(root_.path()).empty());
   ::unsetenv(kVariable);
@@ -208,6 +232,17 @@ TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
   EXPECT_TRUE(log_.refresh());
   EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.7);
   EXPECT_EQ(log_.epochs().size(), 1U) << "truncated epochs are dropped";
+}
+
+TEST_F(RunLogTest, StartsAnewWhenTheLogHasGrownAgainSinceItWasCut) {
+  append("{\"top_1\": 0.5, \"epoch\": 0}\n{\"top_1\": 0.6, \"epoch\": 1}\n");
+  EXPECT_TRUE(log_.refresh());
+  std::ofstream(folder_ / "log") << "{\"top_1\": 0.7, \"note\": \"longer\", \"epoch\": 0}\n"
+                                 << "{\"top_1\": 0.8, \"note\": \"longer\", \"epoch\": 2}\n";
+  EXPECT_TRUE(log_.refresh());
+  ASSERT_EQ(log_.epochs().size(), 2U);
+  EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.7);
+  EXPECT_EQ(log_.epochs().at(2).at("top_1"), 0.8);
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace precast::tools {
+
+/// Keys of a recipe that only say where the datasets are and how they are read. They change no
+/// batch.
+inline constexpr std::string_view kReadingKeys[] = {
+    "data.train_dataset", "data.val_dataset",  "data.num_workers", "data.batches_ahead",
+    "data.in_memory",     "data.cache_mb",     "data.direct_io",   "data.cache_dir",
+    "data.http_retry_s",  "data.jpeg_index_mb"};
+
+/// Keys that only say where a run is written, how often it writes to its log, how long it waits for
+/// others, and whether it tries its steps first.
+inline constexpr std::string_view kConductKeys[] = {
+    "logging.folder",          "logging.run_id",      "logging.every",
+    "data.producer_timeout_s", "dist.address",        "dist.port",
+    "dist.timeout_s",          "dist.join_timeout_s", "training.preflight",
+    "training.stall_timeout_s"};
+
+/// Whether the key is one of kReadingKeys.
+[[nodiscard]] inline bool is_reading_key(std::string_view key) {
+  return std::ranges::find(kReadingKeys, key) != std::ranges::end(kReadingKeys);
+}
+
+/// Whether a run has the same results with every value of the key, as long as the contents of the
+/// datasets are the same. A resumed run may have another value.
+[[nodiscard]] inline bool is_neutral_key(std::string_view key) {
+  return is_reading_key(key) ||
+         std::ranges::find(kConductKeys, key) != std::ranges::end(kConductKeys);
+}
+
+}  // namespace precast::tools
