@@ -38,7 +38,7 @@ def rgb(grey):
 
 
 def save(path, **arrays):
-    """Writes an .npz archive; each array is given as (dtype, shape, bytes or iterable of values)."""
+    """Writes a .npz archive; each array is given as (dtype, shape, bytes or iterable of values)."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, (dtype, shape, values) in arrays.items():
             if not isinstance(values, (bytes, bytearray)):

@@ -4,10 +4,11 @@
 #   framework/core <- framework/process <- framework/launch
 #   framework/core <- framework/api <- { data | models | recipes | framework/engine | framework/distributed } <- tools
 #
-# The siblings never include each other; tools may include the torch-free kernels of models/cuda and recipes/cuda. Code
-# that is torch-free (framework/{core,process,launch}, data except data/torch, tools except tools/app and the folders
-# named torch) reaches no header of libtorch, not even through headers it includes. <torch/torch.h> is banned everywhere:
-# it costs 13-16 s a source. No two folders include each other, directly or through others. The table of folders in
+# The folders in braces never include each other. framework/engine may also include framework/process, and tools may
+# include the torch-free kernels of models/cuda and recipes/cuda. Code that is torch-free
+# (framework/{core,process,launch}, data except data/torch, tools except tools/app and the folders named torch) includes
+# no header of libtorch, directly or through other headers. No source includes <torch/torch.h>, which adds 13-16 s to
+# the compilation of each source. No two folders include each other, directly or through others. The table of folders in
 # docs/architecture.md lists every folder or a folder that contains it, and a folder includes only folders above it in
 # the table.
 cmake_minimum_required(VERSION 3.25)

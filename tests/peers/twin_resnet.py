@@ -4,10 +4,12 @@
     .venv-peers/bin/python tests/peers/twin_resnet.py
 
 Compares names and order of the weights, the weights, the state of the random generator afterwards, outputs and
-gradients, and also the twin's interpolation with numpy's. Exit code 77 (skipped) without torchvision.
+gradients, and also the twin's interpolation and arrays with numpy's. Exit code 77 (skipped) without torchvision.
 """
+import argparse
 import pathlib
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,6 +24,7 @@ except ImportError as error:
     sys.exit(77)
 
 import recipe  # noqa: E402
+import twin_train  # noqa: E402
 
 
 def both(arch, classes=10):
@@ -65,6 +68,34 @@ class Rates(unittest.TestCase):
             ends = [float(np.interp(at, [0, 2, 16], [0.5e-4, 0.5, 0])) for at in (epoch, epoch + 1)]
             self.assertEqual(recipe.rates_of_epoch(epoch, 97, 0.5, 16, 2),
                              list(np.interp(np.arange(97), [0, 97], ends)))
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.file = pathlib.Path(scratch.name) / "a.npy"
+
+    def test_arrays_are_numpys(self):
+        array = np.arange(12, dtype="<i4").reshape(3, 4)
+        np.save(self.file, array)
+        self.assertTrue(np.array_equal(recipe.load_npy(self.file).numpy(), array))
+
+    def test_another_file_is_an_error_that_names_it(self):
+        for content in (b"", b"\x93NUMPX\x01\x00{", b"P6\n28 28\n255\n" + bytes(300)):
+            self.file.write_bytes(content)
+            with self.assertRaises(SystemExit) as raised:
+                recipe.load_npy(self.file)
+            self.assertIn(str(self.file), str(raised.exception))
+
+
+class Recipes(unittest.TestCase):
+    def test_label_smoothing_that_is_left_out_is_the_default_of_ffcv_imagenet(self):
+        args = argparse.Namespace(classes=10)
+        for given, wanted in (({}, 0.1), ({"label_smoothing": 0}, 0)):
+            config = {"model": {"arch": "resnet18"}, "training": given}
+            training = twin_train.Training(config, args, torch.device("cpu"))
+            self.assertEqual(training.loss_of.label_smoothing, wanted)
 
 
 if __name__ == "__main__":

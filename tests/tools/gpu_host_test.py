@@ -1,17 +1,19 @@
 """Tests the modules of tools/gpu_host: device properties, small datasets, killed ranks."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 sys.dont_write_bytecode = True
 
-from gpu_host import cases, datasets, device_properties, host, stages, step  # noqa: E402
+from gpu_host import bundle, cases, datasets, device_properties, host, report, stages, step  # noqa: E402
 
 
 class FakeCard:
@@ -109,6 +111,28 @@ class Plans(unittest.TestCase):
         names = [one.name for one in stages.plan("scaling", stages.Place(pathlib.Path("/state"), gpus=1))]
         self.assertFalse(any("2 ranks" in name for name in names))
         self.assertTrue(any(name.startswith("training step, 1 ranks") for name in names))
+
+
+class Bundles(unittest.TestCase):
+    def test_a_build_has_a_job_for_each_usable_core_or_as_many_as_asked_for(self):
+        with unittest.mock.patch.dict(os.environ, {"PRECAST_JOBS": "7"}):
+            self.assertEqual(bundle.jobs(), "7")
+            del os.environ["PRECAST_JOBS"]
+            cores = os.sched_getaffinity(0)
+            self.addCleanup(os.sched_setaffinity, 0, cores)
+            os.sched_setaffinity(0, {min(cores)})
+            self.assertEqual(bundle.jobs(), "1")
+
+    def test_needed_versions_are_text(self):
+        self.assertEqual(bundle.needs_text({"GLIBCXX": "3.4.30", "GLIBC": "2.36"}), "GLIBC 2.36, GLIBCXX 3.4.30")
+
+
+class Reports(unittest.TestCase):
+    def test_only_a_step_that_passed_has_a_rate(self):
+        figures = {"images_per_second": 5}
+        self.assertEqual(report.rate({"state": "passed", "figures": figures}), 5)
+        for record in (None, {"state": "failed", "figures": figures}, {"state": "passed"}):
+            self.assertIsNone(report.rate(record))
 
 
 class Steps(unittest.TestCase):

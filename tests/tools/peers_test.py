@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "peers"))
 sys.dont_write_bytecode = True
@@ -130,6 +131,35 @@ class ReadLimits(unittest.TestCase):
                   "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n/dev/vda / ext4 rw 0 0\n")
         self.assertEqual(read_limit.mounted_groups(mounts),
                          [(1, pathlib.Path("/sys/fs/cgroup/blkio")), (2, pathlib.Path("/sys/fs/cgroup/unified"))])
+
+        self.assertEqual([version for version, _ in read_limit.mounted_groups(mounts, "memory")], [1, 2])
+
+    def limits(self, delegated, *names):
+        """Limits in a folder that looks like a mounted hierarchy of version 2."""
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        (folder / "cgroup.subtree_control").write_text(delegated)
+        groups = []
+        with unittest.mock.patch.object(read_limit, "mounted_groups", return_value=[(2, folder)]):
+            for name in names:
+                limits = {version: (name, name + ".max", "5") for version in (1, 2)}
+                groups.append(read_limit.ControlGroup("test", limits, groups[0] if groups else None))
+        return folder, *groups
+
+    def test_a_controller_of_version_2_that_is_not_delegated_is_named(self):
+        folder, memory = self.limits("cpu io\n", "memory")
+        self.assertIsNone(memory.group)
+        for fact in ("memory", str(folder / "cgroup.subtree_control")):
+            self.assertIn(fact, memory.reason)
+
+    def test_two_limits_of_version_2_are_those_of_one_group(self):
+        _, memory, reads = self.limits("cpu io memory\n", "memory", "io")
+        self.assertIsNone(memory.reason or reads.reason)
+        self.assertEqual(memory.group, reads.group)
+        self.assertTrue(memory.made and not reads.made)
+        self.assertEqual({file.name: file.read_text() for file in memory.group.iterdir()},
+                         {"memory.max": "5", "io.max": "5"})
 
     def test_bytes_read_are_those_of_the_disk_itself(self):
         first = "254:16 Read 7\n254:0 Read 4096\n254:0 Write 9\n254:0 Total 4105\nTotal 4112\n"

@@ -72,6 +72,8 @@ void print_rows(const std::vector<ordered_json>& rows) {
          fmt::format("{:.2f}", value(rows[0], "decode_us") / value(row, "decode_us"))});
   }
   print_text_table(table);
+  if (rows.size() > 1)
+    fmt::print("\nvs first: decode us of the first row divided by that of this row\n");
 }
 
 void add_options(po::options_description& options) {

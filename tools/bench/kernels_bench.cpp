@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <string_view>
 #include <vector>
@@ -142,6 +143,11 @@ void run(data::ResizeFilter filter) {
 int main(int argc, char** argv) {
   using precast::data::ResizeFilter;
   const std::string_view name = argc > 1 ? argv[1] : "area";
+  if (argc > 2 || (name != "area" && name != "bilinear" && name != "antialias")) {
+    fmt::print(stderr, "kernels_bench: expected area, bilinear or antialias, got '{}'{}\n", name,
+               argc > 2 ? " and more arguments" : "");
+    return 2;
+  }
   fmt::print("{}\n", precast::tools::cpu_text(precast::tools::cpu_facts()));
   precast::tools::run(name == "bilinear"    ? ResizeFilter::bilinear
                       : name == "antialias" ? ResizeFilter::antialias

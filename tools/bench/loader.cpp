@@ -97,6 +97,11 @@ void print_points(const std::string& file, std::uint64_t samples,
   fmt::print("{}: {}; {}; medians of {}\n{}\n\n", file, format_count(samples, "sample"),
              in_words(same), format_count(points[0].runs.size(), "round"), cpu_text(cpu_facts()));
   print_text_table(rows);
+  if (points.size() > 1) {
+    fmt::print(
+        "\nvs first: img/s divided by that of the first row, /CPU-s: the same for img/CPU-s; "
+        "medians over the rounds\n");
+  }
   print_threads_note(points);
   print_replaced(points);
 }
@@ -187,13 +192,20 @@ int run_sweep(const Arguments& arguments, const LoaderEffort& effort) {
   return measure_and_report(arguments, file, samples, std::move(points));
 }
 
+/// Whether the word is --config-file, in either spelling, so that its value is the next word.
+bool is_config_file(std::string word) {
+  std::ranges::replace(word, '_', '-');
+  return word == "--config-file";
+}
+
 /// Whether the command line names a recipe as the data to load. False with --help, because this
 /// program prints the help itself.
 bool names_recipe(const std::vector<std::string>& args) {
-  if (std::ranges::find(args, "--help") != args.end()) return false;
+  for (const char* help : {"--help", "-h"})
+    if (std::ranges::find(args, help) != args.end()) return false;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool is_yaml = args[i].ends_with(".yaml") || args[i].ends_with(".yml");
-    const bool is_value = args[i].starts_with('-') || (i > 0 && args[i - 1] == "--config-file");
+    const bool is_value = args[i].starts_with('-') || (i > 0 && is_config_file(args[i - 1]));
     if (is_yaml && !is_value) return true;
   }
   return false;

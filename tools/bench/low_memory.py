@@ -22,18 +22,16 @@ Control groups need root. If they cannot be created, the script prints the reaso
 import argparse
 import contextlib
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 from figures import ROOT, add_arguments, line_chart, markdown, write_noise, write_results
 
 sys.path.insert(0, str(ROOT / "tools/peers"))
-from read_limit import ReadLimit, forget  # noqa: E402
+from read_limit import ControlGroup, ReadLimit, forget  # noqa: E402
 
 SKIPPED = 77
 WAYS = ("random", "quasi_random", "own cache")
@@ -57,48 +55,10 @@ def arguments():
     return parser.parse_args()
 
 
-class MemoryLimit:
-    """A control group (v1 or v2) with a memory limit, inside the group of this process. `reason` is None, or says why
-    the group could not be created. Use it as a context manager, which removes the group at the end."""
-
+class MemoryLimit(ControlGroup):
     def __init__(self, limit):
-        self.group, self.reason = None, "no memory control group is mounted"
-        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers == "memory":
-                self.make(pathlib.Path("/sys/fs/cgroup/memory" + path), "memory.limit_in_bytes", limit)
-            elif not controllers:
-                self.make(pathlib.Path("/sys/fs/cgroup" + path), "memory.max", limit)
-
-    def make(self, parent, key, limit):
-        if self.group is not None or not (parent / "cgroup.procs").exists():
-            return
-        group = parent / f"precast_low_memory_{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError as error:
-            self.reason = f"{error}. Run as root"
-            return
-        try:
-            (group / key).write_text(str(limit))
-            self.group, self.reason = group, None
-        except OSError as error:
-            self.reason = f"{error}. Run as root"
-            group.rmdir()
-
-    def enter(self):
-        (self.group / "cgroup.procs").write_text(str(os.getpid()))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for _ in range(50 if self.group else 0):  # until its last process has ended
-            try:
-                self.group.rmdir()
-                return
-            except OSError:
-                time.sleep(0.1)
+        super().__init__("precast_low_memory", {1: ("memory", "memory.limit_in_bytes", str(limit)),
+                                                2: ("memory", "memory.max", str(limit))})
 
 
 def skip(reason):
@@ -131,8 +91,9 @@ def train_command(args, data, way, limit, folder):
 
 def images_per_second(args, data, way, limit):
     """One measurement; None if the command failed, usually because the memory was too small."""
-    slow = ReadLimit(data, int(1e6 * args.read_limit)) if args.read_limit else contextlib.nullcontext()
-    with tempfile.TemporaryDirectory() as folder, MemoryLimit(limit) as memory, slow as reads:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as groups:
+        memory = groups.enter_context(MemoryLimit(limit))
+        reads = groups.enter_context(ReadLimit(data, int(1e6 * args.read_limit), memory)) if args.read_limit else None
         for group in (memory, reads):
             if group is not None and group.reason is not None:
                 skip(group.reason)

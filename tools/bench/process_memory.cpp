@@ -22,7 +22,7 @@ std::uint64_t kilobytes_in(const char* path, const std::string& name) {
 ProcessMemory process_memory() {
   return {.peak_resident = kilobytes_in("/proc/self/status", "VmHWM"),
           .proportional = kilobytes_in("/proc/self/smaps_rollup", "Pss"),
-          .anonymous = kilobytes_in("/proc/self/smaps_rollup", "Anonymous")};
+          .anonymous = kilobytes_in("/proc/self/smaps_rollup", "Pss_Anon")};
 }
 
 }  // namespace precast::tools

@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 
@@ -50,10 +51,19 @@ logging: {{log_level: 0}}
         self.rings += 1
         name = f"bench-{os.getpid()}-{self.rings}"
         command = [self.precast, "serve", self.recipe, "--as", name, "--consumers", str(consumers), "--json"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while f"ring://{name}" not in server.stderr.readline():
-            assert server.poll() is None, server.stderr.read()
+        output, messages = self.folder / f"{name}.out", self.folder / f"{name}.err"
+        # Files, because a pipe that nobody reads blocks the server once it is full.
+        with output.open("w") as written, messages.open("w") as printed:
+            server = subprocess.Popen(command, stdout=written, stderr=printed)
+        while f"ring://{name}" not in messages.read_text():
+            assert server.poll() is None, messages.read_text()
+            time.sleep(0.02)
         return name, server
+
+    def end_of(self, name, server):
+        """What the server prints when all consumers have ended."""
+        assert server.wait() == 0, (self.folder / f"{name}.err").read_text()
+        return json.loads((self.folder / f"{name}.out").read_text().splitlines()[-1])
 
     def shared(self, consumers):
         """Throughput of the slowest consumer, and CPU-seconds of all processes per decoded image."""
@@ -61,7 +71,7 @@ logging: {{log_level: 0}}
         readers = [subprocess.Popen([self.precast, "bench", "ring", name, "--json"], stdout=subprocess.PIPE, text=True)
                    for _ in range(consumers)]
         figures = [json.loads(reader.communicate()[0]) for reader in readers]
-        end = json.loads(server.communicate()[0].splitlines()[-1])
+        end = self.end_of(name, server)
         cpu = end["cpu_seconds"] + sum(figure["cpu_seconds"] for figure in figures)
         return min(figure["samples_per_second"] for figure in figures), cpu / end["samples_decoded"]
 
@@ -83,8 +93,8 @@ logging: {{log_level: 0}}
         started = [self.train(run, f"--data.train_dataset=ring://{name}", f"--lr.lr={0.01 * (number + 1)}")
                    for number, run in enumerate(runs)]
         assert all(run.wait() == 0 for run in started)
-        end = json.loads(server.communicate()[0].splitlines()[-1])
-        assert server.returncode == 0 and end["samples_delivered"] == 4 * end["samples_decoded"], end
+        end = self.end_of(name, server)
+        assert end["samples_delivered"] == 4 * end["samples_decoded"], end
         return self.decoding_seconds("alone"), end["cpu_seconds"] + sum(map(self.decoding_seconds, runs))
 
 

@@ -40,7 +40,7 @@ void StoredJpegs::add_file(const std::string& path) {
   data::Image image;
   try {
     if (data::decode_image_file(bytes, image).format != data::ImageFormat::jpeg)
-      throw DataError("expected a JPEG, got another kind of image");
+      throw DataError("expected a JPEG, got an image of another format");
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path, error.what()));
   }

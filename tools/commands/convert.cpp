@@ -59,8 +59,8 @@ Arguments declare() {
 
 void check_output(const std::string& in, const std::filesystem::path& out) {
   if (std::ranges::find(kExtensions, out.extension().string()) == kExtensions.end()) {
-    throw ConfigError(fmt::format("{}: expected a name that ends in {}", out.string(),
-                                  fmt::join(kExtensions, ", ")));
+    throw ConfigError(fmt::format("{}: expected a name that ends in {}, {} or {}", out.string(),
+                                  kExtensions[0], kExtensions[1], kExtensions[2]));
   }
   std::error_code ignored;
   if (std::filesystem::equivalent(in, out, ignored)) {

@@ -136,7 +136,7 @@ void JointOutputs::publish() {
     data::remove_sums_sidecar(file.target, ops);
     data::remove_jpeg_sidecar(file.target, ops);
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
-      throw IoError("cannot rename to", file.target.string(), errno);
+      throw IoError("cannot rename the temporary file to", file.target.string(), errno);
     const std::string folder = file.target.parent_path().string();
     if (uninterrupted([&] { return ops.fsync_folder(folder.c_str()); }) != 0)
       throw IoError("cannot sync the folder of", file.target.string(), errno);
@@ -145,7 +145,7 @@ void JointOutputs::publish() {
 
 void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   if (skipped.empty()) return;
-  fmt::print(stderr, "warning: damaged samples left out: {}\n", skipped.size());
+  fmt::print(stderr, "warning: damaged or unsupported samples left out: {}\n", skipped.size());
   constexpr std::size_t kMostShown = 10;
   for (const auto& [index, name, what] :
        std::span(skipped).first(std::min(skipped.size(), kMostShown))) {

@@ -88,8 +88,8 @@ class JointOutputs {
   std::vector<File> files_;
 };
 
-/// Report damaged samples that were left out. print_skipped() prints the first ones as a warning on
-/// standard error; skipped_json() returns all of them. @{
+/// Report damaged or unsupported samples that were left out. print_skipped() prints the first ones
+/// as a warning on standard error; skipped_json() returns all of them. @{
 void print_skipped(const std::vector<data::SkippedSample>& skipped);
 [[nodiscard]] nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped);
 /// @}

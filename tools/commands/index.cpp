@@ -91,8 +91,8 @@ Arguments index_arguments() {
       "index FILE.beton [options]",
       "Writes the sidecar FILE.beton.jidx: the JPEG index of the first image field. With it, crops "
       "are decoded without the data before them. Loaders find the sidecar next to the dataset, and "
-      "processes share it. Without it, each process makes the index in its first epoch. Damaged "
-      "images are reported and left out.");
+      "processes share it. Without it, each training run makes its own index in the first epoch, "
+      "which its ranks on a host share. Damaged images are reported and left out.");
   arguments.positional("FILE.beton", "the dataset");
   arguments.options().add_options()("every", number(data::kDefaultCheckpointInterval), kEveryHelp)(
       "workers", number(0), kWorkersHelp)("json", po::bool_switch(), kJsonHelp);

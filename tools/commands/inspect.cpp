@@ -227,7 +227,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
 void check_partners(const Arguments& arguments) {
   if (arguments.has("output") && !arguments.has("sample"))
     throw ConfigError(
-        "--output: expected --sample N as well, because --output writes values of one sample");
+        "--output: expected --sample N as well, because it writes the values of one sample");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {

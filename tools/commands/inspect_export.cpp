@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -152,7 +153,7 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
 
 void export_sample(const BetonReader& reader, std::uint64_t sample,
                    const std::filesystem::path& folder) {
-  create_folders(folder);
+  std::map<std::string, std::size_t> fields;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const data::FieldInfo& info = reader.fields()[field];
     if (!info.has_pointer()) continue;
@@ -160,8 +161,16 @@ void export_sample(const BetonReader& reader, std::uint64_t sample,
     std::string name = info.name;
     std::ranges::replace(name, '/', '_');
     name += ending_of(reader, sample, field);
-    export_field(reader, sample, field, folder / name);
+    const auto [other, added] = fields.emplace(name, field);
+    if (!added) {
+      throw ConfigError(fmt::format(
+          "--output: expected fields with different file names, got {} for '{}' and '{}'. Write "
+          "each field with --field and its own --output",
+          name, reader.fields()[other->second].name, info.name));
+    }
   }
+  create_folders(folder);
+  for (const auto& [name, field] : fields) export_field(reader, sample, field, folder / name);
 }
 
 }  // namespace precast::tools

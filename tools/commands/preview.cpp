@@ -49,7 +49,7 @@ void add_view_options(po::options_description& options) {
       "ratio", po::value<double>(),
       "side of the centre crop as a fraction of the image's shorter side")(
       "crop", po::value<std::string>()->value_name("R0:R1,C0:C1"),
-      "the same region of every image; rows and columns in px")(
+      "the same region of every image; rows R0 to R1 - 1 and columns C0 to C1 - 1, in px")(
       "view", po::value<std::string>()->value_name("NAME"),
       "output to show, if the pipeline has several; default: the first");
 }

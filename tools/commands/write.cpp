@@ -266,7 +266,7 @@ void print_class_column(const data::Source& source) {
   if (!source.class_field().empty()) {
     fmt::print("classes: the strings of column '{}'\n", source.class_field());
     const auto first = std::ranges::find(source.fields(), "int", &data::SourceField::type);
-    if (first->name != source.class_field()) {
+    if (first != source.fields().end() && first->name != source.class_field()) {
       fmt::print(stderr,
                  "note: '{0}' is the first int field: recipes need data.targets: {1} to train on "
                  "the classes\n",
@@ -286,6 +286,22 @@ void print_class_column(const data::Source& source) {
   }
 }
 
+/// Prints the counts of written samples, then those of the source, then what was skipped.
+void print_counts(const Written& written) {
+  if (!written.summary.tally.empty()) fmt::print("counts: {}\n", tally_text(written.summary.tally));
+  data::Tally notes = written.source.notes();
+  const auto& left_out = written.source.left_out().by_reason();
+  // The lines below are about the same files.
+  if (!left_out.empty()) notes.erase("skipped_files");
+  if (!notes.empty()) fmt::print("source: {}\n", tally_text(notes));
+  if (!written.summary.skipped.empty())
+    fmt::print("skipped samples: {}\n", written.summary.skipped.size());
+  for (const auto& [reason, files] : left_out) {
+    fmt::print("skipped files: {} {} ({}{})\n", files.count, reason, fmt::join(files.first, ", "),
+               files.count > files.first.size() ? " ..." : "");
+  }
+}
+
 void print_summary(const Written& written) {
   const data::WriteSummary& summary = written.summary;
   const std::vector<std::string>& names = written.source.class_names();
@@ -299,11 +315,7 @@ void print_summary(const Written& written) {
                format_bytes(static_cast<double>(summary.index_bytes)));
   print_class_column(written.source);
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
-  fmt::print("counts: {}\n", tally_text(counts_of(written)));
-  for (const auto& [reason, files] : written.source.left_out().by_reason()) {
-    fmt::print("skipped: {} {} ({}{})\n", files.count, reason, fmt::join(files.first, ", "),
-               files.count > files.first.size() ? " ..." : "");
-  }
+  print_counts(written);
   if (!written.absent_classes.empty()) {
     fmt::print(stderr, "note: {} of {} have no samples: {}\n", written.absent_classes.size(),
                format_count(names.size(), "class"),

@@ -25,6 +25,12 @@ namespace fs = std::filesystem;
 #define PRECAST_TEXT_OF(x) #x
 #define PRECAST_TEXT(x) PRECAST_TEXT_OF(x)
 
+#ifdef __clang__
+constexpr const char* kCompiler = __VERSION__;  // begins with the compiler's name
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
 /// The file of a library loaded in this process; empty if it is not loaded.
 std::string loaded_file(const std::string& stem) {
   std::pair<std::string, std::string> search{stem, ""};
@@ -125,7 +131,7 @@ Json torch_facts(const fs::path& binaries) {
 }  // namespace
 
 Json gather_facts(const fs::path& binaries) {
-  return {{"precast", {{"version", kVersion}, {"compiler", "g++ " __VERSION__}}},
+  return {{"precast", {{"version", kVersion}, {"compiler", kCompiler}}},
           {"libraries", library_facts()},
           {"machine", machine_facts()},
           {"nvidia", nvidia_facts()},

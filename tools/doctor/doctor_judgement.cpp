@@ -53,7 +53,10 @@ void judge_memory(const Json& facts, Findings& findings) {
          "raise the container's limit (docker --memory, Slurm --mem), or use a "
          "larger machine"});
   }
-  const Json shm = at(facts, "machine/shm_bytes");
+  const Json::json_pointer shm_place("/machine/shm_bytes");
+  if (!facts.contains(shm_place)) return;
+  // Null: there is no /dev/shm.
+  const Json& shm = facts.at(shm_place);
   if (shm.is_null() || shm.get<double>() < 256e6) {
     findings.push_back({false,
                         fmt::format("/dev/shm has {}; GPUs of one host exchange gradients there",
@@ -83,8 +86,11 @@ void judge_simd(const Json& facts, Findings& findings) {
 }
 
 void judge_gpu_versions(const Json& facts, Findings& findings) {
-  const auto driver = at(facts, "torch/cuda/driver").get<std::string>();
-  const auto cuda = at(facts, "torch/cuda/run").get<std::string>();
+  const Json known_driver = at(facts, "torch/cuda/driver");
+  const Json known_cuda = at(facts, "torch/cuda/run");
+  if (!known_driver.is_string() || !known_cuda.is_string()) return;
+  const auto driver = known_driver.get<std::string>();
+  const auto cuda = known_cuda.get<std::string>();
   if (major_minor(driver) == 0) {
     findings.push_back({false, "no NVIDIA driver is loaded; training runs on the CPU",
                         "install driver 580 or newer; start containers with --gpus all"});
@@ -97,7 +103,7 @@ void judge_gpu_versions(const Json& facts, Findings& findings) {
          "install driver 580 or newer"});
     return;
   }
-  if (at(facts, "torch/devices").empty()) {
+  if (const Json devices = at(facts, "torch/devices"); devices.is_array() && devices.empty()) {
     findings.push_back({false, "an NVIDIA driver is loaded, but no GPU is visible",
                         "check nvidia-smi and CUDA_VISIBLE_DEVICES"});
   }

@@ -55,6 +55,17 @@ def build_folder():
     return build
 
 
+def jobs():
+    """The number of jobs of a build, as tools/lib.sh computes it from PRECAST_JOBS, the usable cores and the memory."""
+    command = ["bash", "-c", 'source "$0" && jobs_to_use', host.HOME / "lib.sh"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def needs_text(newest):
+    """"GLIBC 2.36, GLIBCXX 3.4.30", from the result of newest_symbols()."""
+    return ", ".join(f"{family} {version}" for family, version in sorted(newest.items()))
+
+
 def programs(build):
     """Builds the programs of the bundle and returns their names; tests that need a GPU end in _gpu_test."""
     known = subprocess.run(["cmake", "--build", build, "--target", "help"], capture_output=True,
@@ -64,8 +75,7 @@ def programs(build):
         if name not in targets:
             say(f"warning: there is no target {name}; leaving out its step")
     names = PROGRAMS + sorted(targets)
-    jobs = os.environ.get("PRECAST_JOBS", str(os.cpu_count()))
-    done = subprocess.run(["cmake", "--build", build, "-j", jobs, "--target", *names])
+    done = subprocess.run(["cmake", "--build", build, "-j", jobs(), "--target", *names])
     if done.returncode != 0:
         raise Problem(EXIT_FAILED, f"could not build {', '.join(names)}: see above")
     return names
@@ -205,7 +215,7 @@ def run(args):
         else:
             size = pack(folder, out)
     say(f"{out}: bundle {mib(size)} + tracked files {mib(tracked)} = {mib(size + tracked)}, torch "
-        f"{facts['torch']} ({facts['torch_git_version'][:10]}), needs at least {facts['needs']}")
+        f"{facts['torch']} ({facts['torch_git_version'][:10]}), needs at least {needs_text(facts['needs'])}")
     if size + tracked > MOST_BYTES:
         raise Problem(EXIT_FAILED, f"expected bundle and tracked files to have at most {mib(MOST_BYTES)} together, got "
                       "more; see above")

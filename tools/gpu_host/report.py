@@ -11,8 +11,9 @@ MOST_DRIFT = 0.03
 
 
 def rate(record):
-    """Images per second; None unless the step passed."""
-    figures = (record or {}).get("figures") or {}
+    """Images per second; None unless the step passed. `record` is None if there was no such step."""
+    record = record or {}
+    figures = record.get("figures") or {}
     return figures.get("images_per_second") if record.get("state") == "passed" else None
 
 
@@ -69,7 +70,7 @@ def speed(merged):
     timed = merged.get("baseline", {}) | merged.get("speed", {})
     rows = []
     for case in cases.CASES:
-        ours, eager, compiled = [rate(timed.get(f"{side}: {case.name}", {"state": "absent"}))
+        ours, eager, compiled = [rate(timed.get(f"{side}: {case.name}"))
                                  for side in ("precast", "eager", "compiled")]
         if ours or eager or compiled:
             rows.append([case.name, cell(ours), cell(eager), cell(compiled),
@@ -83,7 +84,7 @@ def speed(merged):
 
 
 def drift(timed):
-    first, again = [rate(timed.get(f"{side}: {cases.ANCHOR.name}", {"state": "absent"}))
+    first, again = [rate(timed.get(f"{side}: {cases.ANCHOR.name}"))
                     for side in ("eager", "anchor")]
     change = quotient(again, first)
     if change is None:
@@ -94,7 +95,7 @@ def drift(timed):
 
 
 def graphs(timed):
-    off, on = [rate(timed.get(f"graphs {mode}: {cases.SMALL.name}", {"state": "absent"}))
+    off, on = [rate(timed.get(f"graphs {mode}: {cases.SMALL.name}"))
                for mode in ("off", "on")]
     if not (off or on):
         return []
@@ -105,7 +106,7 @@ def graphs(timed):
 def fused(steps):
     rows = []
     for case in cases.FUSED:
-        rates = [rate(steps.get(f"kernels {name}: {case.name}", {"state": "absent"})) for name in cases.KERNELS]
+        rates = [rate(steps.get(f"kernels {name}: {case.name}")) for name in cases.KERNELS]
         if any(rates):
             rows.append([case.name, *map(cell, rates),
                          *[cell(quotient(one, rates[0]), "{:.3f}") for one in rates[1:]]])
@@ -117,7 +118,7 @@ def fused(steps):
 def whole_steps(steps):
     rows = []
     for case in cases.GRAPHS:
-        rates = [rate(steps.get(f"graphs {mode}: {case.name}", {"state": "absent"}))
+        rates = [rate(steps.get(f"graphs {mode}: {case.name}"))
                  for mode in cases.GRAPH_MODES]
         if any(rates):
             rows.append([case.name, *map(cell, rates),

@@ -68,10 +68,12 @@ std::string option_cases(const std::vector<CommandHelp>& commands) {
   return text;
 }
 
+/// The `case` entries for second words. The second words of a group also follow `help GROUP`.
 std::string group_cases(const std::vector<CommandHelp>& commands) {
   std::string text;
   for (const std::string& group : command_groups(commands))
-    text += fmt::format("    {}) second='{}' ;;\n", group, joined(words_of(commands, group)));
+    text += fmt::format("    {0} | 'help {0}') second='{1}' ;;\n", group,
+                        joined(words_of(commands, group)));
   return text + fmt::format("    help) second='{}' ;;\n    completion) second='bash zsh' ;;\n",
                             joined(first_words(commands)));
 }
@@ -91,14 +93,17 @@ constexpr const char* kBash =
     R"(# Completion of precast for bash, made by `precast completion bash`.
 _precast() {
   local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
-  local options='' keys='' second='' IFS=$' \t\n'
+  local options='' keys='' second='' place=2 IFS=$' \t\n'
   if [[ $COMP_CWORD -eq 1 ]]; then
     COMPREPLY=($(compgen -W '@commands@' -- "$current"))
     return 0
   fi
+  if [[ $command == help && $COMP_CWORD -eq 3 && $current != -* ]]; then
+    command+=" ${COMP_WORDS[2]}" place=3
+  fi
   case $command in
 @groups@  esac
-  if [[ $COMP_CWORD -eq 2 && -n $second && $current != -* ]]; then
+  if [[ $COMP_CWORD -eq $place && -n $second && $current != -* ]]; then
     COMPREPLY=($(compgen -W "$second" -- "$current"))
     return 0
   fi
@@ -126,14 +131,17 @@ constexpr const char* kZsh = R"(#compdef precast
 # Completion of precast for zsh, made by `precast completion zsh`.
 _precast() {
   local current=${words[CURRENT]} command=${words[2]}
-  local options='' keys='' second=''
+  local options='' keys='' second='' place=3
   if (( CURRENT == 2 )); then
     compadd -- ${=:-@commands@}
     return
   fi
+  if [[ $command == help && $CURRENT -eq 4 && $current != -* ]]; then
+    command+=" ${words[3]}" place=4
+  fi
   case $command in
 @groups@  esac
-  if [[ $CURRENT -eq 3 && -n $second && $current != -* ]]; then
+  if [[ $CURRENT -eq $place && -n $second && $current != -* ]]; then
     compadd -- ${=second}
     return
   fi

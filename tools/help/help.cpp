@@ -91,9 +91,11 @@ int run_help(const std::vector<std::string>& args) {
 int run_completion(const std::vector<std::string>& args) {
   Arguments arguments = completion_arguments();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  const std::size_t shell = find_name("SHELL", {"bash", "zsh"}, arguments.text("SHELL"));
+  const std::string shell = arguments.text("SHELL");
+  if (shell != "bash" && shell != "zsh")
+    throw ConfigError(fmt::format("SHELL: expected bash or zsh, got '{}'", shell));
   const auto commands = all_commands();
-  fmt::print("{}", shell == 0 ? bash_completion(commands) : zsh_completion(commands));
+  fmt::print("{}", shell == "bash" ? bash_completion(commands) : zsh_completion(commands));
   return static_cast<int>(ExitCode::done);
 }
 

@@ -230,11 +230,10 @@ def format_table(lines, markdown):
     if markdown:
         return "\n".join("| " + " | ".join(row) + " |" + ("\n|" + " --- |" * len(row) if row is HEAD else "")
                          for row in rows)
-    fitted = [[cell for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in fitted if not row[6].startswith("cannot")) for i in range(len(HEAD))]
+    widths = [max(len(row[i]) for row in rows if not row[6].startswith("cannot")) for i in range(len(HEAD))]
     return "\n".join("  ".join(cell.ljust(width) if i in (0, 5) else cell.rjust(width)
                                for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-                     for row in fitted)
+                     for row in rows)
 
 
 def chosen_rows(args):

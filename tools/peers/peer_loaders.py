@@ -40,7 +40,8 @@ def cpu_seconds():
 
 
 def memory():
-    """Memory of this process and its living children in bytes: peak resident, proportional (PSS), anonymous."""
+    """Memory of this process and its living children in bytes, as in tools/bench/process_memory.h: peak resident,
+    proportional (PSS), and the part of PSS that no file backs."""
     def kilobytes(file, name):
         return sum(int(line.split()[1]) for p in family()
                    for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()

@@ -1,5 +1,6 @@
 """Simulates a slow disk that is the same for every loader: a Linux control group (v1: blkio, v2: io) limits the bytes
-per second that processes read from a disk. Also drops files from the page cache.
+per second that processes read from a disk. Also drops files from the page cache, and makes control groups with other
+limits (tools/bench/low_memory.py).
 
 Without root, nothing limits the reads of all programs equally: a user-space file system or a preloaded library would
 add work to each read, and more for some loaders than for others. If the group cannot be created, ReadLimit.reason
@@ -23,16 +24,32 @@ def disk_below(path, sys_root=pathlib.Path("/sys")):
     return (device.parent / "dev").read_text().strip() if (device / "partition").exists() else name
 
 
-def mounted_groups(mounts):
-    """The folders of the control groups that may limit reads: [(version, folder)], from the text of /proc/mounts."""
+def mounted_groups(mounts, controller="blkio"):
+    """The folders of the control groups that may have a controller, which has its name in version 1:
+    [(version, folder)], from the text of /proc/mounts."""
     found = []
     for line in mounts.splitlines():
         _, folder, kind, options = line.split()[:4]
-        if kind == "cgroup" and "blkio" in options.split(","):
+        if kind == "cgroup" and controller in options.split(","):
             found.append((1, pathlib.Path(folder)))
         elif kind == "cgroup2":
             found.append((2, pathlib.Path(folder)))
     return found
+
+
+def parent_group(version, folder, controller):
+    """The group of a mounted hierarchy in which a new group can get limits. In version 1, this is the group of this
+    process if the mount shows it. In version 2, a group with processes has no groups with controllers, so it is the
+    mounted one; raises OSError unless the controller is delegated."""
+    if version == 1:
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controller in controllers.split(",") and (folder / path[1:] / "cgroup.procs").exists():
+                return folder / path[1:]
+    elif controller not in (folder / "cgroup.subtree_control").read_text().split():
+        raise OSError(f"the controller {controller} is not delegated "
+                      f"(as root: echo +{controller} > {folder}/cgroup.subtree_control)")
+    return folder
 
 
 def counted_bytes(counters, disk):
@@ -47,43 +64,73 @@ def counted_bytes(counters, disk):
     return 0
 
 
-class ReadLimit:
-    """A group that reads at most `bytes_per_second` from the disk that contains `path`. `reason` is None, or
-    says why there is no group. Use it as a context manager, which removes the group at the end."""
+class ControlGroup:
+    """A control group with a limit. `reason` is None, or says why there is no group. Use it as a context manager, which
+    removes the group at the end.
 
-    def __init__(self, path, bytes_per_second):
-        self.group, self.reason, self.disk = None, None, disk_below(path)
-        disk = self.disk
-        if disk is None:
-            self.reason = f"{path} is not on a single block device (memory, overlay, network or several disks)"
-            return
+    limits: {version: (controller, file, text)}; the text is written to the file, which sets the limit
+    within: the ControlGroup of another limit for the same processes. In version 2, a process is in only one group, so
+    both limits are set in that one."""
+
+    group = version = reason = None
+    made = False
+
+    def __init__(self, name, limits, within=None):
         reasons = []
-        for version, folder in mounted_groups(pathlib.Path("/proc/mounts").read_text()):
+        for version, folder in mounted_groups(pathlib.Path("/proc/mounts").read_text(), limits[1][0]):
+            controller, file, text = limits[version]
             try:
-                if version == 2 and "io" not in (folder / "cgroup.subtree_control").read_text().split():
-                    raise OSError("the controller io is not delegated "
-                                  f"(as root: echo +io > {folder}/cgroup.subtree_control)")
-                self.make(folder / f"precast_peers_{os.getpid()}", version, disk, bytes_per_second)
+                parent = parent_group(version, folder, controller)
+                shared = within.group if within is not None and within.version == version == 2 else None
+                if shared:
+                    self.limit(shared, file, text)
+                else:
+                    self.make(parent / f"{name}_{os.getpid()}", file, text)
+                self.version = version
                 return
             except OSError as error:
                 reasons.append(f"v{version}: {error}")
         self.reason = "cannot create a control group: " + ("; ".join(reasons) or "none is mounted") + ". Run as root"
 
-    def make(self, group, version, disk, bytes_per_second):
+    def make(self, group, file, text):
         group.mkdir()
         try:
-            if version == 1:
-                (group / "blkio.throttle.read_bps_device").write_text(f"{disk} {bytes_per_second}")
-            else:
-                (group / "io.max").write_text(f"{disk} rbps={bytes_per_second}")
+            self.limit(group, file, text)
         except OSError:
             group.rmdir()
             raise
+        self.made = True
+
+    def limit(self, group, file, text):
+        (group / file).write_text(text)
         self.group = group
 
     def enter(self):
         """Adds the calling process to the group; for preexec_fn of subprocess."""
         (self.group / "cgroup.procs").write_text(str(os.getpid()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for _ in range(50 if self.made else 0):  # until its last process has ended
+            with contextlib.suppress(OSError):
+                self.group.rmdir()
+                return
+            time.sleep(0.1)
+
+
+class ReadLimit(ControlGroup):
+    """A group that reads at most `bytes_per_second` from the disk that contains `path`."""
+
+    def __init__(self, path, bytes_per_second, within=None):
+        self.disk = disk_below(path)
+        if self.disk is None:
+            self.reason = f"{path} is not on a single block device (memory, overlay, network or several disks)"
+            return
+        super().__init__("precast_peers", {
+            1: ("blkio", "blkio.throttle.read_bps_device", f"{self.disk} {bytes_per_second}"),
+            2: ("io", "io.max", f"{self.disk} rbps={bytes_per_second}")}, within)
 
     def bytes_read(self):
         """The bytes that all processes of the group have read since it was made."""
@@ -91,16 +138,6 @@ class ReadLimit:
             if (self.group / name).exists():
                 return counted_bytes((self.group / name).read_text(), self.disk)
         return 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for _ in range(20 if self.group else 0):  # until its last process has ended
-            with contextlib.suppress(OSError):
-                self.group.rmdir()
-                return
-            time.sleep(0.1)
 
 
 def forget(path):

@@ -74,7 +74,7 @@ PluginFile::PluginFile(std::filesystem::path path)
   if (begin == std::string::npos) {
     throw ConfigError(fmt::format(
         "plug-in {}: expected PRECAST_TRAIN_PLUGIN or PRECAST_DATA_PLUGIN in one of its sources, "
-        "got a library without either (symbol precast_plugin)",
+        "got a library without the data that these macros add",
         path_.string()));
   }
   const std::size_t end = std::min(content.find('\0', begin), content.size());

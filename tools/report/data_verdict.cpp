@@ -99,11 +99,12 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
   // If the run takes its batches from a ring, another process loads them, and there are no times to
   // show.
   if (all > 0) {
-    lines[0] +=
-        fmt::format("; {}: {} decoding, {} waiting for reads, {} blocked, {} ahead of the model",
-                    format_count(static_cast<std::uint64_t>(facts.workers), "loader thread"),
-                    percent(share(times.processing, all)), percent(share(times.disk, all)),
-                    percent(share(times.blocked, all)), percent(share(times.ahead, all)));
+    lines[0] += fmt::format(
+        "; {}: {} decoding, {} waiting for reads, {} blocked (page faults or busy "
+        "cores), {} ahead of the model",
+        format_count(static_cast<std::uint64_t>(facts.workers), "loader thread"),
+        percent(share(times.processing, all)), percent(share(times.disk, all)),
+        percent(share(times.blocked, all)), percent(share(times.ahead, all)));
   }
   if (limit != DataLimit::nothing) lines.push_back("to wait less: " + advice(facts, limit));
   for (std::string& line : describe_replaced(facts.replaced)) lines.push_back(std::move(line));

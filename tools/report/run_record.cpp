@@ -98,9 +98,9 @@ void read_log(RunRecord& run, std::string_view text) {
     }
   }
   if (damaged > 0)
-    run.notes.push_back(
-        fmt::format("{} of {} of the log cannot be read as records and were left out", damaged,
-                    format_count(static_cast<std::uint64_t>(line), "line")));
+    run.notes.push_back(fmt::format(
+        "{} of {} of the log could not be read as records of an epoch or a step and were left out",
+        damaged, format_count(static_cast<std::uint64_t>(line), "line")));
 }
 
 void read_metric(RunRecord& run) {
@@ -127,6 +127,29 @@ double last_of(const std::vector<RunRow>& rows, double RunRow::*value) {
 /// The newest value of a cumulative count: the larger of the last values of epochs and of steps.
 double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
+}
+
+/// The number of steps that the run has trained according to its log, or will train according to
+/// its facts; NaN if neither says it.
+double steps_known(const RunRecord& run) {
+  // A line for a step is written before the step is counted.
+  const double logged =
+      std::fmax(last_of(run.epochs, &RunRow::step), last_of(run.steps, &RunRow::step) + 1);
+  return std::fmax(logged,
+                   number_of(run.facts, "epochs") * number_of(run.facts, "steps_per_epoch"));
+}
+
+/// Leaves out the summary of a finished run that is being continued, or was stopped after it had
+/// been continued: it does not describe the run's newest steps.
+void drop_earlier_summary(RunRecord& run) {
+  // NaN, and therefore not continued, in summaries of earlier versions.
+  const double finished = number_of(run.summary, "steps");
+  const bool continued = steps_known(run) > finished;
+  if (!continued) return;
+  run.notes.push_back(fmt::format(
+      "summary.json is from step {:.0f}, before the run was continued, and was left out",
+      finished));
+  run.summary = ordered_json::object();
 }
 
 }  // namespace
@@ -174,12 +197,15 @@ RunRecord load_run(const std::filesystem::path& folder) {
   const auto whole = std::filesystem::absolute(folder).lexically_normal();
   run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   if (!std::filesystem::exists(folder / "log"))
-    throw IoError(fmt::format("report: expected a run folder with a log, got {}", folder.string()));
+    throw IoError(
+        fmt::format("report: expected a run folder with a file named log, got {} without one",
+                    folder.string()));
   run.params = object_of(folder / "params.json", run.notes);
   run.summary = object_of(folder / "summary.json", run.notes);
   run.facts = object_of(folder / "run.json", run.notes);
   read_metric(run);
   read_log(run, text_of(folder / "log"));
+  drop_earlier_summary(run);
   const double steps = steps_per_epoch(run);
   for (RunRow& row : run.steps)
     row.epochs_done = static_cast<double>(row.epoch) + row.epochs_done / steps;
@@ -194,7 +220,8 @@ std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path) 
     if (std::filesystem::exists(entry.path() / "log")) found.push_back(entry.path());
   if (found.empty())
     throw IoError(fmt::format(
-        "report: expected a run folder or a folder of run folders, got {}, which has no log",
+        "report: expected a run folder (with a file named log) or a folder of run folders, got {}, "
+        "which is neither",
         path.string()));
   std::ranges::sort(found);
   return found;

@@ -40,7 +40,8 @@ struct RunRecord {
   bool higher_is_better = true;
   std::vector<RunRow> epochs;
   std::vector<RunRow> steps;
-  /// params.json, summary.json and run.json; empty objects if a file is missing or damaged.
+  /// params.json, summary.json and run.json; empty objects if a file is missing or damaged. The
+  /// summary is also empty if the run was continued after it had finished, until it finishes again.
   nlohmann::ordered_json params = nlohmann::ordered_json::object();
   nlohmann::ordered_json summary = nlohmann::ordered_json::object();
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();

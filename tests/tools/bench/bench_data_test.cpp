@@ -15,6 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/bench/process_memory.h"
 #include "tools/bench/read_pass.h"
 #include "tools/bench/side_by_side.h"
 
@@ -148,6 +149,7 @@ TEST_F(BenchDataTest, AColdPassAndATableAndAChart) {
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, Names(24, "workers   img/s"));
   EXPECT_THAT(run.out, HasSubstr("\n* ")) << "rows with more threads than cores are marked";
+  EXPECT_THAT(run.out, HasSubstr("\nvs first: ")) << "the column is explained";
   const auto bytes = read_file(svg);
   EXPECT_THAT(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
               HasSubstr("workers " + many));
@@ -171,6 +173,12 @@ TEST_F(BenchDataTest, DecodeTimesEveryDecoderOnWholeImagesAndCrops) {
         one.at("decoded_images_per_cpu_second").get<double>() * one.at("decode_us").get<double>(),
         1e6, 1);
   }
+}
+
+TEST_F(BenchDataTest, DecodeExplainsItsRatios) {
+  const Run run = bench({"decode", dataset(), "--runs", "1", "--seconds", "0"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\nvs first: "));
 }
 
 TEST_F(BenchDataTest, DecodeReadsJpegFilesOnManyThreads) {
@@ -252,6 +260,23 @@ TEST(SideBySide, AllStartAtOnceAndTellInOrder) {
       },
       [] {});
   EXPECT_EQ(told, (std::vector<std::string>{"process 0", "process 1", "process 2"}));
+}
+
+TEST(ProcessMemoryTest, PagesSharedAfterAForkAreDividedAmongTheProcesses) {
+  const std::vector<char> shared(64 << 20, 1);
+  const std::uint64_t alone = process_memory().anonymous;
+  EXPECT_GE(alone, shared.size());
+  const auto told = run_side_by_side(
+      2,
+      [](int, const std::function<void()>& start) {
+        start();
+        return std::to_string(process_memory().anonymous);
+      },
+      [] {});
+  for (const std::string& bytes : told) {
+    EXPECT_GT(std::stoull(bytes), 0U);
+    EXPECT_LT(std::stoull(bytes), alone / 4 * 3);
+  }
 }
 
 TEST(SideBySide, AFailureKeepsItsMessageAndExitCodeAndWaitsForNobody) {

@@ -146,13 +146,16 @@ TEST_F(BenchTest, TheTableOfRanksHasAColumnForEachPairOfListedValues) {
 
 TEST_F(BenchTest, TheTableOfRanksIsWrittenToTheOutputFile) {
   const std::string file = folder_ / "ranks.json";
-  const ChildResult run = step({"--ranks", "1", "--runs", "1", "--output", file});
-  ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_EQ(run.output, "");
-  ASSERT_TRUE(std::filesystem::exists(file));
-  const json rows = json::parse(std::ifstream(file));
-  ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].at("ranks"), 1);
+  for (const std::string& option : {"--output=" + file, "-o" + file}) {
+    const ChildResult run = step({"--ranks", "1", "--runs", "1", option});
+    ASSERT_EQ(run.exit_code, 0) << option << run.errors;
+    EXPECT_EQ(run.output, "");
+    ASSERT_TRUE(std::filesystem::exists(file)) << option;
+    const json rows = json::parse(std::ifstream(file));
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].at("ranks"), 1);
+    std::filesystem::remove(file);
+  }
 }
 
 TEST_F(BenchTest, AllreduceTimesEachSize) {
@@ -197,6 +200,13 @@ TEST_F(BenchTest, ABatchLargerThanTheDatasetEndsStagesWithCodeTwo) {
       bench({"stages", "--data.train_dataset=" + dataset(), "--training.batch_size=25",
              "--training.device=cpu", "--resolution.min_res=32", "--resolution.max_res=32",
              "--steps", "1", "--runs", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names("training.batch_size", 24, folder_ / "d.beton", 25));
+}
+
+TEST_F(BenchTest, ABatchLargerThanTheDatasetEndsAStepWithCodeTwo) {
+  const ChildResult run =
+      step({"--data", dataset(), "--batch-size", "25", "--model.num_classes=24"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.errors, Names("training.batch_size", 24, folder_ / "d.beton", 25));
 }

@@ -1,8 +1,10 @@
-"""Tests the scripts for figures 5b and 5c of FFCV's paper on datasets that take seconds.
+"""Tests the scripts for figures 5b and 5c of FFCV's paper on datasets that take seconds, and that for rings.
 
     figures_test.py BUILD_FOLDER
 """
+import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,6 +15,39 @@ import xml.etree.ElementTree
 BENCH = pathlib.Path(__file__).resolve().parents[3] / "tools/bench"
 PRECAST = pathlib.Path(sys.argv.pop() if len(sys.argv) > 1 else "build") / "bin/precast"
 SKIPPED = 77
+
+# A precast whose server prints more than a pipe holds before the consumer ends.
+TALKING_PRECAST = """#!/bin/sh
+case $1 in
+serve)
+  echo "serving ring://$4" >&2
+  head -c 300000 /dev/zero | tr '\\0' x >&2
+  echo end >FIFO
+  echo '{"cpu_seconds": 3, "samples_decoded": 10}'
+  ;;
+bench)
+  read -r word <FIFO
+  echo '{"cpu_seconds": 1, "samples_per_second": 5}'
+  ;;
+esac
+"""
+
+
+class SharedLoadingTest(unittest.TestCase):
+    def test_a_server_that_prints_much_does_not_stop(self):
+        sys.path.insert(0, str(BENCH))
+        sys.dont_write_bytecode = True
+        import shared_loading
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        (folder / "bin").mkdir()
+        os.mkfifo(folder / "FIFO")
+        (folder / "bin/precast").write_text(TALKING_PRECAST.replace("FIFO", str(folder / "FIFO")))
+        (folder / "bin/precast").chmod(0o755)
+        arguments = argparse.Namespace(build=folder, file="d.beton", workers=1, repeats=1, image_size=32, batch_size=4,
+                                       epochs=1)
+        self.assertEqual(shared_loading.Bench(arguments, folder).shared(1), (5, 0.4))
 
 
 class FiguresTest(unittest.TestCase):

@@ -201,6 +201,25 @@ TEST_F(LoaderTableTest, ARecipesPipelineReplacesTheStandardOne) {
   EXPECT_GT(bytes(two, {}), u8 + 32 * 32 * 3 * 24) << "two images per sample";
 }
 
+TEST_F(LoaderTableTest, TheRecipeOfAPipelineIsAnOptionInEitherSpelling) {
+  const std::string recipe = folder_ / "recipe.yaml";
+  write_file(recipe, "pipeline: {train: [center_crop]}");
+  for (const char* option : {"--config-file", "--config_file"}) {
+    const test::PrecastRun run =
+        loader({option, recipe, "--runs", "1", "--passes", "1", "--image-size", "32", "--json"});
+    ASSERT_EQ(run.code, 0) << option << run.err;
+    EXPECT_EQ(json::parse(run.out).at("file"), source_) << option;
+  }
+}
+
+TEST_F(LoaderTableTest, HelpIsThatOfTheLoaderEvenIfARecipeIsNamed) {
+  const test::PrecastRun loaders = loader({"--help"});
+  EXPECT_THAT(loaders.out, HasSubstr("--table"));
+  const test::PrecastRun recipes = test::precast_run({"bench", "loader", "recipe.yaml", "-h"});
+  EXPECT_EQ(recipes.code, 0) << recipes.err;
+  EXPECT_EQ(recipes.out, loaders.out);
+}
+
 TEST_F(LoaderTableTest, MistakesInARecipeHaveTheirPlace) {
   const std::string recipe = folder_ / "wrong.yaml";
   write_file(recipe, "pipeline:\n  train: [center_corp]\n");

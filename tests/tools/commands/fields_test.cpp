@@ -144,6 +144,11 @@ TEST(TakeLayouts, LeavesTheOtherMeaningsOfTheOption) {
   EXPECT_EQ(options.layouts.size(), 2U);
   EXPECT_EQ(options.layouts.at("a"), (data::FieldLayout{12, 4, {}}));
   EXPECT_EQ(options.layouts.at("c"), (data::FieldLayout{8, 8, 0}));
+  values = {"16:8", "16"};
+  EXPECT_TRUE(take_layouts(values, "--field").layouts.empty());
+  EXPECT_THAT(values, ElementsAre("16:8", "16"));
+  EXPECT_THAT([&] { (void)read_layouts(values, "--field-layout"); },
+              ThrowsMessage<ConfigError>(Names("--field-layout", "'16:8'")));
   values = {"a=1:1", "a=2:1"};
   EXPECT_THAT([&] { (void)take_layouts(values, "--field"); },
               ThrowsMessage<ConfigError>(Names("--field", "'a'")));

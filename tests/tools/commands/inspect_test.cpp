@@ -12,6 +12,7 @@
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/image/image_file.h"
+#include "data/write/blob_fields.h"
 #include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
@@ -264,6 +265,24 @@ TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
   }
   using Entries = std::filesystem::directory_iterator;
   EXPECT_EQ(std::distance(Entries(out), Entries()), files);
+}
+
+TEST_F(InspectTest, FieldsWhoseFilesWouldHaveOneNameAreAnError) {
+  const std::string file = (folder_ / "names.beton").string();
+  data::BetonWriter writer(file, {{"a/b", data::FieldType::bytes}, {"a_b", data::FieldType::bytes}},
+                           1, {});
+  std::vector<data::EncodedValue> values(2);
+  data::BytesField().encode(data::Value(std::string("first")), 0, values[0]);
+  data::BytesField().encode(data::Value(std::string("second")), 0, values[1]);
+  writer.add(values);
+  writer.finish();
+  const auto out = folder_ / "sample";
+  EXPECT_EQ(inspect({file, "--sample", "0", "--output", out.string()}), 2);
+  EXPECT_THAT(error, Names("--output", "a_b.bin", "'a/b'", "'a_b'"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+  const std::string one = (folder_ / "x.bin").string();
+  ASSERT_EQ(inspect({file, "--sample", "0", "--field", "a/b", "--output", one}), 0) << error;
+  EXPECT_EQ(std::filesystem::file_size(one), 5U);
 }
 
 TEST_F(InspectTest, OneFieldGoesToAFileWhoseEndingFits) {

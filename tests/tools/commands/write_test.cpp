@@ -7,7 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
@@ -54,7 +56,7 @@ class WriteTest : public testing::Test {
 TEST_F(WriteTest, WritesATreeAndTellsWhatItMet) {
   ASSERT_EQ(write(tree()), 0) << error;
   EXPECT_THAT(output, Names(out_, 9, 3, "alpha_dropped 1", "cmyk 1", "grey 1", "jpg 9",
-                            "mislabelled 1", "png 2", "skipped_files 1"));
+                            "mislabelled 1", "png 2", "cat-like/notes.txt"));
   const data::BetonReader reader(out_);
   EXPECT_EQ(reader.size(), 9U);
   EXPECT_EQ(reader.fields()[0].name, "image");
@@ -163,7 +165,7 @@ TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {
                    std::vector<std::byte>(40, std::byte{'x'}));
   }
   ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
-  EXPECT_THAT(output, Names(out_, 9, 3, "skipped_samples 12"));
+  EXPECT_THAT(output, Names(out_, 9, 3, 12));
   EXPECT_THAT(error, Names(12, "dog/bad00.jpg", 40, "dog/bad09.jpg", 2));
   EXPECT_THAT(error, Not(HasSubstr("bad10")));
   const auto plain = test::read_bytes(out_);
@@ -200,7 +202,7 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
 TEST_F(WriteTest, NamesWhatItSkipsAndWhichClassesHaveNoSamples) {
   test::put_file(folder_ / "tree" / "cat" / ".hidden.jpg", {});
   ASSERT_EQ(write(tree(), {"--subset", "4"}), 0) << error;
-  EXPECT_THAT(output, Names("skipped_files 2", "hidden", "cat/.hidden.jpg"));
+  EXPECT_THAT(output, Names("hidden", "cat/.hidden.jpg", "cat-like/notes.txt"));
   EXPECT_THAT(error, Names(2, 3, "1 (cat-like)", "2 (dog)"));
   ASSERT_EQ(write(tree(), {"--subset", "4", "--json"}), 0) << error;
   const auto report = nlohmann::json::parse(output);
@@ -210,6 +212,22 @@ TEST_F(WriteTest, NamesWhatItSkipsAndWhichClassesHaveNoSamples) {
   EXPECT_EQ(report["skipped_files"][0]["reason"], "hidden");
   EXPECT_EQ(report["skipped_files"][0]["count"], 1);
   EXPECT_EQ(report["skipped_files"][0]["first"][0], "cat/.hidden.jpg");
+}
+
+TEST_F(WriteTest, CountsOfWrittenSamplesAreApartFromWhatWasSkipped) {
+  const std::vector<std::byte> junk(40, std::byte{'x'});
+  for (const char* name : {"broken.jpg", "x.bmp", "y.gif"})
+    test::put_file(folder_ / "tree" / "dog" / name, junk);
+  EXPECT_EQ(write(tree()), 3);
+  ASSERT_EQ(write(tree(), {"--on-corrupt", "skip"}), 0) << error;
+  EXPECT_THAT(error, Names(3, "dog/broken.jpg", "dog/x.bmp", "dog/y.gif"));
+  std::map<std::string, std::string> lines;
+  std::istringstream text(output);
+  for (std::string line; std::getline(text, line);)
+    lines[line.substr(0, line.find(':'))] = line.substr(line.find(':') + 1);
+  EXPECT_THAT(lines.at("counts"), AllOf(Names("jpg 9"), Not(HasSubstr("skipped"))));
+  EXPECT_EQ(lines.at("skipped samples"), " 3");
+  EXPECT_THAT(lines.at("skipped files"), Names(1, "cat-like/notes.txt"));
 }
 
 TEST_F(WriteTest, ASplitWithFewerClassesIsWrittenWithThoseOfTheTrainingSet) {

@@ -101,6 +101,15 @@ TEST(DoctorTest, JudgesOnlyWhatIsKnown) {
   facts["torch"] = {{"torch", {{"build", "2.11.0"}, {"run", "2.11.0"}}}, {"cuda", nullptr}};
   facts["nvidia"] = nullptr;
   facts.erase("libraries");
+  facts["machine"].erase("shm_bytes");
+  EXPECT_TRUE(judge_facts(facts).empty());
+  for (const char* part : {"driver", "run"}) {
+    facts = healthy_facts();
+    facts["torch"]["cuda"].erase(part);
+    EXPECT_TRUE(judge_facts(facts).empty()) << part;
+  }
+  facts = healthy_facts();
+  facts["torch"].erase("devices");
   EXPECT_TRUE(judge_facts(facts).empty());
 }
 
@@ -138,6 +147,13 @@ TEST_F(DoctorFactsTest, RefusesAnAnswerThatIsNotJson) {
 
 TEST_F(DoctorFactsTest, KnowsThisMachine) {
   const Json facts = gather_facts(".");
+#ifdef __clang__
+  EXPECT_THAT(facts["precast"]["compiler"].get<std::string>(), testing::HasSubstr("lang"));
+  EXPECT_THAT(facts["precast"]["compiler"].get<std::string>(),
+              testing::Not(testing::HasSubstr("g++")));
+#else
+  EXPECT_THAT(facts["precast"]["compiler"].get<std::string>(), testing::StartsWith("g++ "));
+#endif
   EXPECT_GE(facts["machine"]["cores_usable"].get<int>(), 1);
   EXPECT_GT(facts["machine"]["memory_bytes"].get<double>(), 64e6);
   // The name of a file or, if the linker has left libjpeg out of this test program because it

@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
@@ -199,6 +200,10 @@ TEST(CompletionTest, BashCompletesCommandsOptionsAndKeys) {
   EXPECT_THAT(completed(script, "precast wr"), UnorderedElementsAre("write"));
   EXPECT_THAT(completed(script, "precast bench l"), UnorderedElementsAre("loader"));
   EXPECT_THAT(completed(script, "precast help insp"), UnorderedElementsAre("inspect"));
+  EXPECT_THAT(completed(script, "precast help bench lo"), UnorderedElementsAre("loader"));
+  EXPECT_THAT(completed(script, "precast help new "), testing::Contains("plugin"));
+  EXPECT_THAT(completed(script, "precast help write "), testing::IsEmpty());
+  EXPECT_THAT(completed(script, "precast help bench --opt"), UnorderedElementsAre("--options"));
   EXPECT_THAT(completed(script, "precast write SOURCE OUT --page"),
               UnorderedElementsAre("--page-size"));
   EXPECT_THAT(completed(script, "precast bench loader FILE --pro"),
@@ -211,6 +216,13 @@ TEST(CompletionTest, BashCompletesCommandsOptionsAndKeys) {
               UnorderedElementsAre("--validation."));
   EXPECT_THAT(completed(script, "precast grid S.yaml --training.epo"),
               UnorderedElementsAre("--training.epochs="));
+}
+
+TEST(CompletionTest, AnUnknownShellIsAnError) {
+  const auto made = test::precast_run({"completion", "fish"});
+  EXPECT_EQ(made.code, 2);
+  EXPECT_THAT(made.err, test::Names("SHELL", "'fish'", "bash", "zsh"));
+  EXPECT_EQ(made.err.find("--SHELL"), std::string::npos);
 }
 
 TEST(CompletionTest, ZshParsesItsScript) {

@@ -50,6 +50,30 @@ TEST_F(RunRecordTest, ASummaryTellsTheEnd) {
   EXPECT_DOUBLE_EQ(run.wait_share(), 0.5);
 }
 
+TEST_F(RunRecordTest, TheSummaryOfARunThatWasContinuedIsLeftOut) {
+  const std::string second = sample_log(2).substr(sample_log(1).size());
+  const std::string first_step = second.substr(0, second.find('\n') + 1);
+  for (const std::string& log : {sample_log(2), sample_log(1) + first_step}) {
+    write_run(folder_ / "r", log);
+    write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"steps":10})");
+    const RunRecord run = load_run(folder_ / "r");
+    EXPECT_FALSE(run.finished());
+    EXPECT_DOUBLE_EQ(run.top_1(), log == sample_log(2) ? 0.5 : 0.25);
+    EXPECT_THAT(run.notes, ElementsAre(Names("summary.json", 10)));
+  }
+  // The facts are written when the run is continued, before its first step.
+  write_run(folder_ / "r", sample_log(1));
+  write_file(folder_ / "r/run.json", R"({"epochs":2,"steps_per_epoch":10})");
+  EXPECT_FALSE(load_run(folder_ / "r").finished());
+  // The run has finished again.
+  write_run(folder_ / "r", sample_log(2));
+  write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"steps":20})");
+  const RunRecord run = load_run(folder_ / "r");
+  EXPECT_TRUE(run.finished());
+  EXPECT_DOUBLE_EQ(run.top_1(), 0.75);
+  EXPECT_THAT(run.notes, SizeIs(0));
+}
+
 TEST_F(RunRecordTest, ALogCutAnywhereGivesItsWholeLines) {
   const std::string log = sample_log(2);
   for (std::size_t size = 0; size <= log.size(); ++size) {

@@ -51,6 +51,7 @@ struct ConvolutionShape {
   bool depthwise;
 };
 
+/// Of a convolution that is not transposed.
 /// @param input [N, C, ...] @param output [N, O, ...] @param weight [O, C / groups, ...]
 ConvolutionShape shape_of(const TracedTensor& input, const TracedTensor& output,
                           const TracedTensor& weight) {
@@ -64,6 +65,24 @@ ConvolutionShape shape_of(const TracedTensor& input, const TracedTensor& output,
   shape.batch_pixels_out = output.elements() / shape.out;
   shape.depthwise = per_group == 1 && shape.groups > 1;
   return shape;
+}
+
+/// The matrix products that a convolution and its gradients compute.
+struct ConvolutionProducts {
+  Gemm result, input_gradient, weight_gradient;
+};
+
+ConvolutionProducts products_of(const ConvolutionShape& shape) {
+  const double group_out = shape.out / shape.groups;
+  const double group_in = shape.in / shape.groups;
+  const double aligned =
+      shape.groups > 1 ? group_in : round_up(group_in, static_cast<double>(kChannelAlignment));
+  // With a stride, most filter taps of an input pixel do not contribute to any output pixel.
+  // Kernels compute only the taps that do.
+  const double inner = group_out * shape.taps * shape.batch_pixels_out / shape.batch_pixels_in;
+  return {{shape.batch_pixels_out, group_out, aligned * shape.taps, shape.groups, false},
+          {shape.batch_pixels_in, group_in, inner, shape.groups, false},
+          {group_out, group_in * shape.taps, shape.batch_pixels_out, shape.groups, true}};
 }
 
 OpCost convolution_cost(const TracedOp& op, const char* name, const ConvolutionShape& shape,
@@ -85,10 +104,13 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   const TracedTensor& input = op.inputs.at(backward ? 1 : 0);
   const TracedTensor& weight = op.inputs.at(backward ? 2 : 1);
   const TracedTensor& output = backward ? op.inputs.at(0) : op.outputs.at(0);
-  const ConvolutionShape shape = shape_of(input, output, weight);
+  // A transposed convolution is the input gradient of a convolution from its output to its input,
+  // and its own input gradient is that convolution.
+  const ConvolutionShape shape =
+      op.transposed ? shape_of(output, input, weight) : shape_of(input, output, weight);
+  ConvolutionProducts products = products_of(shape);
+  if (op.transposed) std::swap(products.result, products.input_gradient);
   const double bytes = all_bytes({&input, &weight, &output}, half);
-  const double group_out = shape.out / shape.groups;
-  const double group_in = shape.in / shape.groups;
   std::vector<OpCost> costs;
   const auto add = [&](OpCost cost) {
     cost.input = input.sizes;
@@ -97,25 +119,16 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   };
   if (!backward) {
     if (half && !shape.depthwise) costs.push_back(cast_cost(op, weight));
-    const double aligned =
-        shape.groups > 1 ? group_in : round_up(group_in, static_cast<double>(kChannelAlignment));
-    add(convolution_cost(
-        op, "convolution", shape, bytes,
-        {shape.batch_pixels_out, group_out, aligned * shape.taps, shape.groups, false}));
+    add(convolution_cost(op, "convolution", shape, bytes, products.result));
     return costs;
   }
   const auto wanted = [&](std::size_t i) { return op.outputs.size() > i && op.outputs[i].defined; };
   if (wanted(0)) {
-    // With a stride, most filter taps of an input pixel do not contribute to any output pixel.
-    // Kernels compute only the taps that do.
-    const double inner = group_out * shape.taps * shape.batch_pixels_out / shape.batch_pixels_in;
-    add(convolution_cost(op, "convolution input gradient", shape, bytes,
-                         {shape.batch_pixels_in, group_in, inner, shape.groups, false}));
+    add(convolution_cost(op, "convolution input gradient", shape, bytes, products.input_gradient));
   }
   if (wanted(1)) {
-    add(convolution_cost(
-        op, "convolution weight gradient", shape, bytes,
-        {group_out, group_in * shape.taps, shape.batch_pixels_out, shape.groups, true}));
+    add(convolution_cost(op, "convolution weight gradient", shape, bytes,
+                         products.weight_gradient));
     if (half) costs.push_back(cast_cost(op, weight));
   }
   return costs;

@@ -38,6 +38,8 @@ struct TracedOp {
   std::vector<TracedTensor> outputs{};
   /// The elements of its integer lists, such as a pool's kernel, stride, padding and dilation.
   std::vector<std::int64_t> integers{};
+  /// For convolutions: whether it is a transposed convolution.
+  bool transposed = false;
 };
 
 /// The type in which floating-point activations are stored. Parameters, statistics and losses are

@@ -23,6 +23,7 @@ using nlohmann::ordered_json;
 
 /// The work that the recipe gives each GPU in a step.
 struct GpuStep {
+  std::string precision_name;
   CostPrecision precision = CostPrecision::fp16;
   std::int64_t batch_size = 0;
   int ranks = 1;
@@ -35,7 +36,10 @@ CostPrecision parse_cost_precision(const std::string& name) {
 
 /// Changes the recipe so that a step can be traced on a CPU. @return the values for the GPU.
 GpuStep take_gpu_step(TrainConfig& config) {
-  GpuStep step{.precision = parse_cost_precision(config.training.precision),
+  // On a GPU, `auto` is fp16.
+  const std::string& precision = config.training.precision;
+  GpuStep step{.precision_name = precision == "auto" ? "fp16" : precision,
+               .precision = parse_cost_precision(precision),
                .ranks = static_cast<int>(requested_ranks(config))};
   step.batch_size = rank_batch_size(config, step.ranks);
   // Traces in fp32, because autocast casts different ops on CPUs and on GPUs. The cost model adds
@@ -83,6 +87,13 @@ void check_cards(const std::vector<const Card*>& cards, CostPrecision precision)
           fmt::format("--card: expected a card that computes in bf16, got {}", card->name));
     }
   }
+}
+
+void check_layout(const TrainPlan& plan) {
+  if (plan.channels_last) return;
+  throw ConfigError(
+      "training.channels_last: expected true with --model-cost, whose costs are those of "
+      "channels_last tensors, got false. Leave out --layout nchw or the key");
 }
 
 /// Published speeds of the same step, and the speeds that the model projects for it.
@@ -167,8 +178,10 @@ void print_kinds(const ordered_json& cost, const std::vector<const Card*>& cards
 void print(const ordered_json& report, const std::vector<const Card*>& cards) {
   fmt::print("Projection from a cost model, not a measurement.\n");
   for (const Card* card : cards) {
-    if (!is_checked(*card))
-      fmt::print("No published figure checks the model on {}.\n", card->title);
+    if (!is_checked(*card)) {
+      fmt::print("{}: the model has not been compared with published figures of this card.\n",
+                 card->title);
+    }
   }
   for (const auto& [name, value] : report.at("settings").items())
     fmt::print("{:<12} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
@@ -203,7 +216,7 @@ int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t cl
   RankSession ranks(recipe.config, {}, run.device);
   StepRig rig(run, registries, ranks, classes);
   const TrainPlan& plan = rig.plan();
-  constexpr const char* kPrecisions[] = {"fp32", "fp16", "bf16"};
+  check_layout(plan);
   auto methods = ordered_json::array();
   for (const NamedMethod& method : recipe.methods) methods.push_back(method.name);
   ordered_json report = {{"projection", true},
@@ -213,7 +226,7 @@ int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t cl
                            {"blurpool", plan.model.blurpool},
                            {"batch_size", gpu.batch_size},
                            {"ranks", gpu.ranks},
-                           {"precision", kPrecisions[static_cast<int>(gpu.precision)]},
+                           {"precision", gpu.precision_name},
                            {"layout", "channels_last"},
                            {"optimizer", plan.optimizer.name},
                            {"methods", methods}}},

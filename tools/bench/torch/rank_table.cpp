@@ -60,6 +60,20 @@ std::vector<std::string> with_column(std::vector<std::string> command, const Ran
   return command;
 }
 
+/// The number of words that an option and its value take if `word` is the first of them: 2 if the
+/// value is the next word. 0: `word` is not this option. @param name one letter for a short option
+std::size_t words_of_option(const std::string& name, const std::string& word) {
+  if (name.size() == 1) {  // -o FILE or -oFILE
+    if (!word.starts_with("-" + name)) return 0;
+    return word.size() == 2 ? 2 : 1;
+  }
+  const std::size_t equals = word.find('=');
+  std::string option = word.substr(0, equals);
+  std::ranges::replace(option, '_', '-');
+  if (option != "--" + name) return 0;
+  return equals == std::string::npos ? 2 : 1;
+}
+
 /// Adds the efficiency to each result: images per second per rank, relative to the first row.
 void add_efficiency(ordered_json& row, const ordered_json& first) {
   for (std::size_t i = 0; i < row.at("columns").size(); ++i) {
@@ -104,17 +118,11 @@ std::vector<RankColumn> read_columns(const Arguments& options) {
 std::vector<std::string> without_options(const std::vector<std::string>& args,
                                          const std::vector<std::string>& names) {
   std::vector<std::string> kept;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    std::string option = args[i].substr(0, args[i].find('='));
-    std::ranges::replace(option, '_', '-');
-    const bool found = std::ranges::any_of(names, [&](const std::string& name) {
-      return option == "--" + name || option == "-" + name;
-    });
-    if (!found) {
-      kept.push_back(args[i]);
-    } else if (args[i].find('=') == std::string::npos) {
-      ++i;  // its value
-    }
+  for (std::size_t i = 0; i < args.size();) {
+    std::size_t words = 0;
+    for (const std::string& name : names) words = std::max(words, words_of_option(name, args[i]));
+    if (words == 0) kept.push_back(args[i]);
+    i += std::max<std::size_t>(1, words);
   }
   return kept;
 }

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/app/plan.h"
 #include "tools/app/session.h"
@@ -99,16 +98,8 @@ class Stages {
     return open_dataset("data.train_dataset", run_.recipe);
   }
   /// @throws ConfigError if the samples do not fill a batch.
-  std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) {
-    auto source =
-        make_train_source(reader, make_train_data(reader, run_, registries_), run_, rig_->plan());
-    if (source->size(/*world=*/1) == 0) {
-      throw ConfigError(
-          fmt::format("training.batch_size: expected a global batch of at most {} samples (the "
-                      "size of {}), got {}",
-                      reader.size(), reader.path().string(), rig_->plan().global_batch_size));
-    }
-    return source;
+  [[nodiscard]] std::unique_ptr<BatchSource> make_source(const data::BetonReader& reader) const {
+    return make_step_source(reader, run_, registries_, rig_->plan(), /*world=*/1);
   }
   [[nodiscard]] EpochRequest request() const {
     return {.image_size_px = rig_->plan().image_size_px.front()};

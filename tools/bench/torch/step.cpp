@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tools/app/outside_loading.h"
+#include "tools/app/plan.h"
 #include "tools/app/session.h"
 #include "tools/bench/torch/commands.h"
 #include "tools/bench/torch/model_cost.h"
@@ -32,17 +33,18 @@ constexpr std::int64_t kTracedSteps = 3;
 /// Options that set keys of the recipe.
 void add_key_options(po::options_description& options) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  options.add_options()("model", text("NAME"), "architecture; model.arch")(
-      "blurpool", "antialias strided convolutions; training.use_blurpool=1")(
+  options.add_options()("model", text("NAME"), "architecture; sets model.arch")(
+      "blurpool", "antialias strided convolutions; sets training.use_blurpool=1")(
       "image-size", text("N"), "side of the images in px; instead of resolution.*")(
-      "batch-size", text("N"), "samples per batch; training.batch_size; without a recipe 64")(
+      "batch-size", text("N"),
+      "samples per batch; sets training.batch_size; default without a recipe: 64")(
       "precision", text("NAME"), "precision of the computation; fp32, fp16 or bf16")(
       "cuda-graphs", text("NAME"),
       "whether steps are replayed as CUDA graphs; off, auto, on or step")(
       "layout", text("NAME"), "memory layout of the images; nhwc (channels_last) or nchw")(
       "device", text("NAME"), "where to compute; auto, cpu or cuda")(
-      "optimizer", text("NAME"), "optimiser; training.optimizer")(
-      "variable-update", text("NAME"), "how ranks update parameters; dist.variable_update");
+      "optimizer", text("NAME"), "optimiser; sets training.optimizer")(
+      "variable-update", text("NAME"), "how ranks update parameters; sets dist.variable_update");
 }
 
 void add_options(po::options_description& options) {
@@ -187,15 +189,8 @@ class StepBench {
   }
 
   void open_source(const Registries& registries) {
-    source_ = make_train_source(*reader_, make_train_data(*reader_, run_, registries), run_,
-                                rig_->plan());
     const Communicator& all = ranks_.communicator();
-    if (source_->size(all.world()) == 0) {
-      throw ConfigError(
-          fmt::format("training.batch_size: expected a global batch of at most {} samples (the "
-                      "size of {}), got {}",
-                      reader_->size(), reader_->path().string(), rig_->plan().global_batch_size));
-    }
+    source_ = make_step_source(*reader_, run_, registries, rig_->plan(), all.world());
     batches_ = make_epochs_stream(*source_, {.epoch = 0,
                                              .image_size_px = rig_->plan().image_size_px.front(),
                                              .rank = all.rank(),
@@ -236,7 +231,6 @@ class StepBench {
 
   [[nodiscard]] ordered_json settings(std::int64_t steps) const {
     const TrainPlan& plan = rig_->plan();
-    constexpr const char* kPrecisions[] = {"fp32", "fp16", "bf16"};
     auto methods = ordered_json::array();
     for (const NamedMethod& method : run_.recipe.methods) methods.push_back(method.name);
     return {{"model", plan.model.arch},
@@ -245,7 +239,7 @@ class StepBench {
             {"image_size", plan.image_size_px.front()},
             {"batch_size", run_.rank_batch_size()},
             {"ranks", ranks_.communicator().world()},
-            {"precision", kPrecisions[static_cast<int>(plan.precision)]},
+            {"precision", precision_name(plan.precision)},
             {"layout", plan.channels_last ? "channels_last" : "nchw"},
             {"kernels", plan.model.fused_kernels ? "fused" : "reference"},
             {"cuda_graphs", run_.config().training.cuda_graphs},

@@ -64,6 +64,20 @@ at::Tensor StepRig::step(Batch batch) {
   return loss;
 }
 
+std::unique_ptr<BatchSource> make_step_source(const data::BetonReader& reader,
+                                              const ResolvedRun& run, const Registries& registries,
+                                              const TrainPlan& plan, int world) {
+  const TrainData data = make_train_data(reader, run, registries);
+  auto source = make_train_source(reader, data, run, plan);
+  if (source->size(world) == 0) {
+    throw ConfigError(
+        fmt::format("training.batch_size: expected a global batch of at most {} samples, the "
+                    "length of an epoch of {}, got {}",
+                    data.order->size(), reader.path().string(), plan.global_batch_size));
+  }
+  return source;
+}
+
 StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps, at::Device device) {
   wait_for_device(device);
   const std::int64_t replayed_before = rig.replayed_passes();

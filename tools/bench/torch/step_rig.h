@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "data/beton/reader.h"
+#include "framework/api/batch_source.h"
 #include "framework/engine/train_step.h"
 #include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
@@ -41,6 +43,13 @@ class StepRig {
   engine::TrainStep step_;
   std::int64_t steps_taken_ = 0;
 };
+
+/// The training batches of the recipe for the steps of a StepRig with this plan. The arguments must
+/// outlive it. @throws ConfigError if the samples do not fill a batch on `world` ranks.
+[[nodiscard]] std::unique_ptr<BatchSource> make_step_source(const data::BetonReader& reader,
+                                                            const ResolvedRun& run,
+                                                            const Registries& registries,
+                                                            const TrainPlan& plan, int world);
 
 /// One timed sequence of steps.
 struct StepWindow {

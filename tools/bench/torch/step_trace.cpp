@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -100,6 +101,8 @@ class OpRecorder {
                                                : StepPhase::forward;
     for (const c10::IValue& input : call.inputs()) {
       append(input, frame.op.inputs);
+      // The only single bool among the arguments of a convolution and of its backward pass.
+      if (kind == OpKind::convolution && input.isBool()) frame.op.transposed = input.toBool();
       if (!input.isIntList()) continue;
       for (const std::int64_t integer : input.toIntVector()) frame.op.integers.push_back(integer);
     }
@@ -173,6 +176,30 @@ bool same_shape(const std::vector<TracedTensor>& a, const std::vector<TracedTens
   });
 }
 
+bool same_op(const TracedOp& a, const TracedOp& b) {
+  return a.name == b.name && same_shape(a.inputs, b.inputs) && same_shape(a.outputs, b.outputs);
+}
+
+/// "relu of [[2, 64]]"; the list has the sizes of its inputs.
+std::string op_text(const std::vector<TracedOp>& ops, std::size_t at) {
+  if (at >= ops.size()) return "no op";
+  std::vector<std::vector<std::int64_t>> sizes;
+  for (const TracedTensor& input : ops[at].inputs) sizes.push_back(input.sizes);
+  return fmt::format("{} of {}", ops[at].name, sizes);
+}
+
+/// @throws ConfigError naming the first op that differs
+void check_same_ops(const std::vector<TracedOp>& one, const std::vector<TracedOp>& other) {
+  const auto end = std::ranges::mismatch(one, other, same_op);
+  if (end.in1 == one.end() && end.in2 == other.end()) return;
+  const auto at = static_cast<std::size_t>(end.in1 - one.begin());
+  throw ConfigError(
+      fmt::format("--model-cost: expected the same ops in every step, got {} ops in one and {} in "
+                  "another; op {} is {} in one and {} in the other. Leave out the methods and "
+                  "model.params that change steps at random",
+                  one.size(), other.size(), at + 1, op_text(one, at), op_text(other, at)));
+}
+
 }  // namespace
 
 StepTrace trace_step(const std::function<void(std::int64_t)>& step, std::int64_t unit,
@@ -181,17 +208,7 @@ StepTrace trace_step(const std::function<void(std::int64_t)>& step, std::int64_t
   step(2 * unit);
   StepTrace small = record(step, 2 * unit);
   const StepTrace large = record(step, 3 * unit);
-  const bool same =
-      std::ranges::equal(small.ops, large.ops, [](const TracedOp& a, const TracedOp& b) {
-        return a.name == b.name && same_shape(a.inputs, b.inputs) &&
-               same_shape(a.outputs, b.outputs);
-      });
-  if (!same) {
-    throw ConfigError(
-        fmt::format("--model-cost: expected the same ops in every step, got {} in one and {} in "
-                    "another. Leave out the methods and model.params that change steps at random",
-                    small.ops.size(), large.ops.size()));
-  }
+  check_same_ops(small.ops, large.ops);
   for (std::size_t i = 0; i < small.ops.size(); ++i) {
     extend(small.ops[i].inputs, large.ops[i].inputs, unit, batch_size);
     extend(small.ops[i].outputs, large.ops[i].outputs, unit, batch_size);

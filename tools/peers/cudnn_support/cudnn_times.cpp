@@ -84,8 +84,9 @@ std::string use_gpu() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    throw NoGpu(std::string("expected a GPU, got none (") + cudaGetErrorString(error) +
-                "). Use --plan-only DEVICE.json without a GPU.");
+    const std::string why =
+        error == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
+    throw NoGpu("expected a GPU, got none" + why + ". Use --plan-only DEVICE.json without a GPU.");
   }
   check_cuda(cudaSetDevice(0), "cannot use the GPU");
   cudaDeviceProp properties{};

@@ -76,10 +76,12 @@ def load_npy(path):
     """The tensor of a .npy file in C order."""
     with open(path, "rb") as file:
         magic = file.read(8)
+        if len(magic) < 8 or not magic.startswith(b"\x93NUMPY"):
+            raise SystemExit(f"twin: expected a .npy file, got another file ({path})")
         size, = struct.unpack(*(("<H", file.read(2)) if magic[6] == 1 else ("<I", file.read(4))))
         head = ast.literal_eval(file.read(size).decode("latin1"))
         data = bytearray(file.read())
-    if magic[:6] != b"\x93NUMPY" or head["fortran_order"] or head["descr"] not in NPY_TYPES:
+    if head["fortran_order"] or head["descr"] not in NPY_TYPES:
         raise SystemExit(f"twin: expected a .npy file of {', '.join(NPY_TYPES)} in C order, got {head} ({path})")
     return torch.frombuffer(data, dtype=NPY_TYPES[head["descr"]]).reshape(head["shape"])
 

@@ -68,7 +68,7 @@ class Training:
         self.model = model.to(device, memory_format=torch.channels_last)
         self.optimizer = recipe.make_sgd(self.model, float(keys.get("momentum", 0.9)),
                                          float(keys.get("weight_decay", 4e-5)))
-        self.loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(keys["label_smoothing"]))
+        self.loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(keys.get("label_smoothing", 0.1)))
         self.scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
 
     def epoch(self, number, data):

@@ -82,6 +82,39 @@ TEST(OpCostTest, AStrideComputesAsManyProductsBackwardsAsForwards) {
   EXPECT_DOUBLE_EQ(2 * gemm.rows * gemm.columns * gemm.inner, costs[0].flops);
 }
 
+TEST(OpCostTest, ATransposedConvolutionCostsAsMuchAsTheGradientOfTheConvolutionBack) {
+  // From 64 channels at 5 x 5 to 128 at 10 x 10; back with a stride of 2.
+  const TracedTensor small = activation(kIn, kSide / 2), large = activation(kOut);
+  const TracedTensor weight = parameter({kIn, kOut, 3, 3});
+  const TracedOp up{
+      .name = "convolution", .inputs = {small, weight}, .outputs = {large}, .transposed = true};
+  const TracedOp up_backward{.name = "convolution_backward",
+                             .phase = StepPhase::backward,
+                             .inputs = {large, small, weight},
+                             .outputs = {small, weight},
+                             .transposed = true};
+  const TracedOp down{.name = "convolution", .inputs = {large, weight}, .outputs = {small}};
+  const TracedOp down_backward{.name = "convolution_backward",
+                               .phase = StepPhase::backward,
+                               .inputs = {small, large, weight},
+                               .outputs = {large, weight}};
+  const auto costs = [](const TracedOp& op) { return costs_of(op, CostPrecision::fp32); };
+  const auto expect_equal = [](const OpCost& a, const OpCost& b) {
+    EXPECT_DOUBLE_EQ(a.flops, 2. * 4 * 25 * 64 * 128 * 9);
+    EXPECT_DOUBLE_EQ(a.flops, b.flops);
+    EXPECT_DOUBLE_EQ(a.bytes, b.bytes);
+    EXPECT_DOUBLE_EQ(a.gemm.rows * a.gemm.columns, b.gemm.rows * b.gemm.columns);
+    EXPECT_DOUBLE_EQ(a.gemm.inner, b.gemm.inner);
+    EXPECT_EQ(a.gemm.splits_inner, b.gemm.splits_inner);
+  };
+  expect_equal(costs(up).at(0), costs(down_backward).at(0));
+  EXPECT_DOUBLE_EQ(costs(up)[0].elements, large.elements());
+  EXPECT_EQ(costs(up)[0].input, small.sizes);
+  EXPECT_EQ(costs(up)[0].result, large.sizes);
+  expect_equal(costs(up_backward).at(0), costs(down).at(0));
+  expect_equal(costs(up_backward).at(1), costs(down_backward).at(1));
+}
+
 TEST(OpCostTest, DepthwiseConvolutionsUseNoTensorCores) {
   const TracedOp op{.name = "convolution",
                     .inputs = {activation(kOut), parameter({kOut, 1, 3, 3})},

@@ -1,11 +1,15 @@
 // Tests `precast bench step --model-cost`, and the tracing of a step's ops on which it is based.
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/conv_transpose2d.h>
 #include <ATen/ops/erfinv.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -70,6 +74,35 @@ TEST(StepTraceTest, StepsThatDifferAreAnError) {
     for (int i = 0; i < ++calls; i += 2) x = at::relu(x);
   };
   EXPECT_THROW(static_cast<void>(trace_step(step, 1, 8)), ConfigError);
+}
+
+TEST(StepTraceTest, TheFirstOpThatDiffersIsNamed) {
+  int calls = 0;
+  const auto step = [&](std::int64_t samples) {
+    const at::Tensor x = at::relu(at::ones({samples, 3}));
+    static_cast<void>(++calls % 2 == 0 ? at::sigmoid(x) : at::tanh(x));
+  };
+  EXPECT_THAT([&] { static_cast<void>(trace_step(step, 1, 8)); },
+              testing::ThrowsMessage<ConfigError>(
+                  Names("--model-cost", "sigmoid of [[2, 3]]", "tanh of [[3, 3]]")));
+}
+
+TEST(StepTraceTest, TransposedConvolutionsMultiplyEachInputPixelWithEveryTap) {
+  const at::Tensor weight = at::ones({6, 4, 3, 3}).requires_grad_(true);
+  const auto step = [&](std::int64_t samples) {
+    const at::Tensor x = at::ones({samples, 6, 5, 5}).requires_grad_(true);
+    // relu, because sum() alone would pass on an expanded gradient of one element.
+    at::relu(at::conv_transpose2d(x, weight, {}, /*stride=*/2)).sum().backward();
+  };
+  double forward = 0, backward = 0;
+  for (const TracedOp& op : trace_step(step, 1, 10).ops) {
+    if (!op.name.starts_with("convolution")) continue;
+    EXPECT_TRUE(op.transposed) << op.name;
+    for (const OpCost& cost : costs_of(op, CostPrecision::fp32))
+      (cost.phase == StepPhase::forward ? forward : backward) += cost.flops;
+  }
+  EXPECT_DOUBLE_EQ(forward, 2. * 10 * 25 * 6 * 4 * 9);
+  EXPECT_DOUBLE_EQ(backward, 2 * forward);
 }
 
 /// Forward multiply-accumulates per image, in units of 10^9.
@@ -201,6 +234,8 @@ TEST_F(ModelCostTest, WrongArgumentsEndWithCodeTwo) {
   fails({"--card", "h300", "--image-size", "32"}, Names("--card", "h300", "h200"));
   fails({"--card", "v100", "--precision", "bf16", "--image-size", "32"}, Names("--card", "v100"));
   fails({"--ranks", "1,2"}, Names("--ranks", "--model-cost", "1,2"));
+  for (const char* layout : {"--layout=nchw", "--training.channels_last=false"})
+    fails({layout, "--image-size", "32"}, Names("training.channels_last", "--model-cost"));
 }
 
 TEST_F(ModelCostTest, ATableIsProjected) {
