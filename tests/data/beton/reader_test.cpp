@@ -180,7 +180,7 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
       {4, 0, 4, {"header", "page size", "0"}},
       {4, 3 << 20, 4, {"header", "page size", "3145728"}},
       {4, 1 << 20, 4, {"header", "page size", "1048576"}},
-      {8, 0, 8, {"header", "samples"}},
+      {8, 0, 8, {"header", "1 sample", "0"}},
       {8, UINT64_MAX, 8, {"metadata", "18446744073709551615"}},
       {8, UINT64_MAX / 24 + 2, 8, {"metadata", "768614336404564652"}},
       {8, 23, 8, {"allocation table entry 23", "23"}},

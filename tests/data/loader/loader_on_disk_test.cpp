@@ -208,8 +208,8 @@ TEST_F(LoaderOnDiskTest, ThePlanOfMemoryNamesWhatIsMappedAndWhatIsOwn) {
   EXPECT_EQ(own.cache, 16 * kMebibyte);
   EXPECT_GT(own.metadata, 500 * 32U);
   EXPECT_EQ(own.own(), own.cache + own.batches + own.decoders + own.metadata + own.order);
-  EXPECT_THAT(own.text(), AllOf(Names("pool 16 MiB"), Not(Names("mapped"))));
-  EXPECT_THAT(shared.text(), AllOf(Names("mapped"), Not(Names("pool"))));
+  EXPECT_THAT(own.text(), AllOf(Names("cached pages 16 MiB"), Not(Names("mapped"))));
+  EXPECT_THAT(shared.text(), AllOf(Names("mapped"), Not(Names("cached pages"))));
 }
 
 TEST_F(LoaderOnDiskTest, AMappedFileCanBeLoadedBeforeTheStart) {
