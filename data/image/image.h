@@ -47,7 +47,7 @@ struct PlanarView {
   }
 };
 
-/// Borrowed pixels, in the form that costs their decoder the least time.
+/// Borrowed pixels, in whichever layout is cheapest for the decoder: interleaved or planar.
 using DecodedPixels = std::variant<ImageView, PlanarView>;
 
 /// Owned pixels: [height, width, 3] uint8 RGB, rows without gaps.

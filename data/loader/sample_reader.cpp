@@ -43,7 +43,7 @@ template <typename To, typename From>
 To floating(From value) {
   bool fits = true;
   if constexpr (std::is_floating_point_v<From>) {
-    fits = !std::isfinite(value) || std::abs(value) <= From{std::numeric_limits<To>::max()};
+    fits = !std::isfinite(value) || std::isfinite(static_cast<To>(value));
   } else if constexpr (std::numeric_limits<From>::digits > std::numeric_limits<To>::digits) {
     // long double represents every int64.
     fits = static_cast<long double>(static_cast<To>(value)) == static_cast<long double>(value);

@@ -44,7 +44,7 @@ class RingBatches final : public OutsideBatches {
         consumer_.emplace(name_, join, std::move(options));
       } catch (const RingError& error) {
         if (limit_.stopped()) return;
-        throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
+        throw error_of_ring(error);
       } catch (const IoError&) {
         if (limit_.stopped()) return;
         if (std::chrono::steady_clock::now() >= until) throw;
@@ -60,7 +60,7 @@ class RingBatches final : public OutsideBatches {
     try {
       return take();
     } catch (const RingError& error) {
-      throw ProducerError(fmt::format("ring '{}': {}", name_, error.what()), code_of(error));
+      throw error_of_ring(error);
     }
   }
 
@@ -70,6 +70,11 @@ class RingBatches final : public OutsideBatches {
   }
 
  private:
+  [[nodiscard]] ProducerError error_of_ring(const RingError& error) const {
+    return ProducerError(fmt::format("ring '{}': {}", name_, without_ring_prefix(error.what())),
+                         code_of(error));
+  }
+
   /// Returns the next batch of this pass, or the first batch of a later pass.
   std::optional<OutsideBatch> take() {
     while (true) {

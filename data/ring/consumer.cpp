@@ -26,10 +26,12 @@ struct Welcome {
   std::unique_ptr<RingSegment> segment;
 };
 
+template <typename ErrorType = RingError>
 [[noreturn]] void fail_with(const RingReply& end) {
   // A producer in another language may wrongly send `done`: an error must not have exit code 0.
-  throw RingError(fmt::format("ring: the producer closed the connection: {}", end.text),
-                  end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
+  throw ErrorType(
+      fmt::format("ring: the producer closed the connection: {}", without_ring_prefix(end.text)),
+      end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 
 /// @param process receives the producer's process id. @param stopped as
@@ -48,7 +50,10 @@ Welcome join_ring(int connection, const RingJoin& join, int& process,
         "ring: expected a response from the producer, got none. The producer has exited or hangs",
         ExitCode::peer_failed);
   Welcome welcome{.reply = parse_ring_reply(answer), .segment = nullptr};
-  if (welcome.reply.kind == RingReply::Kind::end) fail_with(welcome.reply);
+  if (welcome.reply.kind == RingReply::Kind::end) {
+    if (welcome.reply.exit_code == ExitCode::loader) fail_with<RingRefusal>(welcome.reply);
+    fail_with(welcome.reply);
+  }
   welcome.segment = std::make_unique<RingSegment>(std::move(memfd));
   return welcome;
 }
@@ -215,8 +220,10 @@ std::optional<HostBatch> RingConsumer::next() {
   }
   const RingPosition at = item->item.position;
   if (at != next_)
-    throw RingError(fmt::format("ring: expected epoch {} batch {}, got epoch {} batch {}",
-                                next_.epoch, next_.batch, at.epoch, at.batch));
+    throw RingError(
+        fmt::format("ring: expected epoch {} batch {}, got epoch {} batch {}. The producer must "
+                    "publish the batches of an epoch without gaps",
+                    next_.epoch, next_.batch, at.epoch, at.batch));
   if (item->item.kind == RingKind::end_of_pass) return std::nullopt;
   in_pass_ = true;
   ++next_.batch;

@@ -54,8 +54,9 @@ class PRECAST_API RingProducer {
   /// @return false after interrupt(). @throws RingError if the batch is not in allocator()'s
   /// memory, or a slot cannot describe it (limits: RING.md).
   bool publish(std::int64_t epoch, std::int64_t number, const HostBatch& batch);
-  /// Publishes the end of a pass. @param batches the number of batches from the start of the epoch.
-  /// @return false after interrupt().
+  /// Publishes the end of a pass. @param batches the number of the batch after the last one,
+  /// counted from the start of the epoch even if the pass began later. @return false after
+  /// interrupt().
   bool end_pass(std::int64_t epoch, std::int64_t batches);
   /// Waits until there are `count` consumers. @return false after interrupt().
   bool wait_for_consumers(int count);

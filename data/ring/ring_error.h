@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "framework/core/error.h"
 
@@ -13,5 +14,19 @@ class PRECAST_API RingError : public Error {
   explicit RingError(const std::string& message, ExitCode code = ExitCode::loader)
       : Error(message, code) {}
 };
+
+/// The producer did not admit the consumer, usually because all cells are taken (RING.md, exit code
+/// 10 as the reply to a join).
+class PRECAST_API RingRefusal : public RingError {
+ public:
+  using RingError::RingError;
+};
+
+/// Removes the prefix "ring: " of a message, so that a text which names the ring can contain it.
+inline std::string_view without_ring_prefix(std::string_view message) {
+  constexpr std::string_view kPrefix = "ring: ";
+  if (message.starts_with(kPrefix)) message.remove_prefix(kPrefix.size());
+  return message;
+}
 
 }  // namespace precast::data

@@ -189,9 +189,9 @@ bool SharedLoader::join() {
       consumer_.reset();
       if (!std::exchange(told_passed_, true))
         log_info("=> this run loads its batches itself until it catches up with ring '{}' ({})",
-                 ring_.name, error.what());
+                 ring_.name, without_ring_prefix(error.what()));
     } else {
-      if (error.exit_code() == ExitCode::loader) private_epoch_ = position_.epoch;
+      if (dynamic_cast<const RingRefusal*>(&error) != nullptr) private_epoch_ = position_.epoch;
       leave(error.what());
     }
   } catch (const Error& error) {
@@ -247,7 +247,8 @@ void SharedLoader::leave(const char* reason) {
   on_ring_ = false;
   consumer_.reset();
   if (reason != nullptr && !std::exchange(warned_, true))
-    log_warning("{}. This run loads its batches itself; results do not change", reason);
+    log_warning("ring '{}': {}. This run loads its batches itself; results do not change",
+                ring_.name, without_ring_prefix(reason));
 }
 
 void SharedLoader::check(const HostBatch& batch) {

@@ -163,8 +163,9 @@ class OutsideSource final : public BatchSource {
     return std::nullopt;
   }
 
-  /// Whether the batch is before the first one of the run, or belongs to the rest of an earlier
-  /// pass that was left before its end. A batch that was read already is neither.
+  /// Whether to skip this batch: it comes before the batch at which the run starts or resumes, or
+  /// it is left over from an earlier pass that ended early. Returns false for a batch that was
+  /// already read (check_next() then reports it). Advances `unread_`.
   bool is_before_pass(const OutsideBatch& made) {
     if (!form_.checks_positions || !made.position || *made.position >= position_) return false;
     if (numbered_ && (!*numbered_ || *made.position < unread_)) return false;

@@ -15,8 +15,9 @@ namespace precast {
 
 /// A metric of an evaluation, such as top-1 accuracy. It is computed either from sums over all
 /// samples, to which every batch and rank contributes, or from one row per sample, in the order of
-/// the file. If the sums are exact (integers below 2^53), the value therefore does not depend on
-/// the number of batches or ranks. All members are const and thread-safe.
+/// the file. The value does not depend on the number of batches or ranks, provided that the sums
+/// are exact (integers below 2^53). Metrics whose sums are not exact use rows. All members are
+/// const and thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;

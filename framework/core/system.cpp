@@ -8,6 +8,8 @@
 #include <functional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace precast {
 namespace {
@@ -115,6 +117,26 @@ std::int64_t size_in_kib(const std::string& text) {
   return unit == 'K' ? value : unit == 'M' ? value * 1024 : unit == 'G' ? value * 1024 * 1024 : 0;
 }
 
+struct DataCache {
+  std::string level;
+  std::int64_t kib = 0;
+};
+
+/// The caches of the first core, except those that hold only instructions.
+std::vector<DataCache> data_caches(const fs::path& root) {
+  std::vector<DataCache> caches;
+  const fs::path folder = root / "sys/devices/system/cpu/cpu0/cache";
+  std::error_code unreadable;
+  for (int number = 0; fs::exists(folder / ("index" + std::to_string(number)), unreadable);
+       ++number) {
+    const fs::path cache = folder / ("index" + std::to_string(number));
+    if (first_line(cache / "type") == "Instruction") continue;
+    caches.push_back({.level = first_line(cache / "level").value_or(""),
+                      .kib = size_in_kib(first_line(cache / "size").value_or(""))});
+  }
+  return caches;
+}
+
 int cores_by_affinity() {
   // The kernel rejects a set that is smaller than its own, which has more than CPU_SETSIZE (1024)
   // bits on very large machines.
@@ -166,15 +188,10 @@ std::string processor_name(const fs::path& root) {
 
 CacheSizes cache_sizes(const fs::path& root) {
   CacheSizes sizes;
-  const fs::path folder = root / "sys/devices/system/cpu/cpu0/cache";
-  for (int number = 0; fs::exists(folder / ("index" + std::to_string(number))); ++number) {
-    const fs::path cache = folder / ("index" + std::to_string(number));
-    if (first_line(cache / "type") == "Instruction") continue;
-    const std::string level = first_line(cache / "level").value_or("");
-    const std::int64_t kib = size_in_kib(first_line(cache / "size").value_or(""));
-    if (level == "1") sizes.l1d_kib = kib;
-    if (level == "2") sizes.l2_kib = kib;
-    if (level == "3") sizes.l3_kib = kib;
+  for (const DataCache& cache : data_caches(root)) {
+    if (cache.level == "1") sizes.l1d_kib = cache.kib;
+    if (cache.level == "2") sizes.l2_kib = cache.kib;
+    if (cache.level == "3") sizes.l3_kib = cache.kib;
   }
   return sizes;
 }
@@ -186,8 +203,9 @@ std::uint64_t memory_limit_bytes(const fs::path& root) {
 }
 
 std::uint64_t last_level_cache_bytes(const fs::path& root) {
-  const CacheSizes sizes = cache_sizes(root);
-  return static_cast<std::uint64_t>(std::max({sizes.l1d_kib, sizes.l2_kib, sizes.l3_kib})) * 1024;
+  std::int64_t largest_kib = 0;
+  for (const DataCache& cache : data_caches(root)) largest_kib = std::max(largest_kib, cache.kib);
+  return static_cast<std::uint64_t>(largest_kib) * 1024;
 }
 
 std::optional<std::uint64_t> meminfo_bytes(const std::string& field, const fs::path& root) {

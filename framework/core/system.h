@@ -50,8 +50,8 @@ struct CacheSizes {
 /// the limit of the process's control group. 0 if neither can be read.
 [[nodiscard]] PRECAST_API std::uint64_t memory_limit_bytes(const std::filesystem::path& root = "/");
 
-/// Bytes of the largest of cache_sizes(); 0 if none can be read. Does not use sysconf(), because on
-/// some AMD CPUs, glibc 2.36 returns the caches of the whole socket.
+/// Bytes of the first core's largest cache for data, of any level; 0 if none can be read. Does not
+/// use sysconf(), because on some AMD CPUs, glibc 2.36 returns the caches of the whole socket.
 [[nodiscard]] PRECAST_API std::uint64_t last_level_cache_bytes(
     const std::filesystem::path& root = "/");
 

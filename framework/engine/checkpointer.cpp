@@ -168,7 +168,7 @@ class Checkpointer::Impl {
       check_(saved.at("identity"));
       restore_parts(folder, saved);
       TrainState position = state;
-      restore_position(saved.at("position"), position);
+      restore_position(position_in(saved), position);
       restore_rank(folder, saved.at("world").get<int>(), position);
       state = position;
       best_since_ = state.best_since;
@@ -187,8 +187,8 @@ class Checkpointer::Impl {
     for (const auto& entry : std::filesystem::directory_iterator(options_.folder, none)) {
       if (const std::string name = entry.path().filename().string(); checkpoint_step(name)) {
         throw CheckpointError(fmt::format(
-            "{}: expected an intact checkpoint, got only damaged ones, such as {}. Give another "
-            "logging.run_id, or remove this folder to train from the start",
+            "{}: expected an intact checkpoint, got only damaged ones, such as {}. Set another "
+            "logging.run_id, or remove this `checkpoints` folder to train from the start",
             options_.folder.string(), name));
       }
     }

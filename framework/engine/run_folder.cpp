@@ -54,19 +54,19 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
   if (!lock_) {
     throw IoError(
         fmt::format("run folder: expected a folder that no other run uses, got {}, in which {} "
-                    "trains. Give another logging.run_id, or wait until that run ends",
+                    "trains. Set another logging.run_id, or wait until that run ends",
                     path_.string(), lock_holder(path_ / kLockFile)));
   }
   if (!go_on && has_results(path_)) {
     throw IoError(fmt::format(
         "run folder: expected a new folder, got {} with results of an "
-        "earlier run. Give another logging.run_id, or --checkpoint.resume=auto to resume it",
+        "earlier run. Set another logging.run_id, or --checkpoint.resume=auto to resume it",
         path_.string()));
   }
   if (go_on && is_finished_for_good(path_)) {
     throw IoError(
         fmt::format("run folder: expected a run that can be resumed, got {}, a finished run "
-                    "without intact checkpoints. Give another logging.run_id",
+                    "without intact checkpoints. Set another logging.run_id",
                     path_.string()));
   }
 }

@@ -24,6 +24,14 @@ ordered_json position_of(const TrainState& state) {
           {"wait_seconds", state.wait_seconds}};
 }
 
+ordered_json position_in(const ordered_json& saved) {
+  ordered_json position = saved.at("position");
+  const ordered_json& identity = saved.at("identity");
+  if (!position.contains("best_metric") && identity.contains("plan.best_metric"))
+    position["best_metric"] = identity.at("plan.best_metric");
+  return position;
+}
+
 void restore_position(const ordered_json& json, TrainState& state) {
   json.at("epoch").get_to(state.epoch);
   json.at("step").get_to(state.step);

@@ -44,6 +44,9 @@ struct TrainState {
 
 /// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
+/// The position in a checkpoint's state. Those of earlier versions do not name the metric; the
+/// run's identity does. @throws nlohmann::json's exceptions
+[[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
 /// The reverse of position_of(). Values that are missing in older checkpoints get their defaults.
 /// If the saved position has another best_metric than `state`, `state` keeps its own, and has no
 /// best value yet.

@@ -9,10 +9,15 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "framework/process/spawn.h"
 
@@ -22,6 +27,64 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+/// The entries of a folder in /proc; empty if the process has ended.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code failure;
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    entries.push_back(entry->path());
+  }
+  return entries;
+}
+
+/// The state and the parent of a process or thread; zeros if there is no such process.
+struct ProcessStat {
+  char state = 0;
+  pid_t parent = 0;
+};
+
+/// Reads `process`/stat: "ID (NAME) STATE PARENT ...".
+ProcessStat stat_of(const fs::path& process) {
+  std::ifstream file(process / "stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // The name may contain spaces and parentheses.
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  ProcessStat stat;
+  fields >> stat.state >> stat.parent;
+  return stat;
+}
+
+/// Suspends a process. Signals act later than kill() returns, and until then a thread may still be
+/// inside fork(); so this waits until no thread runs, at most 0.1 s.
+void suspend(pid_t process) {
+  constexpr int kMostWaits = 100;
+  kill(process, SIGSTOP);
+  const std::vector<fs::path> threads = entries_of(fmt::format("/proc/{}/task", process));
+  const auto runs = [](const fs::path& thread) {
+    return std::string_view("RSD").find(stat_of(thread).state) != std::string_view::npos;
+  };
+  for (int i = 0; i < kMostWaits && std::ranges::any_of(threads, runs); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> all;
+  bool listed = false;
+  for (const fs::path& thread : entries_of(fmt::format("/proc/{}/task", process))) {
+    std::ifstream children(thread / "children");
+    listed = listed || children.is_open();
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+  }
+  if (listed) return all;
+  // The kernel was built without CONFIG_PROC_CHILDREN.
+  for (const fs::path& entry : entries_of("/proc")) {
+    const int id = std::atoi(entry.filename().c_str());
+    if (id > 0 && stat_of(entry).parent == process) all.push_back(id);
+  }
+  return all;
+}
+
 /// Kills a process, and before it the processes that it has started and those that they have
 /// started. A process group cannot be used for this: the terminal's signals (Ctrl-C) would not
 /// reach a child in its own group, and a descendant may have its own group, as the ranks of a
@@ -29,21 +92,15 @@ using Clock = std::chrono::steady_clock;
 void kill_tree(pid_t process) {
   // A suspended process starts no more processes and does not reap its children, so that their ids
   // cannot pass to other processes.
-  kill(process, SIGSTOP);
-  const fs::path threads = fmt::format("/proc/{}/task", process);
-  std::error_code failure;
-  for (fs::directory_iterator thread(threads, failure), end; !failure && thread != end;
-       thread.increment(failure)) {
-    std::ifstream children(thread->path() / "children");
-    for (pid_t child = 0; children >> child;) kill_tree(child);
-  }
+  suspend(process);
+  for (const pid_t child : children_of(process)) kill_tree(child);
   kill(process, SIGKILL);
 }
 
-/// Reads both pipes until the child has closed them. @return false if `deadline` passes first.
+/// Reads both pipes until the child has closed them, and keeps at most `most_bytes` of each.
+/// @return false if `deadline` passes first.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
-             ChildResult& result) {
-  constexpr std::size_t kMostBytes = 1'000'000;
+             std::size_t most_bytes, ChildResult& result) {
   std::array<pollfd, 2> waits{pollfd{output.reader(), POLLIN, 0},
                               pollfd{errors.reader(), POLLIN, 0}};
   const std::array<std::string*, 2> texts{&result.output, &result.errors};
@@ -60,8 +117,9 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
       if (size < 0 && errno == EINTR) continue;
       if (size <= 0) {
         waits[i].fd = -1;  // poll() ignores negative descriptors
-      } else if (texts[i]->size() < kMostBytes) {
-        texts[i]->append(buffer.data(), static_cast<std::size_t>(size));
+      } else {
+        const std::size_t left_bytes = most_bytes - texts[i]->size();
+        texts[i]->append(buffer.data(), std::min(static_cast<std::size_t>(size), left_bytes));
       }
     }
   }
@@ -70,8 +128,8 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
 
 }  // namespace
 
-ChildResult run_child(const std::vector<std::string>& arguments,
-                      std::chrono::milliseconds timeout) {
+ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
+                      std::size_t most_bytes) {
   ChildResult result;
   Pipe output;
   Pipe errors;
@@ -86,7 +144,7 @@ ChildResult run_child(const std::vector<std::string>& arguments,
   }
   output.close_writer();
   errors.close_writer();
-  if (!collect(output, errors, Clock::now() + timeout, result)) {
+  if (!collect(output, errors, Clock::now() + timeout, most_bytes, result)) {
     result.timed_out = true;
     kill_tree(child);
   }

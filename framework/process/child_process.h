@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ struct ChildResult {
 };
 
 /// Runs `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as standard input and
-/// collects its output, at most 1 MB of each stream. After `timeout`, kills the program and its
-/// descendants, except those whose parent has ended before. @throws IoError if a pipe cannot be
-/// created.
+/// collects its output, at most `most_bytes` of each stream. After `timeout`, kills the program and
+/// all its descendants, except processes whose parent had already exited (they are no longer in the
+/// program's process tree). @throws IoError if a pipe cannot be created.
 [[nodiscard]] PRECAST_API ChildResult run_child(const std::vector<std::string>& arguments,
-                                                std::chrono::milliseconds timeout);
+                                                std::chrono::milliseconds timeout,
+                                                std::size_t most_bytes = 1'000'000);
 
 }  // namespace precast

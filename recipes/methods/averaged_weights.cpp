@@ -50,7 +50,8 @@ class Swap final : public Method::EvalGuard {
       at::_foreach_copy_(weights_, saved_);
     } catch (const std::exception& failure) {
       // Reached only if the device has failed; all later calls then also fail.
-      log_warning("method {}: the weights could not be restored: {}", method_, failure.what());
+      log_warning("method {}: the training weights could not be put back after the evaluation: {}",
+                  method_, failure.what());
     }
   }
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/upsample_bilinear2d.h>
+#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,8 +87,14 @@ class SelectiveBackprop final : public Method, private StepStrategy {
     Batch made = batch;
     if (scale_factor_ == 1) return made;
     for (const std::size_t i : input_fields(batch)) {
-      at::Tensor& images = made.fields.at(i).tensor;
+      auto& [name, images] = made.fields.at(i);
       if (!is_image(images)) continue;
+      if (!images.is_floating_point()) {
+        throw ConfigError(fmt::format(
+            "selective_backprop: expected images of a floating-point type, got '{}' of type {} "
+            "(data.inputs)",
+            name, c10::toString(images.scalar_type())));
+      }
       images =
           at::upsample_bilinear2d(images, {small_side(images.size(2)), small_side(images.size(3))},
                                   /*align_corners=*/false, scale_factor_, scale_factor_);

@@ -1,5 +1,6 @@
-// Tests batch normalisation over ranks with the reference and with the operators for GPUs, for
-// which batch_norm_ops_on_cpu.cpp has CPU kernels.
+// Tests synchronised batch normalisation: the reference implementation, and the one that uses
+// libtorch's GPU-only operators. batch_norm_ops_on_cpu.cpp implements these operators on the CPU,
+// so that no GPU is needed.
 #include "models/detail/batch_norm.h"
 
 #include <ATen/TensorOperators.h>

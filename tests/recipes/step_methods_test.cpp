@@ -272,6 +272,19 @@ TEST(SelectiveBackpropTest, SelectsOnSmallImagesOfEachView) {
                                                    Sizes{4, 2}, Sizes{4, 3, 5, 7}));
 }
 
+TEST(SelectiveBackpropTest, RefusesToMakeImagesOfIntegersSmaller) {
+  const auto method = selective("interrupt: 0, scale_factor: 0.5");
+  Batch batch{.fields = {{"image", noise_tensor(3, {4, 3, 10, 14})},
+                         {"label", at::arange(4)},
+                         {"view2", at::zeros({4, 3, 10, 14}, at::kLong)}},
+              .sample_ids = {},
+              .inputs = {0, 2}};
+  LinearPasses passes;
+  method->on_batch(batch, 20);
+  EXPECT_THAT([&] { static_cast<void>(method->step_strategy()->run(batch, passes)); },
+              ThrowsMessage<ConfigError>(Names("selective_backprop", "view2", "Long")));
+}
+
 TEST(SelectiveBackpropTest, TheNumberOfSamplesIsRoundedAsComposers) {
   // int(0.29 * 100) is 28 in Python, too.
   const auto method = selective("interrupt: 0, keep: 0.29");

@@ -1,11 +1,16 @@
 #include "tools/app/plan.h"
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "framework/core/error.h"
+#include "framework/core/progress.h"
+#include "tools/app/data_description.h"
+#include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
+#include "tools/app/task.h"
 
 namespace precast::tools {
 namespace {
@@ -35,6 +40,27 @@ void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
         "training.batch_size, training.micro_batches and the number of ranks), got {}",
         samples, size));
   }
+}
+
+/// `random, subset 64, filter label < 3`.
+std::string order_text(const ordered_json& order) {
+  std::string text = order.at("name");
+  for (const char* option : {"subset", "filter"}) {
+    const std::string value = order.at(option);
+    if (!value.empty()) text += fmt::format(", {} {}", option, value);
+  }
+  return order.at("repeats") == 1 ? text
+                                  : fmt::format("{}, {} times", text, order.at("repeats").dump());
+}
+
+void print_data(const ordered_json& plan) {
+  for (const auto& [name, dataset] : plan.at("datasets").items()) print_dataset(name, dataset);
+  if (plan.contains("producer"))
+    fmt::print("{:<12}{}\n", "train", plan.at("producer").get<std::string>());
+  else
+    fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
+  for (const auto& [part, pipeline] : plan.at("pipeline").items())
+    print_pipeline(part + " steps", pipeline);
 }
 
 }  // namespace
@@ -123,6 +149,45 @@ ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
           {"methods", recipe.resolved.at("methods")},
           {"plan", epochs},
           {"config", values}};
+}
+
+void print_plan(const ResolvedRun& run, const ordered_json& plan) {
+  const auto& model = plan.at("model");
+  const auto count = [](const ordered_json& number, std::string_view one) {
+    return format_count(number.get<std::uint64_t>(), one);
+  };
+  const auto ghost_batch_size = model.at("ghost_batch_size").get<std::int64_t>();
+  fmt::print(
+      "model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
+      model.at("blurpool").get<bool>() ? " with BlurPool" : "",
+      ghost_batch_size == 0 ? "" : fmt::format(", ghost batches of {} samples", ghost_batch_size),
+      outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
+  fmt::print("batch       {} per step over {}, {} per epoch\n",
+             count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
+             count(plan.at("steps_per_epoch"), "step"));
+  fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
+             plan.at("channels_last").get<bool>() ? ", channels_last" : "");
+  fmt::print("kernels     {}\n", kernels_text(plan.at("kernels")));
+  fmt::print("graphs      {}\n", graphs_text(plan.at("graphs")));
+  const auto& lr = plan.at("lr");
+  fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
+             lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),
+             lr.at("reference_batch_size") == 0
+                 ? ""
+                 : fmt::format(" (lr.lr scaled from a batch of {})",
+                               lr.at("reference_batch_size").dump()));
+  print_data(plan);
+  fmt::print("methods     in this order:\n");
+  for (const auto& method : plan.at("methods")) {
+    for (const auto& [name, options] : method.items())
+      fmt::print("            {} {}\n", name, options.dump());
+  }
+  fmt::print("epoch   resolution   lr at its start   at its end\n");
+  for (const auto& epoch : plan.at("plan")) {
+    fmt::print("{:>5}   {:>7} px   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>() + 1,
+               epoch.at("resolution").get<int>(), epoch.at("lr_begin").get<double>(),
+               epoch.at("lr_end").get<double>());
+  }
 }
 
 }  // namespace precast::tools

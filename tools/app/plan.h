@@ -14,7 +14,8 @@ namespace precast::tools {
 
 /// Makes the plan of the recipe, including the changes that methods make.
 /// @param samples number of samples in an epoch; 0: unknown, and the plan has no steps.
-/// @param use for training, the batches must also suit the methods. @throws ConfigError
+/// @param use if `train`, also checks that dist.sync_bn and the batch size suit the method
+/// ghost_batch_norm, unless training.eval_only is set. @throws ConfigError
 [[nodiscard]] TrainPlan make_plan(const ResolvedRun& run, const Registries& registries,
                                   std::int64_t samples, std::int64_t num_classes,
                                   RecipeUse use = RecipeUse::train);
@@ -29,5 +30,8 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
                                                    const nlohmann::ordered_json& values,
                                                    bool per_step);
+
+/// Prints the plan of `train --dry-run --json` in human-readable form.
+void print_plan(const ResolvedRun& run, const nlohmann::ordered_json& plan);
 
 }  // namespace precast::tools

@@ -160,8 +160,12 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
   if (use == RecipeUse::train && !recipe.config.training.eval_only) {
     for (const std::int64_t size_px : plan.image_size_px) {
       sizes.insert(size_px);
-      for (const NamedMethod& named : recipe.methods)
+      // A method may make the images smaller that another one has made smaller.
+      std::int64_t smallest_px = size_px;
+      for (const NamedMethod& named : recipe.methods) {
         sizes.insert(named.method->smallest_side(size_px));
+        sizes.insert(smallest_px = named.method->smallest_side(smallest_px));
+      }
     }
   }
   if (!may_read_images(recipe)) return;

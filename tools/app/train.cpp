@@ -1,9 +1,11 @@
 #include "tools/app/train.h"
 
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <boost/program_options.hpp>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -11,7 +13,6 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "tools/app/data_description.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
@@ -38,12 +39,16 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
+bool trains(const Recipe& recipe) {
+  return !recipe.config.training.eval_only;
+}
+
 /// The run that `train` would start. The plan for a GPU can be printed on a machine without a GPU.
 ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
   if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
   if (info.source != "single") run.world = info.world;
-  if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0)
+  if (const int ranks = ranks_to_launch(recipe.config, info, trains(recipe)); ranks > 0)
     run.world = run.local_world = ranks;
   return run;
 }
@@ -53,15 +58,16 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
 void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
   const int gpus = usable_gpus();
   if (gpus == 0) return;
-  const int ranks = ranks_to_launch(recipe.config, info);
-  check_gpus(ranks > 0 ? gpu_problem(recipe, ranks, gpus)
+  const int ranks = ranks_to_launch(recipe.config, info, trains(recipe));
+  check_gpus(ranks > 0 ? gpu_problem(recipe, ranks, gpus, trains(recipe))
                        : gpu_problem(info, recipe.config.training.device, gpus));
 }
 
-/// Applies --ring. @throws ConfigError if another program makes the training batches
+/// Applies --ring, which an evaluation does not use. @throws ConfigError if another program makes
+/// the training batches
 void use_ring(const Arguments& options, ResolvedRun& run) {
-  if (!options.has("ring")) return;
   const Recipe& recipe = run.recipe;
+  if (!options.has("ring") || !trains(recipe)) return;
   if (!recipe.outside.empty())
     recipe.refuse("data.train_dataset",
                   fmt::format("expected files with --ring, got {}", recipe.outside));
@@ -110,66 +116,6 @@ ordered_json describe_unread_keys(const Recipe& recipe) {
   return keys;
 }
 
-/// `random, subset 64, filter label < 3`.
-std::string order_text(const ordered_json& order) {
-  std::string text = order.at("name");
-  for (const char* option : {"subset", "filter"}) {
-    const std::string value = order.at(option);
-    if (!value.empty()) text += fmt::format(", {} {}", option, value);
-  }
-  return order.at("repeats") == 1 ? text
-                                  : fmt::format("{}, {} times", text, order.at("repeats").dump());
-}
-
-void print_data(const ordered_json& plan) {
-  for (const auto& [name, dataset] : plan.at("datasets").items()) print_dataset(name, dataset);
-  if (plan.contains("producer"))
-    fmt::print("{:<12}{}\n", "train", plan.at("producer").get<std::string>());
-  else
-    fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
-  for (const auto& [part, pipeline] : plan.at("pipeline").items())
-    print_pipeline(part + " steps", pipeline);
-}
-
-void print_plan(const ResolvedRun& run, const ordered_json& plan) {
-  const auto& model = plan.at("model");
-  const auto count = [](const ordered_json& number, std::string_view one) {
-    return format_count(number.get<std::uint64_t>(), one);
-  };
-  const auto ghost_batch_size = model.at("ghost_batch_size").get<std::int64_t>();
-  fmt::print(
-      "model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
-      model.at("blurpool").get<bool>() ? " with BlurPool" : "",
-      ghost_batch_size == 0 ? "" : fmt::format(", ghost batches of {} samples", ghost_batch_size),
-      outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
-  fmt::print("batch       {} per step over {}, {} per epoch\n",
-             count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
-             count(plan.at("steps_per_epoch"), "step"));
-  fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
-             plan.at("channels_last").get<bool>() ? ", channels_last" : "");
-  fmt::print("kernels     {}\n", kernels_text(plan.at("kernels")));
-  fmt::print("graphs      {}\n", graphs_text(plan.at("graphs")));
-  const auto& lr = plan.at("lr");
-  fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
-             lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),
-             lr.at("reference_batch_size") == 0
-                 ? ""
-                 : fmt::format(" (lr.lr scaled from a batch of {})",
-                               lr.at("reference_batch_size").dump()));
-  print_data(plan);
-  fmt::print("methods     in this order:\n");
-  for (const auto& method : plan.at("methods")) {
-    for (const auto& [name, options] : method.items())
-      fmt::print("            {} {}\n", name, options.dump());
-  }
-  fmt::print("epoch   resolution   lr at its start   at its end\n");
-  for (const auto& epoch : plan.at("plan")) {
-    fmt::print("{:>5}   {:>7} px   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>() + 1,
-               epoch.at("resolution").get<int>(), epoch.at("lr_begin").get<double>(),
-               epoch.at("lr_end").get<double>());
-  }
-}
-
 /// The layers of the run's model that fused kernels can compute. Empty without fused kernels,
 /// because a large model takes a second to construct.
 models::NormKernels planned_norms(const ResolvedRun& run, const TrainPlan& plan,
@@ -208,6 +154,13 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   planned.datasets["val"] = describe_val_dataset(reader, recipe, planned.classes);
 }
 
+/// Reads what an evaluation reads: the validation set, and the number of classes of the weights.
+void read_eval_data(const Recipe& recipe, PlannedData& planned) {
+  planned.fields = open_dataset("data.val_dataset", recipe);
+  planned.classes = count_eval_outputs(recipe, planned.fields.get(), /*labels_matter=*/true);
+  planned.datasets["val"] = dataset_summary(*planned.fields);
+}
+
 /// @param train_samples 0: the number is read from the dataset, if the recipe names one.
 PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
                       std::int64_t train_samples) {
@@ -215,7 +168,9 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   PlannedData planned{.samples = train_samples,
                       .classes = recipe.config.model.num_classes,
                       .values = recipe.resolved};
-  if (!recipe.outside.empty()) {
+  if (!trains(recipe)) {
+    if (train_samples == 0) read_eval_data(recipe, planned);
+  } else if (!recipe.outside.empty()) {
     check_datasets(recipe.datasets);
     check_outside_ranks(recipe, recipe.outside, run.world);
     planned.fields = open_dataset("data.val_dataset", recipe);
@@ -237,21 +192,31 @@ void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& regis
   const bool on_gpu = run.device.is_cuda();
   // The device of the run may exist only on another machine.
   run.device = at::kCPU;
+  // A grid makes several dry runs at a time.
+  at::set_num_threads(1);
+  const bool trained = trains(run.recipe);
   const TrainConfig& config = run.config();
   std::optional<Batch> batch;
   if (fields != nullptr) {
-    const std::int64_t size_px =
-        plan.image_size_px.empty() ? config.validation.resolution : plan.image_size_px[0];
-    batch = make_batch_maker(fields, run.recipe.train_pipeline, run, plan)(2, size_px);
+    const std::int64_t size_px = trained && !plan.image_size_px.empty()
+                                     ? plan.image_size_px[0]
+                                     : config.validation.resolution;
+    const auto& pipeline = trained ? run.recipe.train_pipeline : run.recipe.val_pipeline;
+    batch = make_batch_maker(fields, pipeline, run, plan)(2, size_px);
   }
   const bool tries = batch && !is_own_classifier(plan.model, *batch);
   if (!tries && config.model.weights.empty() && config.training.freeze.empty()) return;
-  const auto model = build_model(run, plan, registries, WeightsUse::train, fields);
+  const auto model = build_model(run, plan, registries,
+                                 trained ? WeightsUse::train : WeightsUse::evaluate, fields);
   if (!tries) return;
   try {
     check_parts(*model, plan.model, *registries.losses.make(plan.loss), run.recipe, *batch);
   } catch (const c10::NotImplementedError&) {
     if (!on_gpu) throw;  // libtorch may have the operation only for GPUs
+  } catch (const std::exception& error) {
+    // A part of a plug-in may work only on GPUs.
+    if (!on_gpu || run.recipe.resolved.at("plugins").empty()) throw;
+    log_warning("a test on the CPU failed, which may be due to the CPU: {}", error.what());
   }
 }
 
@@ -260,8 +225,7 @@ void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& regis
 /// the recipe names one. Without either, the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo& info,
             std::int64_t train_samples, const Arguments& options) {
-  const bool trains = !run.config().training.eval_only;
-  if (trains)
+  if (trains(run.recipe))
     static_cast<void>(run_id_of(run.config()));
   else
     check_weights_given(run.config());
@@ -284,7 +248,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
   check_gpus_of_host(run.recipe, info);
   const std::string set = planned.fields ? planned.fields->path().string() : "the training set";
   const std::string why = why_no_steps(plan, planned.samples, set);
-  if (trains && !why.empty()) throw ConfigError(why);
+  if (trains(run.recipe) && !why.empty()) throw ConfigError(why);
   return 0;
 }
 
@@ -323,7 +287,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   const Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::train,
                   options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
-  const RankInfo info = find_ranks(recipe.config);
+  const RankInfo info = find_ranks(recipe.config, trains(recipe));
   const auto train_samples = options.get<std::int64_t>("train-samples");
   if (train_samples < 0)
     throw ConfigError(fmt::format("--train-samples: expected at least 0, got {}", train_samples));
@@ -334,8 +298,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   }
   std::vector<std::string> arguments = {"train"};
   arguments.insert(arguments.end(), args.begin(), args.end());
-  if (recipe.config.training.eval_only)
-    return evaluate_recipe(recipe, registries, arguments, options.has("json"));
+  if (!trains(recipe)) return evaluate_recipe(recipe, registries, arguments, options.has("json"));
   check_datasets(recipe.datasets);
   result.add({{"params", recipe.resolved}});
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {

@@ -157,7 +157,7 @@ void TrainRun::check_identity(const ordered_json& saved) const {
   }
   throw CheckpointError(fmt::format(
       "{}: expected checkpoints of this run, but the checkpoints (there) differ from the run "
-      "(here):{}\nGive the same values, another logging.run_id, or --checkpoint.resume=force",
+      "(here):{}\nSet the same values, another logging.run_id, or --checkpoint.resume=force",
       (folder_ / "checkpoints").string(), text));
 }
 

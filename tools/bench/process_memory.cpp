@@ -20,9 +20,12 @@ std::uint64_t kilobytes_in(const char* path, const std::string& name) {
 }  // namespace
 
 ProcessMemory process_memory() {
+  constexpr const char* kSums = "/proc/self/smaps_rollup";
+  const std::uint64_t anonymous = kilobytes_in(kSums, "Pss_Anon");
   return {.peak_resident = kilobytes_in("/proc/self/status", "VmHWM"),
-          .proportional = kilobytes_in("/proc/self/smaps_rollup", "Pss"),
-          .anonymous = kilobytes_in("/proc/self/smaps_rollup", "Pss_Anon")};
+          .proportional = kilobytes_in(kSums, "Pss"),
+          // Linux before 5.4 has no Pss_Anon; Anonymous counts shared pages in full.
+          .anonymous = anonymous > 0 ? anonymous : kilobytes_in(kSums, "Anonymous")};
 }
 
 }  // namespace precast::tools

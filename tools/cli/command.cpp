@@ -58,7 +58,7 @@ bool lost_its_reader(std::FILE* stream) {
   return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// Ends the process as SIGPIPE would have at the first write after the reader was gone.
+/// Ends the process as SIGPIPE would have at the first write after the reader has gone.
 void end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);

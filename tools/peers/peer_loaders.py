@@ -46,9 +46,11 @@ def memory():
         return sum(int(line.split()[1]) for p in family()
                    for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()
                    if line.startswith(name + ":"))
+    # Linux before 5.4 has no Pss_Anon; Anonymous counts shared pages in full.
+    anonymous = kilobytes("smaps_rollup", "Pss_Anon") or kilobytes("smaps_rollup", "Anonymous")
     return {"peak_resident_bytes": 1024 * kilobytes("status", "VmHWM"),
             "proportional_bytes": 1024 * kilobytes("smaps_rollup", "Pss"),
-            "anonymous_bytes": 1024 * kilobytes("smaps_rollup", "Pss_Anon")}
+            "anonymous_bytes": 1024 * anonymous}
 
 
 def torch_transform(side, format):

@@ -129,14 +129,19 @@ double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
 }
 
-/// The number of steps that the run has trained according to its log, or will train according to
-/// its facts; NaN if neither says it.
-double steps_known(const RunRecord& run) {
+/// Whether the run has trained more than `finished` steps according to its log, or will train more
+/// according to its facts. The result for NaN is false.
+bool trains_beyond(const RunRecord& run, double finished) {
   // A line for a step is written before the step is counted.
   const double logged =
       std::fmax(last_of(run.epochs, &RunRow::step), last_of(run.steps, &RunRow::step) + 1);
-  return std::fmax(logged,
-                   number_of(run.facts, "epochs") * number_of(run.facts, "steps_per_epoch"));
+  if (logged > finished) return true;
+  // If an earlier part of the run had another number of steps per epoch, the product below is not
+  // the number of steps of the whole run. A run whose last epoch is in the log has finished.
+  const double epochs = number_of(run.facts, "epochs");
+  const double logged_epochs =
+      run.epochs.empty() ? 0 : static_cast<double>(run.epochs.back().epoch + 1);
+  return epochs > logged_epochs && epochs * number_of(run.facts, "steps_per_epoch") > finished;
 }
 
 /// Leaves out the summary of a finished run that is being continued, or was stopped after it had
@@ -144,8 +149,7 @@ double steps_known(const RunRecord& run) {
 void drop_earlier_summary(RunRecord& run) {
   // NaN, and therefore not continued, in summaries of earlier versions.
   const double finished = number_of(run.summary, "steps");
-  const bool continued = steps_known(run) > finished;
-  if (!continued) return;
+  if (!trains_beyond(run, finished)) return;
   run.notes.push_back(fmt::format(
       "summary.json is from step {:.0f}, before the run was continued, and was left out",
       finished));

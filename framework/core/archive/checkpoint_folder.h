@@ -83,8 +83,9 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 struct Retention {
   std::size_t last = 1;
   std::size_t best = 0;
-  /// Checkpoints of earlier steps have values of another metric, so they are only compared with
-  /// each other; the `best` ones of them are also kept.
+  /// Checkpoints of earlier steps may have values of other metrics, so they are only compared with
+  /// each other, even if they have values of several metrics; the `best` ones of them are also
+  /// kept.
   std::int64_t best_since = 0;
 };
 

@@ -13,10 +13,6 @@
 
 namespace precast {
 
-/// The list of a checkpoint's files, used to detect truncated, changed and missing files.
-/// It is stored next to the files as `manifest.json` and is written last: if it exists, all files
-/// in the list exist.
-
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::uint64_t kMaxManifestBytes = 1'000'000;
 inline constexpr std::size_t kMaxManifestFiles = 4096;
@@ -31,6 +27,9 @@ struct ManifestFile {
   bool operator==(const ManifestFile&) const = default;
 };
 
+/// The list of a checkpoint's files, used to detect truncated, changed and missing files. It is
+/// stored next to the files as `manifest.json` and written last, so its presence means that all the
+/// files had been written.
 struct Manifest {
   /// Optimiser steps done, over all epochs; >= 0.
   std::int64_t step = 0;

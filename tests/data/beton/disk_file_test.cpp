@@ -1,5 +1,6 @@
 #include "data/beton/disk_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -57,6 +58,18 @@ TEST_F(DiskFileTest, ContinuesShortAndInterruptedReads) {
   file.read(123, to);
   expect_bytes(to, 123);
   EXPECT_GT(calls, 2 * 1000 / 7);
+}
+
+TEST_F(DiskFileTest, ReadsBlock) {
+  int flags = -1;
+  const DiskFile file(folder_ / "x", [&](int fd, void* to, std::size_t bytes, std::int64_t at) {
+    flags = ::fcntl(fd, F_GETFL);
+    return ::pread(fd, to, bytes, at);
+  });
+  std::vector<std::byte> to(100);
+  file.read(0, to);
+  ASSERT_GE(flags, 0);
+  EXPECT_EQ(flags & O_NONBLOCK, 0);
 }
 
 TEST_F(DiskFileTest, AFailedReadNamesFileAndPlace) {

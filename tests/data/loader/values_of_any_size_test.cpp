@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <span>
@@ -342,6 +344,24 @@ TEST_F(AnySize, NumbersThatABatchCannotHoldAreErrorsAndDoNotWrap) {
   EXPECT_EQ(pass(parse("{i: , odd: , f: }"), 1).size(), 1U);
   const auto fitting = pass(parse("{i: {transforms: [convert: {type: f32}]}}"), 1);
   EXPECT_EQ(fitting.at(0).fields[0].values<float>()[0], 0x1p40F);
+}
+
+TEST_F(AnySize, TheLargestFloatIsTheLimitAfterRounding) {
+  FieldRegistry registry("field");
+  register_fields(registry);
+  const auto write = [&](double value) {
+    (void)write_dataset(path_, {{"f", [&] { return registry.make({"float"}, {}); }}}, 1,
+                        [&](std::uint64_t) {
+                          return Sample{"x", {value}};
+                        },
+                        {});
+  };
+  const Pipeline pipeline = parse("{f: {transforms: [convert: {type: f32}]}}");
+  write(std::nextafter(double{FLT_MAX}, HUGE_VAL));
+  EXPECT_EQ(pass(pipeline, 1).at(0).fields[0].values<float>()[0], FLT_MAX);
+  // Halfway to the next power of two, which would be rounded up.
+  write(0x1.ffffffp127);
+  EXPECT_THROW((void)pass(pipeline, 1), DataError);
 }
 
 }  // namespace

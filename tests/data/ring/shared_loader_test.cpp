@@ -21,6 +21,7 @@
 #include "data/beton/reader.h"
 #include "data/loader/batch_layout.h"
 #include "data/ring/producer.h"
+#include "data/ring/ring_error.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/loader/batch_hash.h"
@@ -261,6 +262,23 @@ TEST_F(SharedLoaderTest, JoinsAProducerThatIsStartedAgain) {
   Served served(*reader_, options_, name, 1, {request(1)});
   EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
   EXPECT_EQ(loader.samples_shared(), loader.samples());
+}
+
+TEST_F(SharedLoaderTest, JoinsAProducerThatFailedAndIsStartedAgainInTheSamePass) {
+  const std::string name = fresh_name();
+  auto first = std::make_unique<Served>(*reader_, options_, name, 1,
+                                        std::vector{request(0), request(1)}, kBatches);
+  SharedLoader loader = shared(name);
+  EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
+  first->ring().fail(RingError("no reason"));
+  first.reset();
+  loader.begin_epoch(request(1));
+  EXPECT_FALSE(loader.on_ring());
+  const Served again(*reader_, options_, name, 1, {request(1)});
+  // The duration of a training step, longer than the pause between two attempts to join the ring.
+  std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  EXPECT_THAT(rest_of_pass(loader), ElementsAreArray(expected(request(1))));
+  EXPECT_EQ(loader.samples_shared(), 2 * loader.samples());
 }
 
 TEST_F(SharedLoaderTest, ARingThatLoadsSomethingElseIsNotUsed) {

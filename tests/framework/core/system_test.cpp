@@ -156,6 +156,11 @@ TEST_F(SystemTest, CacheSizesAreThoseOfDataCachesAndTheLastLevelIsTheLargest) {
   EXPECT_EQ(last_level_cache_bytes(root()), 105U << 20);
   cache(3, "3", "Unified", "many");
   EXPECT_EQ(cache_sizes(root()).l3_kib, 0);
+  const std::string unnamed = "sys/devices/system/cpu/cpu0/cache/index4/";
+  write(unnamed + "type", "Unified");
+  write(unnamed + "size", "8M");
+  EXPECT_EQ(cache_sizes(root()), (CacheSizes{48, 2048, 0}));
+  EXPECT_EQ(last_level_cache_bytes(root()), 8U << 20) << "a cache without a level";
 }
 
 }  // namespace

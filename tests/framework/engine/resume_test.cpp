@@ -16,8 +16,10 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/archive/checkpoint_folder.h"
@@ -182,7 +184,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     const MeanCrossEntropy loss;
     Checkpointer checkpointer(
         {.folder = folder, .any_precision = any_precision_},
-        {model, *optimizer, methods, *ranks, at::kCPU}, {{"run", "this"}},
+        {model, *optimizer, methods, *ranks, at::kCPU},
+        {{"run", "this"}, {"plan.best_metric", best_.name}},
         [](const nlohmann::ordered_json& saved) { EXPECT_EQ(saved.at("run"), "this"); });
     const StopSignals signals(StopSignals::kTraining);
     Trainer trainer(plan,
@@ -338,6 +341,25 @@ nlohmann::json saved_position(const std::filesystem::path& folder) {
   return nlohmann::json::parse(std::ifstream(latest->path / "state.json")).at("position");
 }
 
+/// Removes the name of the metric from the position in the newest checkpoint, as in the checkpoints
+/// of earlier versions.
+void forget_metric(const std::filesystem::path& folder) {
+  const auto latest = latest_valid(folder);
+  if (!latest) throw std::runtime_error(folder.string());
+  CheckpointWriter writer(folder, latest->step, 0);
+  for (const ManifestFile& file : verify_checkpoint(latest->path).files) {
+    std::ifstream stored(latest->path / file.name, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(stored), {}};
+    if (file.name == "state.json") {
+      auto state = nlohmann::ordered_json::parse(bytes);
+      state.at("position").erase("best_metric");
+      bytes = state.dump();
+    }
+    writer.add(file.name, std::as_bytes(std::span(bytes)));
+  }
+  static_cast<void>(writer.commit(latest->metric));
+}
+
 TEST_P(ResumeTest, ValuesOfAnotherMetricAreNotCompared) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
@@ -357,6 +379,23 @@ TEST_P(ResumeTest, ValuesOfAnotherMetricAreNotCompared) {
   EXPECT_EQ(after.at("best_top_1").get<double>(), std::min(losses[1], losses[2]));
   EXPECT_EQ(after.at("best_epoch").get<int>(), losses[1] <= losses[2] ? 1 : 2);
   EXPECT_EQ(after.at("best_since"), before.at("global_step"));
+}
+
+TEST_P(ResumeTest, TheMetricOfAnEarlierVersionsCheckpointIsInItsIdentity) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
+  forget_metric(folder.path());
+  const nlohmann::json before = saved_position(folder.path());
+  ASSERT_FALSE(before.contains("best_metric"));
+  // With the same metric, the best value is kept.
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  EXPECT_EQ(saved_position(folder.path()).at("best_top_1"), before.at("best_top_1"));
+  EXPECT_EQ(saved_position(folder.path()).at("best_epoch"), 0);
+  forget_metric(folder.path());
+  best_ = {.name = "val_loss", .higher_is_better = false};
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 8}).finished);
+  EXPECT_EQ(saved_position(folder.path()).at("best_epoch"), -1);
 }
 
 TEST_P(ResumeTest, WithOnlyDamagedCheckpointsItDoesNotStartOver) {

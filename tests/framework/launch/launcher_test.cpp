@@ -303,7 +303,7 @@ TEST(LauncherTest, StopsAndContinuesWithItsChildren) {
 
 TEST(LauncherTest, TheGraceDoesNotRunWhileAllAreSuspended) {
   const test::TemporaryFolder folder;
-  constexpr int kGraceMs = 2'000;
+  constexpr int kGraceMs = 5'000;
   Shells shells(2, kGraceMs,
                 "[ $PRECAST_RANK = 1 ] && exit 3; until [ -e $GO ]; do sleep 0.02; done; exit 0",
                 {"GO=" + (folder / "go").string()});

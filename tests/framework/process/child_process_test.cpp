@@ -13,6 +13,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/message_matchers.h"
@@ -31,6 +32,18 @@ TEST(ChildProcessTest, CollectsBothStreamsAndTheExitCode) {
   EXPECT_FALSE(result.timed_out);
 }
 
+TEST(ChildProcessTest, KeepsAsManyBytesOfEachStreamAsItIsTold) {
+  const std::vector<std::string> command = {
+      "/bin/sh", "-c", "head -c 1500000 /dev/zero; head -c 1500000 /dev/zero >&2"};
+  const ChildResult less = run_child(command, std::chrono::minutes(1));
+  EXPECT_EQ(less.exit_code, 0);
+  EXPECT_EQ(less.output.size(), 1'000'000U);
+  EXPECT_EQ(less.errors.size(), 1'000'000U);
+  const ChildResult all = run_child(command, std::chrono::minutes(1), 2'000'000);
+  EXPECT_EQ(all.output.size(), 1'500'000U);
+  EXPECT_EQ(all.errors.size(), 1'500'000U);
+}
+
 TEST(ChildProcessTest, KillsWhatTakesTooLong) {
   const ChildResult result =
       run_child({"/bin/sh", "-c", "exec sleep 100"}, std::chrono::milliseconds(100));
@@ -47,12 +60,24 @@ class Reaper {
   ~Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 };
 
-/// Waits until this process has no child. @return the statuses with which its children ended.
-std::map<pid_t, int> reap_all() {
+/// Waits until this process has no child. @return the statuses with which its children ended. After
+/// 10 s, it kills those of `started` that are left, which are not in the result.
+std::map<pid_t, int> reap_all(const std::vector<pid_t>& started) {
   std::map<pid_t, int> ended;
   int status = 0;
-  for (pid_t child = waitpid(-1, &status, 0); child > 0; child = waitpid(-1, &status, 0)) {
-    ended[child] = status;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  pid_t child = waitpid(-1, &status, WNOHANG);
+  for (; child >= 0; child = waitpid(-1, &status, WNOHANG)) {
+    if (child > 0) {
+      ended[child] = status;
+    } else if (std::chrono::steady_clock::now() > deadline) {
+      break;
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  for (const pid_t process : started) {
+    if (child == 0 && ended.count(process) == 0) kill(process, SIGKILL);
   }
   return ended;
 }
@@ -65,11 +90,12 @@ TEST(ChildProcessTest, KillsTheDescendantsToo) {
   std::map<pid_t, int> ended;
   // On a busy machine, the shells may need more time to start both.
   for (std::chrono::milliseconds timeout(250); started.size() < 2; timeout *= 2) {
+    ASSERT_LT(timeout, std::chrono::minutes(1));
     const ChildResult result = run_child({"/bin/sh", "-c", script}, timeout);
     ASSERT_TRUE(result.timed_out) << result.errors;
     std::istringstream ids(result.output);
     started.assign(std::istream_iterator<pid_t>(ids), {});
-    ended = reap_all();
+    ended = reap_all(started);
   }
   for (const pid_t process : started) {
     ASSERT_EQ(ended.count(process), 1U);

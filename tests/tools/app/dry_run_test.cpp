@@ -137,5 +137,36 @@ TEST_F(DryRunTest, WeightsAndFrozenLayersAreChecked) {
   EXPECT_THAT(weights.errors, Names(absent));
 }
 
+TEST_F(DryRunTest, AnEvaluationEndsWithTheSameCodeAsItsDryRun) {
+  const std::vector<std::string> common = {
+      "--model.arch=layers",
+      "--model.params={image_size: 32, layers: [flatten, linear]}",
+      "--resolution.min_res=32",
+      "--resolution.max_res=32",
+      "--validation.resolution=32",
+      "--training.epochs=1",
+      "--lr.lr=0.001",
+      "--logging.folder=" + (folder_ / "runs").string(),
+      "--logging.run_id=r"};
+  ASSERT_EQ(train(common).exit_code, 0);
+  const std::string absent = folder_ / "absent.beton";
+  const struct {
+    std::string key;
+    int code;
+  } cases[] = {{"--resolution.min_res=16", 0},
+               {"--model.num_classes=30", 4},
+               {"--data.train_dataset=" + absent, 0},
+               {"--data.val_dataset=" + absent, 5}};
+  for (const auto& [key, code] : cases) {
+    std::vector<std::string> keys = common;
+    keys.insert(keys.end(),
+                {"--training.eval_only=1",
+                 "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string(), key});
+    const ChildResult planned = dry_run(keys);
+    EXPECT_EQ(planned.exit_code, code) << key << planned.errors;
+    EXPECT_EQ(train(keys).exit_code, code) << key;
+  }
+}
+
 }  // namespace
 }  // namespace precast::tools

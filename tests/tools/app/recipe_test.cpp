@@ -281,6 +281,9 @@ TEST_F(RecipeTest, AModelOfOneImageSizeRefusesMethodsThatMakeImagesSmaller) {
   EXPECT_THAT(refusal(recipe + "methods: [batch_resize]\n"), Names("'layers'", 16, 32));
   EXPECT_THAT(refusal(recipe + "methods: [selective_backprop: {scale_factor: 0.25}]\n"),
               Names("'layers'", 8, 32));
+  EXPECT_THAT(
+      refusal(recipe + "methods: [batch_resize, selective_backprop: {scale_factor: 0.5}]\n"),
+      Names("'layers'", 8, 16, 32));
 }
 
 TEST_F(RecipeTest, OptimisersCheckTheirOptionsBeforeAnythingIsOpened) {

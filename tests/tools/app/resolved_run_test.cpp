@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tests/support/message_matchers.h"
 #include "tools/app/rank_session.h"
+#include "tools/app/train.h"
 
 namespace precast::tools {
 namespace {
@@ -131,6 +134,21 @@ TEST(ResolvedRunTest, TooFewGpusForARecipeNameItsKeyAndTheBatchToKeep) {
   EXPECT_THAT(gpu_problem(recipe, 8, 2), test::Names("dist.nproc", "dist.nproc=2"));
   config.training.device = "cpu";
   EXPECT_EQ(gpu_problem(recipe, 8, 1), "");
+}
+
+TEST(ResolvedRunTest, ADryRunWithMoreRanksThanGpusFailsAfterThePlan) {
+  const int gpus = usable_gpus();
+  if (gpus == 0) GTEST_SKIP() << "no GPU that libtorch can use";
+  const std::string nproc = "--dist.nproc=" + std::to_string(gpus + 1);
+  testing::internal::CaptureStdout();
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(run_train(
+            {"--dry-run", "--json", "--train-samples=100000", "--training.device=cuda", nproc}));
+      },
+      testing::ThrowsMessage<DeviceError>(test::Names("dist.nproc", gpus, gpus + 1)));
+  const std::string plan = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(nlohmann::json::parse(plan).at("world_size"), gpus + 1);
 }
 
 }  // namespace

@@ -188,6 +188,21 @@ TEST_F(TaskTest, WhatNeedsATargetIsRefusedWithoutOne) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
 }
 
+TEST_F(TaskTest, WhatFailsOnTheCpuIsAWarningInThePlanForAGpuOnlyWithPlugins) {
+  const std::vector<std::string> on_gpu = {"--dry-run", "--training.device=cuda"};
+  const ChildResult plugin =
+      run("train", autoencoder("", ", num_classes: 1}\nvalidation: {metrics: [share]}\n"), on_gpu);
+  EXPECT_EQ(plugin.exit_code, 0) << plugin.errors;
+  EXPECT_THAT(plugin.errors, Names("warning", "validation.metrics", "share"));
+  // Outputs of shape [2, 3, 32, 32] for targets of shape [2].
+  const ChildResult own = run("train",
+                              "training: {loss: mse}\ndata: {targets: label}\n"
+                              "model: {arch: layers, params: {layers: [conv: {out: 3}]}}\n",
+                              on_gpu);
+  EXPECT_EQ(own.exit_code, 2);
+  EXPECT_THAT(own.errors, Names("training.loss"));
+}
+
 TEST_F(TaskTest, PartsThatDoNotFitTheLossAreRefused) {
   const Refusal refusals[] = {
       {"training: {loss: mse}\nmethods: [mixup]\n", ":2:11", "methods[0]"},

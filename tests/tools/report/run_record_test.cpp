@@ -72,6 +72,11 @@ TEST_F(RunRecordTest, TheSummaryOfARunThatWasContinuedIsLeftOut) {
   EXPECT_TRUE(run.finished());
   EXPECT_DOUBLE_EQ(run.top_1(), 0.75);
   EXPECT_THAT(run.notes, SizeIs(0));
+  // It has trained 10 steps in its first epoch and, continued with smaller batches, 14 in its
+  // second.
+  write_file(folder_ / "r/run.json", R"({"epochs":2,"steps_per_epoch":14})");
+  write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"steps":24})");
+  EXPECT_TRUE(load_run(folder_ / "r").finished());
 }
 
 TEST_F(RunRecordTest, ALogCutAnywhereGivesItsWholeLines) {

@@ -108,6 +108,13 @@ class SweepFile {
     if (!is_written_) write();
   }
 
+  /// Forgets the checks that were not made for slots with (or without) a GPU, as these are.
+  void keep_checks_for(const std::vector<Slot>& slots) {
+    const bool with_gpu = !slots.front().gpu.empty();
+    if (facts_["checked_with_gpu"] == with_gpu) return;
+    facts_["checked_with_gpu"] = with_gpu;
+    facts_["checked"] = ordered_json::array();
+  }
   [[nodiscard]] bool is_checked(const Trial& trial) const {
     const auto& checked = facts_.at("checked");
     return std::find(checked.begin(), checked.end(), trial.id) != checked.end();
@@ -144,6 +151,7 @@ class SweepFile {
 };
 
 void check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
+  file.keep_checks_for(options.slots);
   std::vector<const Trial*> trials = covering_trials(sweep);
   const auto is_checked = [&](const Trial* trial) { return file.is_checked(*trial); };
   if (std::ranges::all_of(trials, is_checked)) return;

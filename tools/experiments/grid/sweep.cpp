@@ -169,8 +169,8 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
     if (!seen.insert(axis.key).second) {
       diagnostics.error(
           origin, axis.key,
-          "is given twice. `axes`, `seeds` and `set` (or the command line) must not have the same "
-          "key");
+          "is given twice. `axes`, `seeds` and `set` (or the command line) must not contain the "
+          "same key");
     }
     if (std::ranges::find(kOwnKeys, axis.key) != std::end(kOwnKeys))
       diagnostics.error(origin, axis.key, "is set by the grid itself. Remove this key");
@@ -293,8 +293,13 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   const bool same = options.metric == metric;
   options.maximise = is_maximised(options.metric, same ? direction : "auto");
   if (options.rule == EarlyStopOptions::Rule::none) return options;
-  // read_sweep() checks the metric of the sweep.
-  if (!same) check_metric(node.origin, "early_stop", options.metric, "auto", diagnostics);
+  // read_sweep() checks the metric of the sweep; only to that metric, the key `direction` applies.
+  if (!same && !is_known_metric(options.metric)) {
+    diagnostics.error(node.origin, "early_stop",
+                      fmt::format("expected a metric of precast's own, such as val_loss, got '{}'. "
+                                  "Give early_stop such a metric as its option `metric`",
+                                  options.metric));
+  }
   if (!is_of_epochs(options.metric)) {
     diagnostics.error(node.origin, "early_stop",
                       fmt::format("expected a figure of each epoch, got {}", options.metric));

@@ -27,19 +27,31 @@ using nlohmann::ordered_json;
 constexpr auto kPatience = std::chrono::minutes(10);
 /// Each dry run takes about 100 MB and one core for a second.
 constexpr std::size_t kMostAtOnce = 16;
+/// A plan has an entry for each epoch: 10,000 epochs are 1.3 MB of JSON.
+constexpr std::size_t kMostBytes = 64'000'000;
 
 /// What a dry run found.
 struct Finding {
   int exit_code = 0;
   std::string errors;
-  /// The JSON that it printed; null if that is not an object, or more than run_child() keeps.
+  std::size_t output_bytes = 0;
+  /// The JSON that it printed; null if that is not an object, or more than kMostBytes.
   ordered_json plan;
 };
 
 std::vector<TrialProblem> problems_of(const Trial& trial, const Finding& finding) {
   constexpr std::string_view kError = "error: ";
   std::vector<TrialProblem> problems;
-  if (finding.exit_code == 0) return problems;
+  if (finding.exit_code == 0 && finding.plan.is_object()) return problems;
+  if (finding.exit_code == 0) {
+    // Without the plan, neither the keys nor the device are checked.
+    problems.push_back({&trial,
+                        fmt::format("trial {}: expected a JSON object of at most {} bytes from "
+                                    "`train --dry-run --json`, got {} bytes",
+                                    trial.id, kMostBytes, finding.output_bytes),
+                        ExitCode::usage});
+    return problems;
+  }
   const auto code = static_cast<ExitCode>(finding.exit_code);
   std::istringstream lines(finding.errors);
   for (std::string line; std::getline(lines, line);) {
@@ -118,8 +130,11 @@ Finding dry_run(const Trial& trial, const std::filesystem::path& program) {
   std::vector<std::string> command = {program.string()};
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
   command.insert(command.end(), {"--dry-run", "--json"});
-  ChildResult run = run_child(command, kPatience);
-  Finding finding{.exit_code = run.exit_code, .errors = std::move(run.errors), .plan = {}};
+  ChildResult run = run_child(command, kPatience, kMostBytes);
+  Finding finding{.exit_code = run.exit_code,
+                  .errors = std::move(run.errors),
+                  .output_bytes = run.output.size(),
+                  .plan = {}};
   auto plan = ordered_json::parse(run.output, nullptr, /*allow_exceptions=*/false);
   if (plan.is_object()) finding.plan = std::move(plan);
   return finding;
@@ -144,15 +159,21 @@ std::vector<Finding> dry_run_all(const std::vector<const Trial*>& trials,
   return findings;
 }
 
-/// @throws DeviceError or ConfigError, as check_by_dry_run().
-[[noreturn]] void refuse(const std::vector<TrialProblem>& problems,
-                         const std::function<std::string(const TrialProblem&)>& text) {
+using TextOf = std::function<std::string(const TrialProblem&)>;
+
+/// The texts of the problems, each text once.
+std::vector<std::string> texts_of(const std::vector<TrialProblem>& problems, const TextOf& text) {
   std::vector<std::string> told;
   for (const TrialProblem& problem : problems) {
     std::string line = text(problem);
     if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
   }
-  const std::string all = fmt::format("{}", fmt::join(told, "\n"));
+  return told;
+}
+
+/// @throws DeviceError or ConfigError, as check_by_dry_run().
+[[noreturn]] void refuse(const std::vector<TrialProblem>& problems, const TextOf& text) {
+  const std::string all = fmt::format("{}", fmt::join(texts_of(problems, text), "\n"));
   if (std::ranges::all_of(problems, [](const TrialProblem& problem) {
         return problem.exit_code == ExitCode::environment;
       }))
@@ -167,9 +188,13 @@ void check_by_dry_run(const std::vector<const Trial*>& trials, const DryRunOptio
   require(!options.slots.empty(), "there is a slot");
   const std::vector<Finding> findings = dry_run_all(trials, options);
   const bool has_gpus = !options.slots.front().gpu.empty();
-  std::vector<TrialProblem> problems;
+  std::vector<TrialProblem> problems, warnings;
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    std::ranges::move(problems_of(*trials[i], findings[i]), std::back_inserter(problems));
+    for (TrialProblem& problem : problems_of(*trials[i], findings[i])) {
+      const bool may_suit_another_host =
+          !options.trains_here && problem.exit_code == ExitCode::environment;
+      (may_suit_another_host ? warnings : problems).push_back(std::move(problem));
+    }
     if (options.trains_here && !has_gpus && needs_gpu(findings[i])) {
       problems.push_back({trials[i],
                           "training.device: expected a GPU that the trials can use, got none. Set "
@@ -177,12 +202,10 @@ void check_by_dry_run(const std::vector<const Trial*>& trials, const DryRunOptio
                           ExitCode::environment});
     }
   }
-  std::vector<TrialProblem> unread_settings = unread_by_all(trials, findings);
-  if (options.unread == UnreadSettings::refuse) {
-    std::ranges::move(unread_settings, std::back_inserter(problems));
-  } else {
-    for (const TrialProblem& problem : unread_settings) log_warning("{}", text(problem));
-  }
+  std::ranges::move(
+      unread_by_all(trials, findings),
+      std::back_inserter(options.unread == UnreadSettings::refuse ? problems : warnings));
+  for (const std::string& warning : texts_of(warnings, text)) log_warning("{}", warning);
   if (!problems.empty()) refuse(problems, text);
 }
 

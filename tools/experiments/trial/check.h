@@ -27,8 +27,8 @@ struct DryRunOptions {
   /// and see the GPUs of the first slot, which has the fewest.
   std::vector<Slot> slots;
   UnreadSettings unread = UnreadSettings::refuse;
-  /// Whether the trials will be trained on this host. Otherwise, they may request a GPU that this
-  /// host does not have.
+  /// Whether the trials will be trained on this host. Otherwise, they may request GPUs that this
+  /// host does not have; too few GPUs are only a warning.
   bool trains_here = true;
 };
 

@@ -9,6 +9,7 @@ bool RunLog::refresh() {
   const std::uint64_t size = std::filesystem::file_size(path_, missing);
   if (missing || size == read_) return false;
   std::ifstream file(path_);
+  if (!file) return false;  // such as with too many open files; what is known remains valid
   // The log may have been truncated and then have grown past its earlier size.
   if (size < read_ || !continues(file)) {
     read_ = 0;

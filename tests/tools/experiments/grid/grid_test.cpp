@@ -247,11 +247,12 @@ TEST_F(GridTest, AKeyOfPublishedRecipesMayHaveNoEffect) {
 }
 
 TEST_F(GridTest, TrialsThatNeedMoreGpusThanASlotHasAreRefusedBeforeAnythingRuns) {
-  const auto grid_on = [&](const std::string& devices) {
+  const auto grid_on = [&](const std::string& devices,
+                           const std::vector<std::string>& options = {}) {
     std::ofstream(folder_ / "s.yaml")
         << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
         << "\naxes: {fake.gpus: [1]}\ngrid: {devices: " << devices << ", retry_pause_s: 0}\n";
-    return grid();
+    return grid(options);
   };
   const ChildResult run = grid_on("cpu");
   EXPECT_EQ(run.exit_code, 6);
@@ -260,6 +261,29 @@ TEST_F(GridTest, TrialsThatNeedMoreGpusThanASlotHasAreRefusedBeforeAnythingRuns)
   const ChildResult on_gpu = grid_on("[5]");
   EXPECT_EQ(on_gpu.exit_code, 0) << on_gpu.errors;
   EXPECT_THAT(fake_log(" start ")[0], HasSubstr("CUDA_VISIBLE_DEVICES=5 "));
+  // Trials that were checked with a GPU are checked again without one.
+  EXPECT_EQ(grid_on("cpu").exit_code, 6);
+  EXPECT_EQ(grid_on("[5]").exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+  // The trials of a dry run may run on another host.
+  const ChildResult dry = grid_on("cpu", {"--dry-run"});
+  EXPECT_EQ(dry.exit_code, 0) << dry.errors;
+  EXPECT_THAT(dry.errors, Names((folder_ / "s.yaml").string() + ":3:20", "fake.gpus", 1, 0));
+}
+
+TEST_F(GridTest, PlansOfDryRunsMayBeLongButNotMissing) {
+  // Longer than what run_child() keeps by default.
+  write_sweep(
+      "axes: {fake.script: ['epochs:1']}\nset:\n  fake.plan_bytes: 2000000\n"
+      "  fake.option: 1");
+  const ChildResult unread = grid();
+  EXPECT_EQ(unread.exit_code, 2);
+  EXPECT_THAT(unread.errors, Names((folder_ / "s.yaml").string() + ":6:16", "fake.option"));
+  write_sweep("axes: {fake.script: ['epochs:1']}\nset: {fake.plan_bytes: 0}");
+  const ChildResult missing = grid();
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.errors, Names("train --dry-run --json", 0));
+  EXPECT_TRUE(fake_log().empty());
 }
 
 TEST_F(GridTest, AGridOnTheCpuRefusesTrialsThatRequestAGpuButListsThem) {

@@ -268,6 +268,13 @@ TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {
   EXPECT_FALSE(sweep.maximise);
   EXPECT_FALSE(sweep.early_stop.maximise);
   EXPECT_THAT(refused("early_stop: {median: {metric: train_minutes}}"), Names("early_stop"));
+  // The key `direction` does not apply to the metric that early stops compare here.
+  std::ofstream(folder_ / "r.yaml") << "validation: {best_metric: share_of_1}\n";
+  const std::string by_time = "metric: train_minutes\ndirection: min\nearly_stop: ";
+  const std::string errors = refused(by_time + "median");
+  EXPECT_THAT(errors, Names(path() + ":4:13", "early_stop", "share_of_1", "metric"));
+  EXPECT_FALSE(test::names(errors, "direction")) << errors;
+  EXPECT_EQ(refused(by_time + "{median: {metric: val_loss}}"), "");
 }
 
 TEST_F(SweepTest, RefusesAnEmptyListOfSeeds) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -223,6 +224,26 @@ TEST_F(RunLogTest, FollowsALogThatIsBeingWritten) {
   EXPECT_TRUE(log_.refresh());
   EXPECT_FALSE(log_.refresh());
   EXPECT_EQ(log_.epochs().at(0).at("top_1"), 0.5);
+}
+
+TEST_F(RunLogTest, KeepsWhatItKnowsWhileTheLogCannotBeOpened) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the undefined-behaviour sanitizer needs a pipe to look at an object's type";
+#endif
+  append("{\"top_1\": 0.5, \"epoch\": 0}\n");
+  EXPECT_TRUE(log_.refresh());
+  append("{\"top_1\": 0.6, \"epoch\": 1}\n");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit no_more{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more), 0);
+  const bool any = log_.refresh();
+  const std::size_t known = log_.epochs().size();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(any);
+  EXPECT_EQ(known, 1U);
+  EXPECT_TRUE(log_.refresh());
+  EXPECT_EQ(log_.epochs().size(), 2U);
 }
 
 TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
