@@ -382,20 +382,21 @@ TEST_P(ResumeTest, ValuesOfAnotherMetricAreNotCompared) {
 }
 
 TEST_P(ResumeTest, TheMetricOfAnEarlierVersionsCheckpointIsInItsIdentity) {
-  const test::TemporaryFolder folder;
-  test::MemorySink sink;
-  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
-  forget_metric(folder.path());
-  const nlohmann::json before = saved_position(folder.path());
-  ASSERT_FALSE(before.contains("best_metric"));
-  // With the same metric, the best value is kept.
-  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
-  EXPECT_EQ(saved_position(folder.path()).at("best_top_1"), before.at("best_top_1"));
-  EXPECT_EQ(saved_position(folder.path()).at("best_epoch"), 0);
-  forget_metric(folder.path());
-  best_ = {.name = "val_loss", .higher_is_better = false};
-  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 8}).finished);
-  EXPECT_EQ(saved_position(folder.path()).at("best_epoch"), -1);
+  const auto first = best_;
+  for (const bool other : {false, true}) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    best_ = first;
+    EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
+    forget_metric(folder.path());
+    const nlohmann::json before = saved_position(folder.path());
+    ASSERT_FALSE(before.contains("best_metric"));
+    if (other) best_ = {.name = "val_loss", .higher_is_better = false};
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    const nlohmann::json after = saved_position(folder.path());
+    EXPECT_EQ(after.at("best_metric"), best_.name);
+    EXPECT_EQ(after.at("best_since"), other ? before.at("global_step") : nlohmann::json(0));
+  }
 }
 
 TEST_P(ResumeTest, WithOnlyDamagedCheckpointsItDoesNotStartOver) {
