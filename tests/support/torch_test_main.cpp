@@ -9,6 +9,6 @@ int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
   const int code = RUN_ALL_TESTS();
   std::fflush(nullptr);
-  // Skips the destructors of libtorch's tables of operators, which take a quarter of a second.
+  // Skips the destructors of libtorch's tables of operators, which take about 0.2 s.
   std::_Exit(code);
 }

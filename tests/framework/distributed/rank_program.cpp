@@ -288,6 +288,6 @@ int main(int argc, char** argv) {
   std::ofstream(out)
       << precast::run(rank, std::stoi(argv[2]), std::stoi(argv[3]), options, out).dump()
       << std::flush;
-  // Skips the destructors of libtorch's tables of operators, which take a quarter of a second.
+  // Skips the destructors of libtorch's tables of operators, which take about 0.2 s.
   std::_Exit(0);
 }
