@@ -305,7 +305,7 @@ class Builder {
   void add_dropout(const Entry& entry) {
     double p = 0.5;
     Schema schema;
-    schema.add("p", &p, "fraction of values that are set to 0").min(0).below(1);
+    schema.add("p", &p, "probability that a value is set to 0").min(0).below(1);
     read(entry, schema);
     module_step(entry, torch::nn::Dropout(p));
   }
@@ -384,7 +384,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
     chain->steps.insert(chain->steps.begin(),
                         [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });
   }
-  // num_classes is 1 until the dataset has been read; only then is the number of outputs checked.
+  // Until the dataset has been read, num_classes is 1, and any number of outputs is accepted.
   const bool other_number = spec.num_classes > 1 && flow.channels != spec.num_classes;
   if (spec.targets == TargetKind::class_mask) {
     if (flow.flat || other_number)

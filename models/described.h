@@ -13,7 +13,7 @@ namespace precast::models {
 struct DescribedOptions {
   /// See make_described.
   ConfigNode layers;
-  /// Side of the images in px, required for flatten; 0: any size.
+  /// Side of the images in px, required for a flatten without a global pool before it; 0: any size.
   std::int64_t image_size = 0;
   /// Number of values per sample if the input is an array; 0: the input is an image.
   std::int64_t features = 0;
@@ -25,7 +25,7 @@ struct DescribedOptions {
 /// or, with `features`, arrays of any type with that number of values per sample.
 ///
 ///   layers      a list, each entry `name` or `name: {options}`:
-///     conv      out (0: the number of classes), kernel (3), stride (1),
+///     conv      out (required; 0: the number of classes), kernel (3), stride (1),
 ///               padding (-1: kernel / 2), groups (1), bias (true)
 ///     bn        batch norm
 ///     relu, gelu
@@ -34,16 +34,17 @@ struct DescribedOptions {
 ///     flatten              [N, C, H, W] -> [N, C * H * W]
 ///     linear    out (0: the number of classes), bias (true)
 ///     upsample  scale (2): repeats each pixel
-///     scale     factor: multiplies each value
+///     scale     factor (required): multiplies each value
 ///     dropout   p (0.5)
-///     residual  layers, shortcut (none: the identity): the sum of both
+///     residual  layers (required), shortcut (none: the identity): the sum of both
 ///
 /// Names, order and initial weights are those of Python's torch.nn.Sequential with the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
 /// synchronised batch statistics work as in the other models.
 /// The shapes are computed and checked layer by layer. The output must be [N, classes]; for masks
 /// (TargetKind::class_mask) [N, classes, H, W]; for values also images of any shape; without
-/// targets any shape.
+/// targets any shape. `num_classes` 1 stands for a number that is not known yet: the number of
+/// outputs is then not checked.
 /// @throws ConfigError naming the layer if it is unknown, its options are wrong, or shapes do not
 /// match; also for `num_classes` below 1.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,

@@ -295,8 +295,8 @@ void ResNetOptions::options(Schema& schema) {
       "biases of the last layer start at -log(classes), for losses with one decision per class");
   schema
       .add("squeeze_excite.latent_channels", &squeeze_excite.latent_channels,
-           "channels of the hidden layer; below 1: as a fraction of the convolution's channels; "
-           "0: no squeeze-excite")
+           "channels of the hidden layer; below 1: a fraction of the convolution's output "
+           "channels; 0: no squeeze-excite")
       .min(0);
   schema
       .add("squeeze_excite.min_channels", &squeeze_excite.min_channels,
@@ -304,7 +304,7 @@ void ResNetOptions::options(Schema& schema) {
       .min(1);
   schema
       .add("stochastic_depth.drop_rate", &stochastic_depth.drop_rate,
-           "probability that the last residual branch is dropped")
+           "probability that the last residual branch (uniform: any branch) is dropped")
       .min(0)
       .below(1);
   schema

@@ -109,7 +109,7 @@ void register_methods(MethodRegistry& registry) {
                make_scale_schedule);
   registry.add("sam", "sharpness-aware minimisation: two gradients per step (Foret et al. 2021)",
                make_sam);
-  registry.add("selective_backprop", "train on the samples with high losses (Jiang et al. 2019)",
+  registry.add("selective_backprop", "train mainly on samples with high losses (Jiang et al. 2019)",
                make_selective_backprop);
 }
 

@@ -4,13 +4,13 @@
 #   framework/core <- framework/process <- framework/launch
 #   framework/core <- framework/api <- { data | models | recipes | framework/engine | framework/distributed } <- tools
 #
-# The folders in braces never include each other. framework/engine may also include framework/process, and tools may
-# include the torch-free kernels of models/cuda and recipes/cuda. Code that is torch-free
-# (framework/{core,process,launch}, data except data/torch, tools except tools/app and the folders named torch) includes
-# no header of libtorch, directly or through other headers. No source includes <torch/torch.h>, which adds 13-16 s to
-# the compilation of each source. No two folders include each other, directly or through others. The table of folders in
-# docs/architecture.md lists every folder or a folder that contains it, and a folder includes only folders above it in
-# the table.
+# The folders in braces never include each other. framework/engine may also include framework/process. tools/app,
+# tools/precast_train.cpp and the folders of tools named torch may include everything; the rest of tools may include
+# data, framework/{core,process,launch,api} and the torch-free kernels of models/cuda and recipes/cuda. Torch-free code
+# (framework/{core,process,launch}, data except data/torch, that rest of tools) includes no header of libtorch, directly
+# or through other headers. No source includes <torch/torch.h>, which adds 13-16 s to the compilation of each source. No
+# two folders include each other, directly or through others. The table of folders in docs/architecture.md lists every
+# folder or a folder that contains it, and a folder includes only folders above it in the table.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   message(FATAL_ERROR "layering: pass -DROOT=<folder of the tree>")

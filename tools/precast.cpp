@@ -1,5 +1,5 @@
-// The torch-free program: data and reporting commands run here; those that need libtorch are passed
-// to precast-train, in the same folder.
+// The torch-free program. Commands that need libtorch are passed to precast-train, in the same
+// folder.
 #include <array>
 
 #include "tools/bench/decode.h"
@@ -58,7 +58,7 @@ constexpr std::array kCommands = {
             [](Args args) -> int { exec_precast_train("serve", args); }, kElsewhere},
     Command{"grid", "train a recipe with every combination of some values", run_grid},
     Command{"reproduce", "train the rows of a published table", run_reproduce},
-    Command{"list", "list the parts that a recipe can name", run_list_here, kElsewhere},
+    Command{"list", "list the parts that recipes and commands can name", run_list_here, kElsewhere},
     Command{"report", "show one run, or several side by side, as a page", run_report},
     Command{"new recipe", "make a recipe for a dataset", run_new_recipe},
     Command{"new plugin", "make the skeleton of a plug-in", run_new},

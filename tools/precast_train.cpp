@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
               plain_errors<run_bench_recipe_loader>},
       Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},
       Command{"serve", "load the batches of training runs", plain_errors<run_serve>},
-      Command{"list", "list the parts that a recipe can name", plain_errors<run_list>},
+      Command{"list", "list the parts that recipes and commands can name", plain_errors<run_list>},
       Command{"versions", "print the versions of libtorch and its libraries as JSON",
               plain_errors<run_versions>},
   };

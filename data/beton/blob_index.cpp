@@ -19,8 +19,8 @@ class Resolver {
   Resolver(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place)
       : metadata_(metadata), table_(table), place_(place), claimed_(table.entries().size()) {}
 
-  /// Checks every pointer of one field against the table. @return the size of each sample's blob; 0
-  /// if it has none.
+  /// Checks the pointers of one field's values, except empty ones, against the table. @return the
+  /// size of each sample's blob; 0 if it is empty.
   std::vector<std::uint32_t> checked(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
@@ -48,7 +48,7 @@ class Resolver {
     return sizes;
   }
 
-  /// Table entries that no checked pointer refers to.
+  /// Table entries that no known pointer refers to.
   [[nodiscard]] std::vector<Allocation> unclaimed() const {
     std::vector<Allocation> rest;
     for (std::size_t i = 0; i < claimed_.size(); ++i)
@@ -104,7 +104,7 @@ class Resolver {
   const BetonMetadata& metadata_;
   const AllocationTable& table_;
   const std::string& place_;
-  /// For each entry of the table: whether a checked pointer refers to it.
+  /// For each entry of the table: whether a known pointer refers to it.
   std::vector<bool> claimed_;
 };
 

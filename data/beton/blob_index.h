@@ -16,9 +16,9 @@ namespace precast::data {
 class BlobIndex {
  public:
   BlobIndex() = default;
-  /// Checks every pointer of the metadata against the table. @param place names the file in
-  /// messages. @throws DataError for a pointer or a size that does not agree with the table, and
-  /// for an image of unknown mode or without pixels.
+  /// Checks the pointers of the metadata against the table, except those of custom fields and of
+  /// empty values. @param place names the file in messages. @throws DataError for a pointer or a
+  /// size that does not agree with the table, and for an image of unknown mode or without pixels.
   BlobIndex(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place);
 
   /// Whether the field's blobs are known.
@@ -33,8 +33,8 @@ class BlobIndex {
   [[nodiscard]] std::uint64_t memory_bytes() const;
 
  private:
-  /// [field][sample]: bytes of the blob; empty for numbers. A page is below 4 GiB, so 32 bits
-  /// suffice.
+  /// [field][sample]: bytes of the blob; empty for numbers, and for custom fields whose pointer is
+  /// unknown. A page is below 4 GiB, so 32 bits suffice.
   std::vector<std::vector<std::uint32_t>> sizes_;
   /// Sorted by sample, then by pointer. Empty if there is no custom field.
   std::vector<Allocation> unclaimed_;

@@ -18,8 +18,9 @@ namespace precast::data {
 enum class BlobAccess {
   /// The whole file is mapped. Its pages in the page cache are shared by all processes that map it.
   mapped,
-  /// Metadata is read into memory (40 to 60 bytes per sample); callers read blobs through disk().
-  /// Nothing is mapped: if the file shrinks during use, the result is an error instead of a SIGBUS.
+  /// Metadata and checksums are read into memory (36 bytes per sample with an image and a label);
+  /// callers read blobs through disk(). Nothing is mapped: if the file shrinks during use, the
+  /// result is an error instead of a SIGBUS.
   on_disk,
   /// Like `on_disk`, but bypasses the page cache (O_DIRECT).
   on_disk_direct,
@@ -54,7 +55,7 @@ class BetonBytes {
   /// contains them.
   void load(std::uint64_t end);
   /// The whole file. Exceptions: for a file on disk, the span ends after the bytes that load() has
-  /// read; for a file on a server, only the bytes that load() has read are valid.
+  /// read; for a file on a server, bytes that have not been fetched are 0.
   [[nodiscard]] std::span<const std::byte> known() const { return known_; }
   /// Returns `bytes` bytes from `offset`. @param memory receives the bytes if the file is on disk.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,

@@ -44,8 +44,8 @@ class PRECAST_API DiskFile {
 
   /// Reads [offset, offset + to.size()); calls pread again if it returns fewer bytes. The range may
   /// extend past the end that the file had when it was opened, as aligned reads do; the bytes of
-  /// `to` after that end are left unchanged. @throws IoError naming file and offset if a read
-  /// fails; DataError if the file has become shorter.
+  /// `to` after that end are unspecified. @throws IoError naming file and offset if a read fails;
+  /// DataError if the file has become shorter.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
   static constexpr std::uint64_t kDirectAlignment = 4096;

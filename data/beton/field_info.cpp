@@ -42,7 +42,8 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   if (field.tag.kind == FieldTag::Kind::custom) {
     if (told != options.layouts.end() && told->second != field.tag.layout)
       throw ConfigError(fmt::format(
-          "{}: expected the layout {}, which the file stores, got {}. Leave out --field-layout",
+          "{}: expected the layout {}, which the file stores, got {}. Leave out --field-layout (in "
+          "a recipe: data.fields)",
           place, layout_text(field.tag.layout), layout_text(told->second)));
     return field.tag.layout;
   }
@@ -52,8 +53,9 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   }
   throw DataError(
       fmt::format("{}: expected a layout for the custom type (255), got none in the file. Records "
-                  "cannot be located without it. Give --field-layout {}=BYTES:ALIGNMENT, the "
-                  "itemsize and the alignment of the metadata_type of the field's FFCV class",
+                  "cannot be located without it. Give --field-layout {}=BYTES:ALIGNMENT (in a "
+                  "recipe: data.fields), the itemsize and the alignment of the metadata_type of "
+                  "the field's FFCV class",
                   place, field.name));
 }
 
@@ -87,7 +89,9 @@ void check_options(const BetonOptions& options, const std::vector<FieldInfo>& fi
     const auto field = std::ranges::find(fields, name, &FieldInfo::name);
     if (field != fields.end() && field->type == FieldType::custom) continue;
     throw ConfigError(fmt::format(
-        "{}: expected a custom field '{}', as --field-layout names it, got {}", place, name,
+        "{}: expected a custom field '{}', because --field-layout (in a recipe: data.fields) names "
+        "it, got {}",
+        place, name,
         field == fields.end() ? std::string("none")
                               : fmt::format("one of type {}", field_type_name(field->type))));
   }

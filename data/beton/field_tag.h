@@ -11,7 +11,7 @@
 
 namespace precast::data {
 
-/// Offset of the tag in a descriptor's arguments: past everything that FFCV reads in bytes fields.
+/// Offset of the tag in a descriptor's arguments, which FFCV ignores in bytes fields.
 inline constexpr std::size_t kTagAt = 768;
 inline constexpr std::size_t kTagBytes = kFieldArgumentsBytes - kTagAt;
 
@@ -54,7 +54,7 @@ PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments)
 /// Returns the elements, in C order, of one value of a pixels or ragged field.
 /// @param blob    as stored; is checked.
 /// @param extents is set to [height, width, channels], or to the shape of a ragged array.
-/// @throws DataError if blob and extents do not agree.
+/// @throws DataError if the blob's size does not fit its extents, or if an image has no pixels.
 [[nodiscard]] PRECAST_API std::span<const std::byte> shaped_elements(
     const FieldTag& tag, std::span<const std::byte> blob, std::vector<std::uint64_t>& extents);
 

@@ -56,7 +56,7 @@ class PRECAST_API DiskFiles : public JoinedFiles<DiskFile> {
   /// See DiskFile::alignment(). All files must have the same alignment and begin at multiples of
   /// it.
   [[nodiscard]] std::uint64_t alignment() const { return parts()[0].file->alignment(); }
-  /// Reads bytes of one file. Bytes past its end are left unchanged. @throws as DiskFile::read()
+  /// Reads bytes of one file; see DiskFile::read().
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 };
 

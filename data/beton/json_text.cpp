@@ -47,8 +47,8 @@ bool is_hex(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Replaces Python's extensions in `text` by standard values and characters. The result is valid
-/// JSON if and only if Python's json accepts `text`.
+/// Replaces Python's extensions in `text` by standard values and characters. A text that Python's
+/// json rejects stays invalid.
 std::string in_standard_json(std::string_view text) {
   constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
   std::string standard;

@@ -13,7 +13,7 @@ namespace precast::data {
 /// it.
 [[nodiscard]] PRECAST_API std::string_view json_text(std::span<const std::byte> value);
 
-/// Maximum nesting depth of a file's documents. nlohmann::json copies and prints values
+/// Maximum nesting depth for parse_json_within_limits(). nlohmann::json copies and prints values
 /// recursively, so without a limit a small file could exhaust the stack.
 inline constexpr std::size_t kMaxJsonDepth = 64;
 

@@ -94,7 +94,8 @@ FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
   }
   throw ConfigError(fmt::format(
       "{}: expected the layout of a custom field as BYTES:ALIGNMENT or BYTES:ALIGNMENT:POINTER (1 "
-      "to {} bytes of metadata; alignment 1, 2, 4, 8 or {}; offset of the pointer), got '{}'",
+      "to {} bytes of metadata; alignment 1, 2, 4, 8 or {}; offset of the 8-byte pointer inside "
+      "the metadata), got '{}'",
       place, kMostMetadataBytes, kMostAlignment, text));
 }
 

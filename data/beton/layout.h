@@ -43,7 +43,7 @@ struct RecordLayout {
 [[nodiscard]] PRECAST_API RecordLayout record_layout(std::span<const FieldType> fields);
 /// @}
 
-/// True for the types whose metadata always points to bytes in a page.
+/// Whether the metadata of all fields of this type contains a pointer; false for custom.
 [[nodiscard]] PRECAST_API bool has_blob(FieldType type);
 
 /// `image`, `int`, `ndarray` ...

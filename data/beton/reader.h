@@ -34,17 +34,17 @@ struct ImageRecord {
   std::span<const std::byte> bytes;
 };
 
-/// Reads a .beton version 2 file written by FFCV or precast, mapped read-only or in memory. Opening
-/// checks every size and pointer in the file (10 million samples: < 2 s, and 4 bytes of memory per
-/// sample and blob field). Reading a sample therefore needs no further checks and cannot access
-/// anything outside the file. If the file has checksums (inside, or in FILE.sum next to it),
-/// opening checks header, fields, metadata and table against them; check_value() checks values.
-/// Immutable and thread-safe. Spans stay valid as long as the reader or a copy of it exists.
-/// Functions throw std::logic_error for an index out of range or a field of the wrong type.
+/// Reads a .beton version 2 file written by FFCV or precast: mapped read-only, in memory, or
+/// through disk(). Opening checks every size and pointer in the file (10 million samples: < 2 s,
+/// and 4 bytes of memory per sample and blob field), so reading a sample cannot access anything
+/// outside the file. If the file has checksums (inside, or in FILE.sum next to it), opening checks
+/// header, fields, metadata and table against them; check_value() checks values. Immutable and
+/// thread-safe. Spans stay valid as long as the reader or a copy of it exists. Functions throw
+/// std::logic_error for an index out of range or a field of the wrong type.
 ///
 /// A path `http://...` or `https://...` is a file on a server. The constructor fetches header,
-/// metadata and table into a copy on disk (RemoteFile); a value is fetched when it is first used.
-/// Accessing a value can then also throw IoError, and DataError for a wrong checksum.
+/// metadata, checksums and table into a copy on disk (RemoteFile); a value is fetched when it is
+/// first used. Accessing a value can then also throw IoError, and DataError for a wrong checksum.
 ///
 /// Several files with the same fields can be read as one dataset: the samples of the second file
 /// follow the samples of the first, and so on, as in the file that `precast merge` writes. Offsets
@@ -54,7 +54,8 @@ class PRECAST_API BetonReader {
  public:
   /// @throws IoError if the file cannot be opened; DataError naming file, location, what was
   /// expected and what was found if the content is wrong or truncated, or if the writer was killed
-  /// before it had finished.
+  /// before it had finished; ConfigError for wrong `options`, or a URL with `access` other than
+  /// mapped.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
                        const BetonOptions& options = {});
   /// Reads a file in memory. @param bytes must outlive the reader. @param path names the file in
@@ -111,7 +112,7 @@ class PRECAST_API BetonReader {
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return first().metadata.fields(); }
   /// The arguments of a field's descriptor in the first file, [kFieldArgumentsBytes].
   [[nodiscard]] std::span<const std::byte> arguments(std::size_t field) const;
-  /// Index of the field with this name. @throws DataError listing the existing names.
+  /// Index of the field with this name. @throws DataError with a similar name, or all names.
   [[nodiscard]] std::size_t field(std::string_view name) const;
   /// Index of the first field with this type, or fields().size() if there is none.
   [[nodiscard]] std::size_t first_field(FieldType type) const;

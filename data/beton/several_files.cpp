@@ -30,8 +30,8 @@ std::string describe(const FieldInfo& field) {
   return fmt::format("'{}' {}{}", field.name, field_type_name(field.type), array);
 }
 
-/// Bytes that a sample needs in a page, as in BetonWriter::add(). An empty value takes one byte;
-/// numbers take none.
+/// Bytes that a sample needs in a page, as in BetonWriter::add(). An empty value takes one byte, or
+/// none in a custom field whose pointer is 0; numbers take none.
 std::uint64_t room_of(const BetonReader& reader, std::uint64_t sample) {
   std::uint64_t bytes = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {

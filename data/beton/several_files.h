@@ -10,7 +10,7 @@
 namespace precast::data {
 
 /// Checks that two files have the same fields. @throws DataError naming both files and the first
-/// difference in names, types, dtypes, shapes or arguments.
+/// difference in names, types, dtypes, shapes, arguments or number of fields.
 PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& other);
 
 /// The arguments of a field's descriptor without kSumsFlag.

@@ -35,7 +35,7 @@ class StoredSums {
   [[nodiscard]] std::span<const std::byte> find_beside(const BetonBytes& file);
   /// @}
 
-  /// The bytes to which sums_ refers, unless they are in a mapped file.
+  /// The bytes to which sums_ refers, unless they are mapped or part of a file in memory.
   std::vector<std::byte> memory_;
   FileSums sums_;
   std::uint64_t bytes_inside_ = 0;

@@ -14,9 +14,9 @@
 namespace precast::data {
 
 /// precast's additions to FFCV's format: hashes (XXH3-64) of everything that readers use, and a
-/// JSON text. They are stored between the last page and the allocation table, which FFCV's readers
-/// ignore, or, for a file that another program wrote, in the sidecar FILE.beton.sum. FORMAT.md
-/// describes the layout.
+/// JSON text. They are stored between the last page and the allocation table, where FFCV's readers
+/// read nothing, or, for a file that another program wrote, in the sidecar FILE.beton.sum.
+/// FORMAT.md describes the layout.
 ///
 ///     hash of each large value u64[samples][value fields], text, trailer
 struct SumsTrailer {

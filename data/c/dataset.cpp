@@ -62,7 +62,8 @@ std::string type_name(const FieldInfo& field) {
   return std::string(is_shaped ? tag_kind_name(field.tag.kind) : field_type_name(field.type));
 }
 
-/// The field in the form that `fields` of precast_data_writer_open() accepts, without JPEG options.
+/// The field's name and type, and the options of the type for precast_data_writer_open(), except
+/// those of images.
 ordered_json describe(const FieldInfo& field) {
   ordered_json text = {{"name", field.name}, {"type", type_name(field)}};
   if (!field.dtype.empty()) {

@@ -12,7 +12,7 @@
 
 /// An open dataset. Immutable.
 struct precast_data_dataset : precast::data::c::OfProcess {
-  /// Shared with the loaders, which keep it open.
+  /// Shared with the loaders, unless files are on a server.
   std::shared_ptr<const precast::data::BetonReader> reader;
   /// Opens the same files again.
   std::function<std::shared_ptr<const precast::data::BetonReader>()> open_again;

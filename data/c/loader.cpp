@@ -59,7 +59,8 @@ struct Options {
   std::int64_t cache_mb = 256;
 
   void options(Schema& schema);
-  /// Reports options that nothing reads. @param mapped whether the dataset has in_memory 1 or 2.
+  /// Reports cache_mb and shuffle_window_mb if nothing reads them. @param mapped whether the
+  /// dataset has in_memory 1 or 2.
   void check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const;
   /// Reads `order`, a name or {NAME: OPTIONS}, into `samples`.
   void read_order(Diagnostics& diagnostics);
@@ -208,8 +209,8 @@ std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
   }
   diagnostics.throw_if_errors();
   auto loader = std::make_unique<precast_data_loader>();
-  // The end of a pass interrupts its reader's requests to a server, so each loader has a separate
-  // reader.
+  // The end of a pass interrupts its reader's requests to a server, so each loader of remote files
+  // has a separate reader.
   loader->reader = dataset.reader->remotes().empty() ? dataset.reader : dataset.open_again();
   const BetonReader& reader = *loader->reader;
   loader->loader = std::make_unique<Loader>(reader, pipeline, loader_options(reader, options));

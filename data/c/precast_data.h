@@ -3,8 +3,8 @@
  *
  * Errors. A function that can fail returns a precast_data_status. Unless the status is
  * PRECAST_DATA_OK, PRECAST_DATA_END or PRECAST_DATA_TIMEOUT, precast_data_error_message() returns a
- * message; for a damaged sample it names the file and the sample. No function throws, ends the
- * process or prints.
+ * message; for a damaged sample it names the file and the sample. No function throws or ends the
+ * process. Only warnings, such as one about a damaged JPEG index, are printed, to standard error.
  *
  * Handles. Each kind of handle has a function that destroys it. Handles can be destroyed in any
  * order: a loader keeps its dataset open, and a batch keeps its memory alive. Destroying NULL does
@@ -17,8 +17,8 @@
  * (except precast_data_batch_tensor(), which still works), and destroying the handle does nothing.
  *
  * Strings. Options are a YAML (or JSON) map in UTF-8, with the names and values of recipes. NULL
- * and "" mean the defaults. Wrong options cause PRECAST_DATA_CONFIG_ERROR; one message lists all of
- * them. */
+ * and "" mean the defaults. Wrong options cause PRECAST_DATA_CONFIG_ERROR; one message can list
+ * several of them. */
 #ifndef PRECAST_DATA_H
 #define PRECAST_DATA_H
 
@@ -173,7 +173,7 @@ PRECAST_DATA_API precast_data_status precast_data_loader_begin_epoch(precast_dat
  * has buffers, the loader allocates more memory; it never overwrites a batch that the program
  * holds.
  * @param timeout_ms how long to wait; a negative number means without a limit.
- * @return PRECAST_DATA_END after the last batch, PRECAST_DATA_TIMEOUT if none is ready yet. An
+ * @return PRECAST_DATA_END after the last batch, PRECAST_DATA_TIMEOUT if none is ready in time. An
  * error, such as a damaged sample, ends the epoch. */
 PRECAST_DATA_API precast_data_status precast_data_loader_next(precast_data_loader* loader,
                                                               int64_t timeout_ms,

@@ -43,11 +43,12 @@ struct PRECAST_API ExtentPlan {
   }
 };
 
-/// Plans reads of complete pages if they are faster (for orders that use few pages at a time, and
-/// for files that fit in memory), otherwise a separate read for each sample. A page is kept from
-/// its first to its last use. When the kept pages would exceed `capacity_bytes`, the page whose
-/// next use is furthest away is dropped and read again later (Belady, 1966, "A study of replacement
-/// algorithms"). A sample that spans two pages is read separately.
+/// Plans reads of complete pages if they read at most twice as many bytes as the samples need (as
+/// for orders that use few pages at a time, and for files that fit in memory), otherwise a separate
+/// read for each sample. A page is kept from its first to its last use. When the kept pages would
+/// exceed `capacity_bytes`, the page whose next use is furthest away is dropped and read again
+/// later (Belady, 1966, "A study of replacement algorithms"). A sample that spans two pages is read
+/// separately.
 /// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes end of
 /// the last page; no range ends after it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,

@@ -20,7 +20,8 @@ struct PageCacheOptions {
 
 /// Reads the bytes of a pass into a limited amount of memory before they are used. Its threads read
 /// in the order of the plan. Used bytes stay in memory until the memory is needed for other bytes,
-/// so a file smaller than the budget is read only once, not in every epoch.
+/// so a file whose pages fit into plan_capacity_bytes() is usually read only once, not in every
+/// epoch.
 ///
 /// Cannot deadlock: reads get memory in the order of their first use, and the plan's
 /// most_live_bytes is at most the budget. Therefore, if no memory is free for the next read, the

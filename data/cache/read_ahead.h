@@ -17,9 +17,9 @@ namespace precast::data {
 /// kernel would read 128 KiB to 8 MiB around the memory page. In random order, the first batches
 /// would then wait for most of the file, and the disk would be idle during the last batches. At
 /// first, ReadAhead only checks whether one of every kSamplesALook samples is cached, which takes
-/// almost no time. From the first sample that is not cached, it requests all samples of the pass,
-/// which costs some microseconds per sample. If the file system does not report what is cached, it
-/// requests all samples from the start. Thread-safe.
+/// almost no time. After the first sample that is not cached, it requests all further samples of
+/// the pass, which costs some microseconds per sample. If the file system does not report what is
+/// cached, it requests all samples. Thread-safe.
 class PRECAST_API ReadAhead {
  public:
   static constexpr std::int64_t kSamplesAhead = 128;
@@ -31,8 +31,8 @@ class PRECAST_API ReadAhead {
   /// Borrows the files. @param first, end the range of sample numbers in the pass.
   ReadAhead(MappedFiles files, RangesOf ranges_of, std::int64_t first, std::int64_t end);
 
-  /// Call before sample `index` is read: requests the samples up to index + kSamplesAhead, each
-  /// once.
+  /// Call before sample `index` is read: checks or requests the samples up to about index +
+  /// kSamplesAhead, each once.
   void reach(std::int64_t index) {
     while (next_.load(std::memory_order_relaxed) < std::min(index + kSamplesAhead, end_)) ask();
   }

@@ -37,8 +37,8 @@ class PRECAST_API BaselineDecoder {
       : segments_(shape), luma_only_(luma_only) {}
 
   /// @param region inside the image.
-  /// @return the pixels, valid until the next call; empty if anything before the region's end is
-  /// irregular. libjpeg must then decode or reject the image.
+  /// @return the pixels, valid until the next call; empty if anything that has to be read for the
+  /// region is irregular. libjpeg must then decode or reject the image.
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);

@@ -12,14 +12,14 @@ namespace precast::data {
 
 /// A position in a JPEG's scan from which decoding can continue: the first bit of an MCU, and the
 /// preceding DC coefficients, because the scan stores only differences from them (as in Android's
-/// BitmapRegionDecoder and OpenSlide). Packed into 64 bits.
+/// BitmapRegionDecoder and OpenSlide).
 struct PRECAST_API ScanCheckpoint {
   /// Counted from the first entropy-coded byte, including stuffed zeros.
   std::uint64_t bit = 0;
   std::array<int, 3> dc{};
 
-  /// Returns nothing if the numbers are too large: scans above 32 MiB, coefficients that no encoder
-  /// produces.
+  /// The checkpoint in 64 bits. Nothing if its numbers are too large: scans above 32 MiB,
+  /// coefficients that no encoder produces.
   [[nodiscard]] std::optional<std::uint64_t> packed() const;
   [[nodiscard]] static ScanCheckpoint unpacked(std::uint64_t packed);
 };

@@ -10,8 +10,8 @@
 
 namespace precast::data {
 
-/// One Huffman table of a JPEG, prepared for decoding: one lookup decodes the next kLookupBits
-/// bits.
+/// One Huffman table of a JPEG, prepared for decoding: one lookup decodes a code of up to
+/// kLookupBits bits.
 class PRECAST_API HuffmanTable {
  public:
   static constexpr int kLookupBits = 9;
@@ -28,9 +28,9 @@ class PRECAST_API HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
-  /// Used to skip over a block: describes all symbols (at least one) that kSkipBits bits contain.
+  /// Used to skip over a block: describes the symbols (at least one) that kSkipBits bits contain.
   /// Bits 0-7: length of codes and coefficients together, in bits; 8-15: advance in the block, at
-  /// most kMostSkipped, or kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
+  /// most kMostSkipped, plus kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
   /// can be determined, or it takes more than kMostSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;

@@ -28,10 +28,11 @@ struct JpegOptions {
 
 /// Decodes a region of a JPEG. The common kind (baseline, 8 bits, grey or YCbCr 4:4:4, 4:2:2,
 /// 4:2:0, one scan) is decoded by BaselineDecoder, which skips over everything outside the region.
-/// libjpeg-turbo decodes all other kinds and all irregular files. The pixels are bitwise identical
-/// to a full decode by libjpeg-turbo with fancy upsampling. With the fast DCT, they are therefore
-/// identical to FFCV's (TurboJPEG FASTDCT). Grey images become RGB. The pixels do not depend on
-/// what was decoded before. Keeps scratch memory, so use one decoder per thread.
+/// libjpeg-turbo decodes or rejects all other kinds (it rejects CMYK) and all irregular files. The
+/// pixels are bitwise identical to a full decode by libjpeg-turbo with fancy upsampling. With the
+/// fast DCT, they are therefore identical to FFCV's (TurboJPEG FASTDCT). Grey images become RGB.
+/// The pixels do not depend on what was decoded before. Keeps scratch memory, so use one decoder
+/// per thread.
 class PRECAST_API JpegDecoder {
  public:
   explicit JpegDecoder(JpegOptions options = {});
@@ -47,7 +48,8 @@ class PRECAST_API JpegDecoder {
   /// which libjpeg only warns, such as a truncated JPEG), or are crafted to cost far more
   /// time or memory than their size suggests: above kMaxPixels, a progressive JPEG of more than 256
   /// MiB of coefficients (89 megapixels in 4:2:0) or 200 scans, arithmetic coding. Data below the
-  /// region is not checked. After an exception, the decoder can still be used.
+  /// region, and data that checkpoints allow to skip, is not checked. After an exception, the
+  /// decoder can still be used.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
   /// Decodes as above, and also finds the checkpoints, one every `interval` MCUs.

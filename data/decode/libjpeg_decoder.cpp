@@ -74,9 +74,9 @@ struct LibjpegDecoder::State {
   /// destructor may exist during longjmp(), so these functions contain only plain values.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(jump) != 0) return false;
-    // Create a new decompressor for each image, which takes microseconds, because libjpeg keeps
-    // tables between images. A file without tables would otherwise be decoded with the tables of an
-    // earlier image, and after a failure libjpeg could reject the next intact image.
+    // libjpeg keeps tables between images: a file without tables would be decoded with those of an
+    // earlier image, and after a failure libjpeg could reject the next intact image. Therefore
+    // create a new decompressor for each image, which takes microseconds.
     jpeg_destroy_decompress(&decompress);
     jpeg_create_decompress(&decompress);
     decompress.progress = &progress;

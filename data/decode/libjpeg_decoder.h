@@ -9,9 +9,10 @@
 
 namespace precast::data {
 
-/// Decodes a region of any JPEG with libjpeg-turbo: transforms only the needed columns, skips rows
-/// above the region, and stops at its last row. Uses fancy upsampling. The pixels do not depend on
-/// what was decoded before. Keeps scratch memory, so use one decoder per thread.
+/// Decodes a region of a JPEG (except CMYK and arithmetic coding) with libjpeg-turbo: transforms
+/// only the needed columns, skips rows above the region, and stops at its last row. Uses fancy
+/// upsampling. The pixels do not depend on what was decoded before. Keeps scratch memory, so use
+/// one decoder per thread.
 class LibjpegDecoder {
  public:
   LibjpegDecoder();

@@ -28,10 +28,10 @@ struct SegmentedScan {
 
 /// Decodes the coefficients of a window of MCUs, starting at checkpoints. Decodes a few rows of
 /// MCUs at a time, so that their coefficients stay in the cache, and the segments of these rows
-/// (from one checkpoint to the next) in lanes. Every segment must end at the bit and with the DC
-/// coefficients of the next checkpoint. Reads and writes nothing outside its memory, whatever the
-/// scan and the checkpoints contain. Keeps its buffers between calls, so use one decoder per
-/// thread.
+/// (from one checkpoint to the next) in lanes. A segment that is decoded up to the next checkpoint
+/// must end at that checkpoint's bit, with its DC coefficients. Reads and writes nothing outside
+/// its memory, whatever the scan and the checkpoints contain. Keeps its buffers between calls, so
+/// use one decoder per thread.
 class SegmentDecoder {
  public:
   explicit SegmentDecoder(LaneShape shape) : shape_(shape) {}

@@ -20,9 +20,9 @@ using Table = HuffmanTable;
 constexpr int kLookups = 3;
 static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
 /// The sum of places (Skipper::k) shows why a block ended. kLast: its last place was reached. From
-/// kFirstOfEnd to kPastEnd - 1: its end-of-block symbol was read. Other values below kFirstOfEnd,
-/// and values from kPastEnd on: symbols of the next block were counted as symbols of this block,
-/// without or with an end-of-block symbol. From kNotSkipped on: a symbol could not be determined.
+/// kFirstOfEnd to kPastEnd - 1: its end-of-block symbol was read. From kNotSkipped on: a symbol
+/// could not be determined. Other values: symbols of the next block were counted as symbols of this
+/// block.
 constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
 static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
               kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);

@@ -19,9 +19,9 @@ struct HttpOptions {
   /// A request fails if it receives less than 1 KiB/s for this long.
   std::int64_t stall_timeout_s = 30;
   std::int64_t request_timeout_s = 600;
-  /// A read repeats its requests, and fails if it receives no byte for this long.
+  /// A read repeats failed requests, and fails if it receives no byte for this long.
   double retry_s = 300;
-  /// The same for the first request; shorter, so that a wrong host or port is reported soon.
+  /// The same for open(), if less than `retry_s`: a wrong host or port is then reported soon.
   double open_retry_s = 15;
 };
 
@@ -53,7 +53,8 @@ class PRECAST_API HttpClient {
   ~HttpClient();
 
   /// Requests the version of the file. Call before read(). @throws IoError naming the URL if the
-  /// server cannot be reached, does not support ranges, or does not identify the version.
+  /// server cannot be reached, does not return the requested range, or does not identify the
+  /// version.
   const HttpVersion& open();
   [[nodiscard]] const HttpVersion& version() const { return version_; }
   /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the URL

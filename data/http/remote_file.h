@@ -25,7 +25,8 @@ struct RemoteOptions {
   std::filesystem::path cache = {};
 };
 
-/// $XDG_CACHE_HOME/precast, or ~/.cache/precast. @throws ConfigError if neither is set
+/// $XDG_CACHE_HOME/precast, or ~/.cache/precast. @throws ConfigError if neither XDG_CACHE_HOME (an
+/// absolute path) nor HOME is set
 [[nodiscard]] PRECAST_API std::filesystem::path default_cache_folder();
 
 /// A value of a sample in a remote file.
@@ -45,7 +46,7 @@ struct RemoteValue {
 class PRECAST_API RemoteFile {
  public:
   /// Asks the server for the file's version, and opens or creates the local copy of this version.
-  /// @throws IoError
+  /// @throws IoError; ConfigError as default_cache_folder()
   RemoteFile(const std::string& url, const RemoteOptions& options);
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;
@@ -59,8 +60,7 @@ class PRECAST_API RemoteFile {
   /// Fetches the range [begin, end) of header, metadata, table or checksums, unless the copy
   /// contains it. @throws IoError
   void need(std::uint64_t begin, std::uint64_t end);
-  /// Marks all ranges that need(begin, end) has fetched as wrong, so that its next call fetches
-  /// them again.
+  /// Forgets which ranges need(begin, end) has fetched: its next call for a range fetches it again.
   void forget_ranges();
   /// Sets the number of values. Call before the functions below.
   void set_values(std::uint64_t values);
@@ -84,7 +84,8 @@ class PRECAST_API RemoteFile {
 
   /// Bytes that the server has sent.
   [[nodiscard]] std::uint64_t bytes_received() const { return http_.bytes_received(); }
-  /// Number of times that need() waited for a value, and the total waiting time.
+  /// Number of values that need() had to fetch or to check in the copy, and the total time that it
+  /// took.
   [[nodiscard]] std::uint64_t waits() const { return waits_; }
   [[nodiscard]] double seconds_waited() const { return 1e-9 * static_cast<double>(waited_ns_); }
 

@@ -57,8 +57,8 @@ class RemoteStore {
   /// Locks a range, while this object exists, against other processes and other RemoteStore
   /// objects. It does not lock against threads that use the same RemoteStore: if their ranges
   /// overlap, the first thread that unlocks its range unlocks it for all. If the lock is not
-  /// acquired within `limit_s`, or before `stop` returns true, there is no lock. Bytes may then be
-  /// fetched twice, which is harmless.
+  /// acquired within `limit_s` or before `stop` returns true, or if the file system does not
+  /// support locks, there is no lock. Bytes may then be fetched twice, which is harmless.
   class RangeLock {
    public:
     RangeLock(const RemoteStore& store, std::uint64_t begin, std::uint64_t end, double limit_s,

@@ -27,8 +27,8 @@ struct ImageFileFacts {
   /// 16 bits per channel, of which the upper 8 are used.
   bool deep = false;
   /// A JPEG for which FFCV's decoder, JpegDecoder (data/decode) and decode_image_file() return the
-  /// same RGB: 8 bits, Huffman coding, grey or YCbCr in one of JPEG's usual subsamplings, baseline
-  /// or progressive.
+  /// same RGB, apart from the accuracy of their inverse DCTs: 8 bits, Huffman coding, grey or YCbCr
+  /// in one of JPEG's usual subsamplings, baseline or progressive.
   bool plain_jpeg = false;
   /// For a JPEG: progressive, or with a separate scan for each colour component.
   bool several_scans = false;
@@ -44,8 +44,9 @@ struct ImageFileFacts {
 /// the first frame of an animation, 16 bits cut to 8. Only 16-bit grey PNGs differ: in them, Pillow
 /// turns every value above 255 (of 65,535) into white.
 /// @param out overwritten; its memory is reused.
-/// @throws DataError for any other content, a damaged or truncated file, or more than 178,956,970
-/// pixels (also Pillow's limit). Thread-safe.
+/// @throws DataError for any other content, a truncated file, damage (except what
+/// ImageFileFacts::warnings counts), or a file above kMaxPixels or the limits in jpeg_limits.h.
+/// Thread-safe.
 PRECAST_API ImageFileFacts decode_image_file(std::span<const std::byte> file, Image& out);
 
 /// The decoders behind decode_image_file(). @{

@@ -22,8 +22,8 @@ enum class PngLayout {
   as_stored,
 };
 
-/// Reads a PNG file in memory with libpng. Every member throws DataError for a damaged or truncated
-/// file. Not thread-safe; use one per thread. The file's bytes must outlive it.
+/// Reads a PNG file in memory with libpng. The constructor and read() throw DataError for a damaged
+/// or truncated file. Not thread-safe; use one per thread. The file's bytes must outlive it.
 class PRECAST_API PngReader {
  public:
   /// Reads everything before the pixels.

@@ -61,8 +61,8 @@ class Indexing {
   std::mutex& mutex_;
 };
 
-/// Returns the number of pixels per MCU of a JPEG. Returns 256, which most files have, if the
-/// header cannot be read.
+/// Returns the number of pixels per MCU of a JPEG. Returns 256, which most files have, if the file
+/// is not mapped or the header is not that of a baseline JPEG.
 double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (reader.disk() != nullptr) return 256;
   const auto header = parse_baseline_header(reader.image(sample, field).bytes);

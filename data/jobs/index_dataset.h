@@ -32,11 +32,13 @@ struct IndexSummary {
 
 /// Opens the JPEG index of a dataset's first image field: the sidecar or, if there is none, an
 /// empty index that loaders fill. The distance between the checkpoints of an empty index is chosen
-/// so that it is likely to fit into `max_bytes`. A sidecar of a different dataset is ignored with a
-/// warning. If the dataset consists of several files, each file has its own index.
+/// so that it is likely to fit into `max_bytes`. A sidecar that is invalid or belongs to a
+/// different dataset is ignored with a warning. If the dataset consists of several files, each file
+/// has its own index.
 /// @param max_bytes size limit of an index that loaders fill; 0: no such index. Several files share
 /// it in proportion to their numbers of samples.
-/// @return null if the field has no JPEGs, or if there is no valid sidecar and `max_bytes` is 0.
+/// @return null if there is no image field, if none of 1,000 to 2,000 inspected samples (all
+/// samples of a smaller dataset) is a JPEG, or if there is no valid sidecar and `max_bytes` is 0.
 [[nodiscard]] PRECAST_API std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader,
                                                                      std::uint64_t max_bytes);
 

@@ -36,8 +36,8 @@ struct WriteOptions {
   /// Threads that read and encode samples; at least 1.
   int workers = 1;
   CorruptPolicy on_corrupt = CorruptPolicy::fail;
-  /// Called after each sample, on the thread that called write_dataset(), with the numbers of
-  /// samples and bytes that have been laid out.
+  /// Called after each sample, on the thread that called write_dataset(), with the number of
+  /// samples that have been laid out or skipped, and the file's size so far.
   std::function<void(std::uint64_t samples, std::uint64_t bytes)> on_progress;
   /// Any thread or signal handler may set it to stop the writing: write_dataset() then throws
   /// Cancelled.
@@ -69,7 +69,7 @@ struct WriteSummary {
   Tally tally;
 };
 
-/// Thrown when writing was cancelled; no file is left.
+/// Thrown when writing was cancelled; no new file is left.
 class PRECAST_API Cancelled : public Error {
  public:
   Cancelled() : Error("stopped before the file was complete; nothing was written") {}
@@ -93,7 +93,7 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 /// file becomes visible; the new index becomes visible after it.
 /// @throws the first error in file order, with the sample's index and name; DataError if all
 /// samples are damaged; ConfigError as BetonWriter, and for an index without an image field;
-/// IoError; Cancelled; DeviceError if a worker cannot be started. After any of these errors, no
+/// IoError; Cancelled; DeviceError if a worker cannot be started. After any of these errors, no new
 /// file and no temporary file is left, with one exception: if only the last step of the index
 /// failed (its sync and rename), the complete dataset stays, without an index.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,

@@ -106,8 +106,8 @@ struct LoaderStatistics {
 
 /// Reads batches from a .beton file with worker threads. Workers take samples from a shared
 /// counter, across batch boundaries, so that no worker waits for a slower one. The content of the
-/// batches depends only on the file, the pipeline, the seed, the epoch and the order, not on the
-/// number or the timing of the workers. Use a loader from one thread only.
+/// batches does not depend on the number or the timing of the workers. Use a loader from one thread
+/// only.
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which must outlive the loader and its batches. @throws ConfigError if an
@@ -119,8 +119,8 @@ class PRECAST_API Loader {
   ~Loader();
 
   /// Starts a pass. Cancels the previous pass if it is still running. @throws DeviceError if a
-  /// worker cannot be started, ConfigError if cache_bytes is too small for one page; no pass is
-  /// running after either.
+  /// worker cannot be started; ConfigError if a transform cannot work on images of this size, or if
+  /// cache_bytes is too small for one page. After an exception, no pass is running.
   void begin_epoch(const EpochRequest& request);
   /// Returns the next batch in order, or nothing at the end of the pass.
   /// @throws DataError naming file and sample if a sample of the batch is damaged (with

@@ -21,8 +21,8 @@ std::string size_text(std::uint64_t bytes) {
                         : fmt::format("{:.0f} MiB", mebibytes);
 }
 
-/// Upper limit of the memory of one worker's decoders: the pixels of the largest stored image and,
-/// if images are normalised, the uint8 pixels of the resized image.
+/// Estimates the memory of one worker's decoders: the pixels of the largest stored image and, if
+/// images are normalised, the uint8 pixels of the resized image.
 std::uint64_t decoder_bytes(const BetonReader& reader, const std::vector<Output>& outputs,
                             std::int64_t image_size_px, bool normalize) {
   std::uint64_t largest = 0;
@@ -41,7 +41,7 @@ std::uint64_t decoder_bytes(const BetonReader& reader, const std::vector<Output>
       largest = std::max(largest, pixels * 3);
     }
   }
-  // So are arrays that are not RGB, if they are images of the pipeline.
+  // Arrays that are not RGB are also copied if they are images of the pipeline.
   for (const Output& output : outputs) {
     if (!is<ImageOutput>(output)) continue;
     const std::vector<std::uint64_t>& shape = reader.fields()[output.field].shape;

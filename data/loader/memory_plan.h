@@ -17,7 +17,7 @@ struct PRECAST_API MemoryPlan {
   /// The file, in the page cache: shared by all processes on a host, and reclaimed by the kernel
   /// when memory is short. 0 with on_disk access.
   std::uint64_t mapped = 0;
-  /// Sizes of blobs and, with on_disk access, metadata.
+  /// The reader's own memory: sizes of blobs, and metadata and checksums that are not mapped.
   std::uint64_t metadata = 0;
   /// Upper limit of the memory for pages, with on_disk access.
   std::uint64_t cache = 0;
@@ -35,7 +35,8 @@ struct PRECAST_API MemoryPlan {
   /// The JPEG index, if there is one.
   std::uint64_t index = 0;
 
-  /// All memory that belongs to this process alone: everything except `mapped`.
+  /// Everything except `mapped`. The ranks on a host may share `index`; all else belongs to this
+  /// process alone.
   [[nodiscard]] std::uint64_t own() const {
     return metadata + cache + batches + decoders + order + index;
   }

@@ -177,7 +177,8 @@ class Resolver {
     if (fill_in(spec, output)) return true;
     if (!failed_) {
       fail(spec, fmt::format("field '{}' cannot be in a batch: its type is {}{}", info.name,
-                             type_name(info), spec.type ? ", which cannot be converted" : ""));
+                             type_name(info),
+                             spec.type ? ", which cannot be converted. Leave out `convert`" : ""));
     }
     return false;
   }
@@ -294,8 +295,9 @@ class Resolver {
                       info.tag.channels == 1;
     const bool plane = grey || (array && info.shape.size() == 2 && info.dtype == "|u1");
     if (info.type != FieldType::image && !plane) {
-      return fail(spec, fmt::format("expected a mask: an image, a u8 ndarray [H, W] or pixels with "
-                                    "one u8 channel, got '{}' of type {} with {} dimensions",
+      return fail(spec, fmt::format("expected a mask: an image, a u8 ndarray or tensor [H, W] or "
+                                    "pixels with one u8 channel, got '{}' of type {} with {} "
+                                    "dimensions",
                                     info.name, type_name(info), info.shape.size()));
     }
     MaskOutput mask{.fill = spec.fill, .channels = plane ? 1 : 3};

@@ -122,7 +122,8 @@ template <typename Kind>
 /// u8 go through the pipeline for images.
 /// @param normalize the type of images whose pipeline sets none: normalised float32 if true,
 /// otherwise u8.
-/// @throws ConfigError listing everything that does not fit the file.
+/// @throws ConfigError listing everything that does not fit the file; DataError for damage in the
+/// first value of a pixels field, from which pixels without pad_to get their size.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,
                                                               bool normalize);

@@ -18,8 +18,8 @@
 namespace precast::data {
 namespace {
 
-/// Converts a number to an integer. @throws DataError if To cannot represent the number: integers
-/// do not wrap around, and NaN is an error.
+/// Converts a number to an integer; fractions are truncated. @throws DataError if the integer does
+/// not fit in To, and for NaN.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;
@@ -31,12 +31,14 @@ To whole(From value) {
     fits = value > static_cast<double>(std::numeric_limits<To>::min()) - 1 && value < kEnd;
   }
   if (!fits)
-    throw DataError(fmt::format("expected a number that fits in an integer of {} bits, got {}",
-                                8 * sizeof(To), value));
+    throw DataError(
+        fmt::format("expected a number that fits in an integer of {} bits, got {}. "
+                    "Convert to a larger type, or leave out `convert`",
+                    8 * sizeof(To), value));
   return static_cast<To>(value);
 }
 
-/// Converts a number to a floating-point number. Other floats are rounded. @throws DataError for an
+/// Converts a number to a floating-point number; floats are rounded. @throws DataError for an
 /// integer that would be rounded, because it may be a label or an id, and for a finite number that
 /// would become infinite.
 template <typename To, typename From>

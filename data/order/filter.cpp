@@ -122,7 +122,8 @@ class Parser {
     return left;
   }
   std::unique_ptr<const Node> parse_not(int depth) {
-    if (depth > kMaxDepth) fail(fmt::format("at most {} levels of parentheses", kMaxDepth));
+    if (depth > kMaxDepth)
+      fail(fmt::format("at most {} levels of parentheses and 'not'", kMaxDepth));
     if (accept("not")) return join(Node::Kind::negated, parse_not(depth + 1), nullptr);
     if (accept("(")) {
       auto inner = parse_or(depth + 1);
@@ -157,7 +158,7 @@ class Parser {
       parse_value(*node, kind == Node::Kind::equal || kind == Node::Kind::unequal);
       return node;
     }
-    fail("one of < <= > >= == != in");
+    fail("one of < <= > >= == !=, 'in' or 'not in'");
   }
 
   std::string_view parse_name() {

@@ -12,17 +12,19 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Selects samples by their numbers, sizes and image modes, as in
+/// Selects samples by the values of their number fields, the sizes of their images and other
+/// values, and the modes of their images, as in
 ///     label < 10
 ///     label in [1, 2, 3] and not (weight <= 0.5)
 ///     label in (1, 5) and width > 300 and mode == jpg
 ///     "class id" == 1
 ///     label == "dogs" or label in ["cats", "green apples"]
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS].
-/// Numbers are finite. Names are those of SampleProperty; a name with characters other than
-/// letters, digits, _ and . must be in quotes. (NUMBERS) is the same as [NUMBERS]. An image's mode
-/// is compared with jpg or raw. A class name in single or double quotes stands for the label of
-/// this class. It is allowed with ==, != and in, for int fields whose class names are in the file.
+/// Numbers are finite. Names are those of SampleProperty. A name must be in quotes if it is `not`,
+/// begins with a digit or a dot, or has characters other than letters, digits, _ and dots.
+/// (NUMBERS) is the same as [NUMBERS]. An image's mode is compared with jpg or raw. A class name in
+/// single or double quotes stands for the labels of all classes with this name. It is allowed with
+/// ==, !=, in and not in, for int fields whose class names are in the file.
 /// `not` binds tighter than `and`, `and` tighter than `or`. Reads only metadata. Const and
 /// thread-safe.
 class PRECAST_API SampleFilter {

@@ -36,10 +36,10 @@ struct OrderOptions {
   std::string subset = {};
   /// A condition that selects some of these samples by their values (filter.h); "": all.
   std::string filter = {};
-  /// The number of times that each sample appears in an epoch, at neighbouring positions. The
-  /// copies of a sample go to different ranks or, with one rank, into one batch, and each is
-  /// augmented independently (Hoffer et al., "Augment your batch", 2019; DeiT's repeated
-  /// augmentation).
+  /// How often each sample of the order is repeated, at neighbouring positions. The copies of a
+  /// sample go to different ranks or, with one rank, into one batch (into two where a batch ends),
+  /// and each is augmented independently (Hoffer et al., "Augment your batch", 2019; DeiT's
+  /// repeated augmentation).
   std::int64_t repeats = 1;
   /// weighted, class_balanced: name of the integer field; "": the first one.
   std::string label_field = {};
@@ -50,7 +50,8 @@ struct OrderOptions {
 };
 
 /// The samples that `options.subset` and `options.filter` select. @throws ConfigError if there are
-/// none, or for an invalid subset or filter; messages begin with the option's name.
+/// none, or for an invalid subset or filter; except for a filter's syntax errors, messages begin
+/// with the option's name.
 [[nodiscard]] PRECAST_API Members choose_members(const BetonReader& reader,
                                                  const OrderOptions& options);
 

@@ -16,7 +16,7 @@ class BetonReader;
 /// thread-safe; keeps a reference to the reader.
 class SampleProperty {
  public:
-  /// @throws ConfigError listing the existing names.
+  /// @throws ConfigError for an unknown name; the message suggests names.
   SampleProperty(const BetonReader& reader, std::string_view name);
 
   /// The value for a sample; long double represents every int64. `mode` is a data::ImageMode.

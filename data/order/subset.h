@@ -34,7 +34,7 @@ inline constexpr const char* kSubsetForms =
     "N, the first N; A:B, from A to B - 1; random:N, N drawn at random; random:N:SEED, another "
     "draw; @FILE, the samples that a file lists";
 
-/// Whether choose_subset() accepts the text for a large enough dataset.
+/// Whether choose_subset() accepts the text for a large enough dataset. Does not read a list.
 [[nodiscard]] PRECAST_API bool is_subset(std::string_view text);
 
 /// Chooses a part of `size` samples: "" all; "N" the first N; "A:B" those from A to B - 1 (if A or

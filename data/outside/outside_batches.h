@@ -30,10 +30,10 @@ struct OutsideOptions {
   /// The longest wait for one batch. Batches that are skipped in the meantime do not extend the
   /// wait.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
-  /// Called several times a second during a wait. If it returns true, next() stops waiting and
-  /// returns nothing.
+  /// Called several times a second during a wait. If it returns true, begin() and next() stop
+  /// waiting, and next() returns nothing.
   std::function<bool()> stopped = {};
-  /// Upper limit for the size of a message. libzmq closes the connection of a peer that exceeds it.
+  /// Maximum size of a ZMQ message. libzmq closes the connection of a peer that exceeds it.
   std::uint64_t max_message_bytes = std::uint64_t{1} << 30;
 };
 
@@ -42,9 +42,9 @@ struct OutsideOptions {
 class PRECAST_API OutsideBatches {
  public:
   virtual ~OutsideBatches();
-  /// Starts to receive. Call it once, before next(). @param first the first batch that is needed;
-  /// nothing: any batch. @throws IoError if there is no producer; ProducerError if the producer
-  /// does not have that batch any more.
+  /// Joins a ring. Call once, before next(). @param first the first batch that is needed; nothing:
+  /// any batch. @throws for a ring: IoError if there is no producer within 10 s; ProducerError if
+  /// the producer does not have that batch any more.
   virtual void begin(std::optional<RingPosition> first) = 0;
   /// Waits for the next batch. @return nothing if OutsideOptions::stopped returns true.
   /// @throws ProducerError if the producer ends, or sends something invalid; Error with
@@ -65,13 +65,14 @@ class PRECAST_API OutsideBatches {
 [[nodiscard]] PRECAST_API bool is_producer_address(std::string_view address);
 
 /// Creates an object that receives batches from `address`. A ZMQ socket is bound or connected
-/// immediately.
-/// @throws ConfigError if the address is invalid; IoError if the socket cannot be bound;
-/// DeviceError if libzmq is missing.
+/// immediately, a ring is joined by begin().
+/// @throws ConfigError if the address is invalid (a ring's name: begin() throws it); IoError if the
+/// socket cannot be bound; DeviceError if libzmq is missing.
 [[nodiscard]] PRECAST_API std::unique_ptr<OutsideBatches> open_outside_batches(
     const std::string& address, OutsideOptions options);
 
-/// Checks the syntax of `address` without opening anything. @throws ConfigError
+/// Checks the syntax of a zmq:// address without opening anything; accepts any other text. @throws
+/// ConfigError
 PRECAST_API void check_producer_address(const std::string& address);
 
 }  // namespace precast::data

@@ -6,7 +6,8 @@
 
 namespace precast::data {
 
-/// A producer sent something invalid, or ended before the last batch that the run needs.
+/// A producer sent something invalid, could not be joined, or ended before the last batch that the
+/// run needs.
 class PRECAST_API ProducerError : public Error {
  public:
   explicit ProducerError(const std::string& message, ExitCode code = ExitCode::loader)

@@ -39,13 +39,13 @@ void WaitLimit::throw_if_reached(const std::string& what) const {
   const double limit_s = std::chrono::duration<double>(options_.timeout).count();
   if (skipped_.count == 0 || !first_)
     throw Error(fmt::format("{}: expected {} within {} s, got none. Check that the producer runs "
-                            "and is not too slow (data.producer_timeout_s)",
+                            "and is not too slow, or increase data.producer_timeout_s",
                             source_, what, limit_s),
                 ExitCode::stalled);
   throw Error(
       fmt::format("{}: expected {} within {} s, got {} earlier batches, from {} to {}. Check "
                   "that the producer starts at this batch or shortly before it, and continues its "
-                  "numbers after a restart (data.producer_timeout_s)",
+                  "numbers after a restart, or increase data.producer_timeout_s",
                   source_, text_of(*first_), limit_s, skipped_.count, text_of(skipped_.first),
                   text_of(skipped_.last)),
       ExitCode::stalled);

@@ -18,8 +18,8 @@ constexpr std::size_t kLongestPath = 107;
 
 [[noreturn]] void refuse_address(const std::string& text, std::string_view expected) {
   throw ConfigError(
-      fmt::format("expected {} in zmq://HOST:PORT or zmq:///PATH, with ?bind, ?hwm=N "
-                  "or ?bind&hwm=N after it, got '{}'",
+      fmt::format("expected {} in zmq://HOST:PORT or zmq:///PATH, optionally followed by ?bind, "
+                  "?hwm=N or ?bind&hwm=N, got '{}'",
                   expected, text));
 }
 
@@ -57,7 +57,8 @@ void read_options(std::string_view options, ZmqAddress& address) {
   }
 }
 
-/// Whether `host` is a name, an IPv4 address, `*`, or an IPv6 address in brackets.
+/// Whether `host` has only characters of a name, an IPv4 address, `*`, or an IPv6 address in
+/// brackets.
 bool is_host(std::string_view host) {
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   if (bracketed) host = host.substr(1, host.size() - 2);
@@ -81,7 +82,7 @@ void read_place(std::string_view place, ZmqAddress& address) {
   if (colon == std::string_view::npos || number_in(place.substr(colon + 1), kLargestPort) == 0)
     refuse_address(address.text, "a port of 1 to 65535");
   const std::string_view host = place.substr(0, colon);
-  if (!is_host(host)) refuse_address(address.text, "a host, an IPv6 address in brackets,");
+  if (!is_host(host)) refuse_address(address.text, "a host (IPv6 addresses in brackets)");
   if (host == "*" && !address.bind) refuse_address(address.text, "the option bind with the host *");
   address.endpoint = fmt::format("tcp://{}", place);
   address.is_ipv6 = host.find(':') != std::string_view::npos;

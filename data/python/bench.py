@@ -4,7 +4,7 @@
     bench.py FILE.beton [--precast build/bin/precast] [--rounds 7] [--seconds 1] [--workers 1] [--json OUT.json]
 
 Both read random crops of 176 px as uint8, in batches of 256, in random order, after a first epoch. The CPU time
-is that of the entire process. Prints the medians and the median of the rounds' ratios.
+is that of all threads. Prints the medians and the median of the rounds' ratios.
 """
 import argparse
 import json

@@ -39,7 +39,9 @@ template <typename ErrorType = RingError>
 Welcome join_ring(int connection, const RingJoin& join, int& process,
                   const std::function<bool()>& stopped) {
   if (!is_same_user(connection, process))
-    throw RingError("ring: expected a producer of this user, got a producer of another user");
+    throw RingError(
+        "ring: expected a producer of this user, got a producer of another user. Start both as the "
+        "same user");
   OwnedDescriptor memfd;
   // If this fails because the producer has closed the connection, its reason may still be readable.
   send_message(connection, ring_message(join));

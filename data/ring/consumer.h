@@ -15,8 +15,8 @@ namespace precast::data {
 
 /// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
-  /// Called several times a second while the consumer waits. If it returns true, the effect is that
-  /// of interrupt(); in the constructor, that of a producer that does not admit the consumer.
+  /// Called several times a second while the consumer waits, and for each item that it skips. If it
+  /// returns true, the effect is that of interrupt(); the constructor throws RingError.
   std::function<bool()> stopped = {};
   /// Called with the position of each batch that is skipped before the first pass.
   std::function<void(const RingPosition&)> on_skipped = {};
@@ -34,8 +34,8 @@ struct RingConsumerOptions {
 class PRECAST_API RingConsumer {
  public:
   /// Joins the ring `name`. @throws ConfigError if the name is invalid, IoError if there is no
-  /// producer with this name, RingError if the producer does not admit this consumer or its segment
-  /// is invalid.
+  /// producer with this name or it does not accept the connection within 30 s, RingError if it does
+  /// not reply within 30 s, does not admit this consumer, or has an invalid segment.
   RingConsumer(const std::string& name, const RingJoin& join, RingConsumerOptions options = {});
   /// Takes ownership of `connection`, which RingProducer::connect() returned.
   RingConsumer(int connection, const RingJoin& join, RingConsumerOptions options = {});
@@ -47,7 +47,7 @@ class PRECAST_API RingConsumer {
   /// Skips the rest of the current pass, and waits for the next one. The first pass begins where
   /// the RingJoin says. @return the position of the first batch of the pass; nothing if the
   /// producer has finished, and after interrupt(). @throws RingError if the producer failed or
-  /// died, or its items are invalid.
+  /// died, its items are invalid, or no item has the position of the RingJoin.
   [[nodiscard]] std::optional<RingPosition> begin_pass();
   /// Returns the next batch, or nothing at the end of the pass and after interrupt(). The batch's
   /// data is read-only (writing to it is a segmentation fault), and is valid until `memory` is

@@ -33,8 +33,8 @@ Record copy_once(const std::byte* from) {
 void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid)
     throw RingError(
-        fmt::format("ring: expected a valid {} (data/ring/RING.md), got {}. The "
-                    "producer has a different version, or the memory is damaged",
+        fmt::format("ring: expected a valid {} (data/ring/RING.md), got {}. The producer has a "
+                    "different version or an error, or the memory is damaged",
                     what, got));
 }
 

@@ -15,8 +15,7 @@
 
 namespace precast::data {
 
-/// The rules of RING.md for one output: whether `name` is a valid name, and the dtypes by name.
-/// @{
+/// The rules of RING.md for one output: whether a name is valid, and the names of the dtypes. @{
 [[nodiscard]] PRECAST_API bool is_output_name(std::string_view name);
 [[nodiscard]] PRECAST_API std::optional<ElementType> ring_dtype(std::string_view name);
 [[nodiscard]] PRECAST_API std::string_view ring_dtype_name(ElementType type);

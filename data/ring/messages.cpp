@@ -79,8 +79,10 @@ RingJoin parse_ring_join(std::span<const std::byte> message) {
 RingReply parse_ring_reply(std::span<const std::byte> message) {
   const auto head = head_of<RingReplyMessage>(message);
   if (head.kind < 1 || head.kind > 2 || head.exit_code > kMaxExitCode)
-    throw RingError(fmt::format("ring: expected a welcome or an end, got kind {}, exit code {}",
-                                head.kind, head.exit_code));
+    throw RingError(
+        fmt::format("ring: expected a welcome (kind 1) or an end (kind 2) with an exit code of at "
+                    "most {}, got kind {}, exit code {}",
+                    kMaxExitCode, head.kind, head.exit_code));
   const auto text = message.subspan(sizeof head);
   return {.kind = static_cast<RingReply::Kind>(head.kind),
           .cell = head.cell,

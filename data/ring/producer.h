@@ -17,14 +17,15 @@ struct RingOptions {
   /// The name under which consumers join. Empty: they can join only through
   /// RingProducer::connect().
   std::string name;
-  /// The number of batches by which the fastest consumer can be ahead of the slowest.
+  /// The number of items (batches and ends of passes) by which the fastest consumer can be ahead of
+  /// the slowest.
   int slots = 4;
   /// Maximum number of samples in a batch.
   std::int64_t batch_size = 0;
-  /// Size of a batch in bytes (BatchLayout::bytes()), and the number of batches that the ring has
-  /// memory for: `slots`, plus 1 for the batch that is passed to publish(), plus those that the
-  /// loader fills (batches_ahead).
+  /// Size of a batch in bytes (BatchLayout::bytes()).
   std::size_t batch_bytes = 0;
+  /// The number of batches that the ring has memory for: `slots`, plus 1 for the batch that is
+  /// passed to publish(), plus those that the loader fills (batches_ahead).
   int buffers = 0;
   /// The description of RING.md: a JSON object, or empty.
   std::string description = {};
@@ -52,7 +53,7 @@ class PRECAST_API RingProducer {
   /// Publishes batch `number` of `epoch`. Waits first until all consumers have released the item
   /// that is `slots` items earlier. Keeps `batch.memory` until all consumers have released it.
   /// @return false after interrupt(). @throws RingError if the batch is not in allocator()'s
-  /// memory, or a slot cannot describe it (limits: RING.md).
+  /// memory, is not after the previous item, or exceeds `batch_size` or the limits of RING.md.
   bool publish(std::int64_t epoch, std::int64_t number, const HostBatch& batch);
   /// Publishes the end of a pass. @param batches the number of the batch after the last one,
   /// counted from the start of the epoch even if the pass began later. @return false after

@@ -28,8 +28,8 @@ std::uint64_t items_ahead(std::span<const std::byte> memory, const RingHeader& h
   // If `published` is below `next`, the difference wraps around and is too large as well.
   if (published - next > header.slots)
     throw RingError(fmt::format(
-        "ring: expected {} to {} as the number of published items, got {}. The producer "
-        "has a different version, or the memory is damaged",
+        "ring: expected {} to {} published items, got {}. The producer has a different version or "
+        "an error, or the memory is damaged",
         next, next + header.slots, published));
   return published - next;
 }

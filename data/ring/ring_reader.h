@@ -15,7 +15,7 @@
 namespace precast::data {
 
 /// A consumer's side of the protocol (RING.md), on memory that is already mapped. Only one thread
-/// may take items; all other members are thread-safe.
+/// may call take() and wait_for(); all other members are thread-safe.
 class PRECAST_API RingReader {
  public:
   /// Borrows the memory. @param control the control area, which is written to; it may be a second
@@ -30,7 +30,7 @@ class PRECAST_API RingReader {
   };
   /// Waits for the next item. Its data stays until release(). @return nothing if the ring has
   /// ended and all published items were taken, or after interrupt(). @throws RingError if the slot
-  /// is invalid.
+  /// or the number of published items is invalid.
   std::optional<Taken> take();
   /// Waits until take() would return immediately, but not longer than `limit`. @return whether
   /// take() would return immediately. @throws RingError as take()
@@ -39,7 +39,7 @@ class PRECAST_API RingReader {
   void release(std::uint64_t sequence);
   /// Call when no more items will be published.
   void end();
-  /// Makes the current and all later calls of take() return immediately.
+  /// Makes the current and all later calls of take() and wait_for() return immediately.
   void interrupt();
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 

@@ -29,8 +29,8 @@ class OwnedDescriptor {
 };
 
 /// The socket of a ring's producer (RING.md, Joining). @throws ConfigError for an invalid name;
-/// IoError if another producer has the name (listen_for_consumers()), or no producer has it
-/// (connect_to_producer()). @{
+/// IoError if another producer has the name (listen_for_consumers()), or if no producer has it or
+/// accepts the connection within 30 s (connect_to_producer()). @{
 [[nodiscard]] OwnedDescriptor listen_for_consumers(const std::string& name);
 /// @param stopped called several times a second while the producer does not accept the connection.
 /// @throws RingError if `stopped` returns true
@@ -43,7 +43,7 @@ class OwnedDescriptor {
 /// returns true
 [[nodiscard]] bool wait_for_message(int connection, const std::function<bool()>& stopped);
 
-/// A pair of sockets that are connected to each other in the same way. @throws IoError
+/// A pair of connected sockets of the same type. @throws IoError
 [[nodiscard]] std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair();
 
 /// Whether the other end belongs to the user of this process. @param process receives the process

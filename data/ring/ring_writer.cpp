@@ -141,8 +141,8 @@ std::uint64_t RingWriter::samples_delivered() {
   return delivered_;
 }
 
-/// The first item in a slot that is at or after the position of `join`; if there is none, the next
-/// item to be published.
+/// The first item in a slot that is at or after the position of `join` and, for epoch_start, at the
+/// start of an epoch; if there is none, the next item to be published.
 std::uint64_t RingWriter::first_item(const RingJoin& join) const {
   const bool start = join.mode == RingJoin::Mode::epoch_start;
   const auto fits = [&](const RingPosition& position) {
@@ -150,10 +150,11 @@ std::uint64_t RingWriter::first_item(const RingJoin& join) const {
   };
   const RingPosition earliest = oldest_ < published_ ? positions_[oldest_ % header_.slots] : next_;
   if (!start && join.position < earliest)
-    throw RingError(fmt::format("ring: expected to join at {} or later, got {}, which has passed. "
-                                "Start the producer again, or join at the start of an epoch",
-                                text_of(earliest), text_of(join.position)),
-                    ExitCode::usage);
+    throw RingError(
+        fmt::format("ring: expected to join at {} or later, got {}, which the ring has passed. "
+                    "Start the producer again, or join at the start of an epoch",
+                    text_of(earliest), text_of(join.position)),
+        ExitCode::usage);
   for (std::uint64_t s = oldest_; s < published_; ++s)
     if (fits(positions_[s % header_.slots])) return s;
   return published_;

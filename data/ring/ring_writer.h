@@ -28,8 +28,8 @@ class PRECAST_API RingWriter {
 
   /// Waits until the slot of the next item is free, then publishes it. @param owner keeps the
   /// item's data from being reused. It is released when all consumers have released the item.
-  /// @return false after stop(). @throws RingError if a slot cannot describe the item, or the
-  /// item's position is not after the previous item's.
+  /// @return false after stop(). @throws RingError if a slot cannot describe the item, it has more
+  /// than `batch_size` samples, or its position is not after the previous item's.
   bool publish(const RingItem& item, std::shared_ptr<const void> owner);
   /// Waits until there are `count` consumers, or until stop() is called. @return whether there are
   /// `count` consumers.

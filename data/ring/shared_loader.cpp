@@ -13,7 +13,8 @@
 namespace precast::data {
 namespace {
 
-/// Pause between two attempts to join a ring that has passed the position, or has ended.
+/// Pause between two attempts to join a ring that has passed the position, does not exist or has
+/// ended.
 constexpr std::chrono::milliseconds kTryAgain{100};
 /// If an attempt fails after more than this time, the producer does not respond: no further attempt
 /// is made in the pass.
@@ -267,8 +268,8 @@ void SharedLoader::check(const HostBatch& batch) {
   if (same) return;
   unfit_ = true;
   throw RingError(
-      fmt::format("ring: expected epoch {} batch {} with the outputs of this run's "
-                  "pipeline, got other outputs",
+      fmt::format("ring: expected epoch {} batch {} with the samples and outputs of this run's "
+                  "pipeline, got a different number of samples or other outputs",
                   position_.epoch, position_.batch));
 }
 

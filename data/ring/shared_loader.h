@@ -36,8 +36,8 @@ struct SharedRing {
 /// threads and memory, exists only while it is needed. Use it from one thread.
 class PRECAST_API SharedLoader {
  public:
-  /// Borrows `reader`, which outlives the loader and the batches. @throws as Loader; with a ring,
-  /// an option that is out of range is reported only when the private loader is created.
+  /// Borrows `reader`, which must outlive the loader and the batches. @throws as Loader; with a
+  /// ring, an option that is out of range is reported only when the private loader is created.
   SharedLoader(const BetonReader& reader, Pipeline pipeline, LoaderOptions options,
                SharedRing ring = {});
   SharedLoader(const SharedLoader&) = delete;
@@ -61,7 +61,7 @@ class PRECAST_API SharedLoader {
   /// Whether batches currently come from the ring. If so, each batch that is kept occupies a slot
   /// of the ring.
   [[nodiscard]] bool on_ring() const { return on_ring_; }
-  /// Samples of batches from the ring.
+  /// Number of samples in all batches from the ring so far.
   [[nodiscard]] std::int64_t samples_shared() const { return samples_shared_; }
 
  private:

@@ -45,8 +45,9 @@ struct ClassFiles {
 /// @param place   names the source in messages.
 /// @param classes if not empty, all existing classes in the order of their labels, so that a split
 /// that lacks some of them has the same labels as the other splits.
-/// @throws DataError if there are no images, a class has none, there are several splits next to
-/// each other, the folders do not determine the classes, or a class is not in `classes`.
+/// @throws DataError if there are no images, a class has none although `classes` is empty, there
+/// are several splits next to each other, the folders do not determine the classes, or a class is
+/// not in `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,
                                                       const std::vector<std::string>& folders,
                                                       const std::string& place,

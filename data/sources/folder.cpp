@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper nesting means that a link points back to one of its parent folders.
+/// Deeper nesting is probably a link that points back to one of its parent folders.
 constexpr int kMaxDepth = 32;
 
 class FolderSource final : public Source {

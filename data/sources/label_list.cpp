@@ -156,7 +156,8 @@ class ListArranger {
     for (const Line& line : lines) {
       if (kaggle ? line.words.size() >= 2 : line.words.size() == words) continue;
       throw DataError(fmt::format(
-          "{}: line {}: expected a name and a class on every line, or only a class, got {} words",
+          "{}: line {}: expected on every line a name and a class, or on every line only a class, "
+          "got {} words",
           list_, line.number, line.words.size()));
     }
     if (kaggle || words == 2) {

@@ -46,8 +46,8 @@ inline constexpr const char* kClassesHelp =
 /// Assigns classes to images that are not in class folders. `list` has one of these forms:
 ///
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
-/// - on each line an image's name and its class, separated by blanks, a tab or a comma; folders and
-///   extensions of names are ignored,
+/// - on each line an image's name and its class, separated by blanks, tabs, commas or semicolons;
+///   folders and extensions of names are ignored,
 /// - on each line a class, for the images in the order of their names.
 ///
 /// A number that is not the name of a class is a position in `classes`, counted from 1 as in

@@ -22,7 +22,7 @@ class LeftOutFiles {
     ++files.count;
     if (files.first.size() < kMostNamed) files.first.push_back(name);
   }
-  /// All of them.
+  /// The number of files for all reasons together.
   [[nodiscard]] std::uint64_t count() const {
     std::uint64_t all = 0;
     for (const auto& [reason, files] : by_reason_) all += files.count;

@@ -27,10 +27,11 @@ struct PRECAST_API NumpyOptions {
 /// | any other | ndarray of a sample's shape |
 ///
 /// An array of the first kind is an image field if it is the array of a .npy file, or is called
-/// image(s), img(s), x, x_... or ..._images.
+/// image(s), img(s) or x, with or without more words before or after an underscore (`x_train`,
+/// `train_images`).
 ///
-/// The field of the first image is called `image`. The field of the first int array with the name
-/// label(s), y, y_..., target(s) or ..._labels is called `label`. These two come first; the others
+/// The field of the first image is called `image`. The field of the first int array that is called
+/// label(s), y or target(s), in the same way, is called `label`. These two come first; the others
 /// keep the first 16 characters of their names. The labels of `x_train.npy` are in y_train.npy,
 /// those of `train_images.npy` in train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in
 /// the file that `options` name. Files are mapped; compressed members of a .npz are unpacked into

@@ -26,8 +26,8 @@ struct SourceField {
   std::vector<std::byte> arguments = {};
 };
 
-/// A dataset in another format, to be written as .beton. Opening it reads everything except the
-/// samples themselves. sample() is thread-safe.
+/// A dataset in another format, to be written as .beton. Opening it finds its samples, fields and
+/// classes. sample() is thread-safe.
 class PRECAST_API Source {
  public:
   Source() = default;

@@ -175,14 +175,14 @@ class TableSource : public Source {
     if (!options.class_column.empty()) {
       const auto at = std::ranges::find(names, options.class_column);
       if (at == names.end()) {
-        throw ConfigError(fmt::format("class_column: expected a column of {}, got '{}'. {}",
+        throw ConfigError(fmt::format("--class-column: expected a column of {}, got '{}'. {}",
                                       place(), options.class_column,
                                       suggest(options.class_column, names)));
       }
       const auto i = static_cast<std::size_t>(at - names.begin());
       if (is_class(i)) return i;
       throw ConfigError(
-          fmt::format("class_column: expected a text column, got '{}', a column "
+          fmt::format("--class-column: expected a text column, got '{}', a column "
                       "of kind {}",
                       options.class_column, fields_[i].type));
     }

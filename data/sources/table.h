@@ -36,8 +36,8 @@ struct PRECAST_API TableOptions {
 /// class in `options.classes`; class_names() are these strings. A column of numbers never has class
 /// names.
 ///
-/// The file is read once on opening, and stays mapped, so it must not change while the source is in
-/// use. Memory use is 8 bytes per row, plus the row that sample() reads.
+/// The file is read on opening, and stays mapped, so it must not change while the source is in use.
+/// Memory use is 8 bytes per row, plus the row that sample() reads.
 /// @throws IoError; DataError naming file, line and column
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});

@@ -83,8 +83,8 @@ class Indexer {
       index_.files.push_back({std::move(path), bytes});
     } else {
       throw DataError(
-          fmt::format("{}: expected files and folders only, got '{}', which is a link "
-                      "or a device",
+          fmt::format("{}: expected only files and folders, without links, got '{}', which is "
+                      "neither",
                       place_, name == nullptr ? "" : name));
     }
   }

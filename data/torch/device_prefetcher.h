@@ -38,16 +38,14 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
   device.synchronize();
 };
 
-/// Copies the batches of a source to a device, ahead of the one in use, without ever making the
-/// host wait for the device:
+/// Copies the batches of a source to a device, ahead of the one in use:
 ///   - host memory is returned to the source once the event recorded after its copy has completed;
 ///   - the consumer's stream, not the host, waits for that event;
 ///   - the device memory of a batch is not reused until the consumer's stream has finished with it.
-/// Only begin_epoch() and the destructor wait, for copies that are still in progress. `Source` is a
-/// Loader, or any type with the same begin_epoch(), next() and ready(). If the source has a member
-/// on_ring() that returns true, its next() may wait until host memory is returned. The prefetcher
-/// therefore first waits for the copies that use this memory; otherwise next() would wait forever.
-/// Not thread-safe.
+/// `Source` is a Loader, or any type with the same begin_epoch(), next() and ready(). The host
+/// waits for copies only in begin_epoch(), in the destructor, and before it calls next() of a
+/// source whose member on_ring() returns true: that next() may wait until host memory is returned,
+/// and would wait forever if the copies from this memory were not finished. Not thread-safe.
 template <CopyDevice Device, typename Source>
 class DevicePrefetcher {
  public:

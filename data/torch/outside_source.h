@@ -56,8 +56,9 @@ struct OutsideForm {
 /// checked, and u8 images are normalised. The source begins to receive at the first begin_epoch();
 /// passes must be in increasing order, since a batch cannot be received twice. If a pass is left
 /// before its end, the rest of its batches is skipped, provided that they have numbers.
-/// next() throws ProducerError for a batch that does not have this form or is not the next one,
-/// and CheckpointError for batches without numbers in a run that does not start at its first batch.
+/// next() throws ProducerError for a batch that does not have this form or is not the next one, and
+/// CheckpointError for batches without numbers in a run that does not start at its first batch
+/// (unless `form` accepts gaps). begin_epoch() throws ProducerError for a pass that is not later.
 /// If the process is asked to stop while next() waits, next() returns nothing, even before the end
 /// of the pass.
 /// @param image_dtype as in make_batch_source()

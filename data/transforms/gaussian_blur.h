@@ -12,7 +12,7 @@ namespace precast::data {
 /// borders, as torchvision.transforms.v2.functional.gaussian_blur does. Results are within 1 level
 /// of torchvision's, which sums in two dimensions; this function sums along columns, then along
 /// rows.
-/// @param kernel_size odd, at most twice the image's shorter side minus 1.
+/// @param kernel_size odd, at most 255, and less than twice the image's shorter side.
 /// @param scratch     blur_scratch_bytes()
 PRECAST_API void gaussian_blur(const Pixels& image, int kernel_size, double sigma,
                                std::span<std::byte> scratch);

@@ -111,8 +111,9 @@ class OutputsReader {
       const bool possible = side >= 1 && side <= kLongestSide && side == std::floor(side);
       if (possible) spec.pad_to.push_back(static_cast<std::int64_t>(side));
       if (possible) continue;
-      diagnostics_.error(schema.origin("pad_to"), spec.key + ".pad_to",
-                         fmt::format("expected whole numbers >= 1, got {}", side));
+      diagnostics_.error(
+          schema.origin("pad_to"), spec.key + ".pad_to",
+          fmt::format("expected whole numbers from 1 to {}, got {}", kLongestSide, side));
     }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",
@@ -193,7 +194,8 @@ Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,
     if (images.content == OutputSpec::Content::number) {
       diagnostics.error(
           node.origin, key,
-          "expected transforms for images in a list, got one for integers. Write a map of outputs");
+          "expected only image transforms in a list, got one for integers. To transform other "
+          "fields, write a map of outputs instead");
     }
     // A list with only `convert` does not say that the field is an image.
     if (images.content == OutputSpec::Content::any) images.image.type = images.type;

@@ -13,7 +13,7 @@
 
 namespace precast::data {
 
-/// An output with this name in place of a field contains the sample's index in the dataset file.
+/// Given instead of a field, this name outputs the sample's index in the dataset file.
 inline constexpr std::string_view kSampleId = "sample_id";
 
 /// One tensor of a batch, as a recipe describes it, before it is checked against the dataset's
@@ -47,13 +47,14 @@ struct OutputSpec {
 /// How a dataset's samples become the tensors of a batch. Immutable, shared by all threads.
 struct Pipeline {
   Pipeline() = default;
-  /// All fields; images go through `all_images`.
+  /// No list of outputs; images go through `all_images`.
   Pipeline(ImagePipeline all_images)  // NOLINT(google-explicit-constructor): a list is a pipeline
       : images(std::move(all_images)) {}
 
   /// The steps for every image if there are no outputs.
   ImagePipeline images;
-  /// The outputs, in this order. Empty: every field under its own name.
+  /// The outputs, in this order. Empty: the fields that resolve_outputs() (loader/outputs.h)
+  /// selects, each under its own name.
   std::vector<OutputSpec> outputs;
 };
 

@@ -26,7 +26,7 @@ void register_transforms(TransformRegistries& registries) {
   crops.add("whole_image", "no crop", [] { return std::make_unique<WholeImage>(); });
 
   TransformRegistry& images = registries.transforms;
-  images.add("horizontal_flip", "mirror left to right; no extra cost directly after the crop",
+  images.add("horizontal_flip", "mirror left to right; no extra cost as the first transform",
              make_horizontal_flip);
   images.add("vertical_flip", "mirror top to bottom", make_vertical_flip);
   images.add("translate", "shift by a random number of pixels (FFCV RandomTranslate)",

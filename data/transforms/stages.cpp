@@ -51,7 +51,9 @@ ResizeFilter ResizeStage::filter() const {
 void ConvertStage::options(Schema& schema) {
   std::vector<std::string> names;
   for (const NamedType& named : kTypes) names.emplace_back(named.name);
-  schema.add("type", &type_name, "images: u8, f32, f16, bf16; numbers: all but u8, f16, bf16")
+  schema
+      .add("type", &type_name,
+           "images: u8, f32, f16, bf16; numbers: i32, i64, f32, f64; masks: as for numbers, or u8")
       .choices(std::move(names))
       .required();
 }

@@ -4,7 +4,7 @@
     python3 twin.py train.npz truth.json runs/linear
 
 Each step is that of the linear regression in FFCV's documentation: it computes the residuals of a
-batch and their products with the covariates, and updates the weights by 0.05 times the products.
+batch and their mean products with the covariates, and updates the weights by 0.05 times these means.
 Prints the largest difference between the weights of both programs, and the distance between the
 run's weights and the true weights. The exit code is 1 if the difference is above 1e-4.
 """

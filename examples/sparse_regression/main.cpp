@@ -198,8 +198,8 @@ void add_solve_options(po::options_description& options) {
       "lambda-ratio", value(0.01), "the last lambda divided by the first")(
       "l1-ratio", value(0.99), "fraction of the L1 norm in the penalty; 1: lasso")(
       "tolerance", value(1e-5),
-      "duality gap at which a lambda is done, as a fraction of the objective")(
-      "max-epochs", integer(100), "maximum number of passes for one lambda")(
+      "a lambda is done when the duality gap is at most this fraction of the objective")(
+      "max-epochs", integer(100), "maximum number of epochs for one lambda")(
       "step-scale", value(0.5), "step size, in units of 1 / smoothness of a batch")(
       "batch-size", integer(512), "samples per step")("order", value<std::string>("quasi_random"),
                                                       "sequential, random or quasi_random")(

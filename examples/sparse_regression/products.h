@@ -30,8 +30,8 @@ class BatchProducts {
   [[nodiscard]] Products multiply(const at::Tensor& rows, const at::Tensor& v,
                                   const at::Tensor& offset);
 
-  /// Calls `add` for each block of rows, with the sums to which the block must be added, float32
-  /// [count, features]. @return the totals, float64 [count, features].
+  /// Calls `add` for each block of rows, with the index of its first row and the sums to which the
+  /// block must be added, float32 [count, features]. @return the totals, float64 [count, features].
   using AddBlock =
       std::function<void(const at::Tensor& block, std::int64_t first, at::Tensor& sums)>;
   [[nodiscard]] at::Tensor sum_blocks(const at::Tensor& rows, std::int64_t count,

@@ -23,9 +23,9 @@ struct PathOptions {
   /// The solver has converged for a lambda when the duality gap is at most this fraction of the
   /// objective.
   double tolerance = 1e-5;
-  /// Maximum number of passes over the data for one lambda.
+  /// Maximum number of passes that change the coefficients, for one lambda.
   int max_epochs = 100;
-  /// The step size is this divided by the smoothness of a batch's loss.
+  /// The step size is this divided by the smoothness of a batch's loss and L2 penalty.
   double step_scale = 0.5;
   /// Number of threads that compute.
   int threads = 1;

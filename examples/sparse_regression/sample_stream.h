@@ -45,8 +45,8 @@ struct StreamStatistics {
 /// batches whose content depends only on the seed and the pass. Use from one thread.
 class SampleStream {
  public:
-  /// @throws precast::DataError for a file without these fields or with a field of a different
-  /// type; precast::ConfigError if the memory is too small; precast::IoError.
+  /// @throws precast::DataError for a file without these fields, a field of a different type or a
+  /// target that is not finite; precast::ConfigError if the memory is too small; precast::IoError.
   SampleStream(const std::filesystem::path& path, const StreamOptions& options);
   ~SampleStream();
 

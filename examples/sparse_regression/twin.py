@@ -4,8 +4,8 @@
     python3 twin.py FILE.beton.x.npy FILE.beton.y.npy [options]           PyTorch's DataLoader on the mapped array
     python3 twin.py FILE.beton FILE.beton.y.npy --loader ffcv [options]   FFCV's loader
 
-Prints the result as JSON, with the keys of `sparse_regression solve --json`. Needs numpy and torch, and for
---loader ffcv also ffcv; `.venv-peers` of tools/peers/setup has them.
+Prints the result as JSON. Keys that `sparse_regression solve --json` also prints have the same meaning. Needs numpy and
+torch, and for --loader ffcv also ffcv; `.venv-peers` of tools/peers/setup has them.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-Each number is the mean brightness, from 0 to 1, of a block of 4 x 3.5 pixels of an image of Fashion-MNIST. `upper`
+Each number is the mean brightness, from 0 to 1, of a block of an image of Fashion-MNIST, 4 x 3 or 4 x 4 pixels. `upper`
 contains the 7 x 4 blocks of the upper half, `lower` those of the lower half.
 """
 

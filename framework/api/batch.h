@@ -18,9 +18,10 @@ namespace precast {
 /// not write to a source's tensors (as `mul_` does): the tensors of a ring are in read-only memory,
 /// and writing to them ends the process. A method that changes a batch replaces its tensors.
 struct PRECAST_API Batch {
-  /// One tensor per field, in the order of the file's fields, on the device of the run, with one
-  /// row per sample. Integers are [N] int64, floats are [N] float64. Images are [N, C, H, W];
-  /// unless the pipeline says otherwise, they are floating point, channels_last and normalised.
+  /// One tensor per output of the pipeline (by default one per field, in the file's order), on the
+  /// device of the run, with one row per sample. Integer fields are [N] int64, float fields [N]
+  /// float64. Images are [N, C, H, W]; unless the pipeline says otherwise, they are floating point,
+  /// channels_last and normalised.
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;

@@ -17,15 +17,16 @@ class BatchSource {
   virtual ~BatchSource() = default;
   /// Starts a pass over the data; a pass that is still running is abandoned.
   virtual void begin_epoch(const EpochRequest& request) = 0;
-  /// The next batch in order, or nothing at the end of the pass. Rethrows an exception of a worker
-  /// thread.
+  /// The next batch in order, or nothing at the end of the pass. A source that waits for another
+  /// process also returns nothing if the run is asked to stop during the wait. Rethrows an
+  /// exception of a worker thread.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
   /// Number of batches in a full pass, on the rank with the most batches.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;
   /// Number of samples in a full pass by a single rank, without the samples of a dropped last
   /// batch.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
-  /// Seconds that next() has waited for data since the source was made.
+  /// Seconds that begin_epoch() and next() have waited for data since the source was made.
   [[nodiscard]] virtual double seconds_waited() const = 0;
   /// How the threads that make batches have spent their time so far; all 0 if the source does not
   /// measure it.

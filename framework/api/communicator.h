@@ -11,8 +11,9 @@ namespace precast {
 /// Communication between the ranks that train together. All members except rank() and world() are
 /// collective: all ranks must call them in the same order. Tensors are on the run's device; work
 /// that is queued on the current stream after a call sees the result of that call. If another rank
-/// has died or does not respond, a call throws Error with ExitCode::peer_failed within the group's
-/// time limit. Not thread-safe.
+/// has died or does not respond, a call over Gloo throws Error with ExitCode::peer_failed within
+/// the group's time limit. A call over NCCL does not wait for the other ranks; there, the heartbeat
+/// ends the process. Not thread-safe.
 class Communicator {
  public:
   /// A sum over the ranks that is still being computed.
@@ -26,7 +27,8 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world() const = 0;
-  /// Sums each tensor over the ranks, in place. The order of additions is the same in every run.
+  /// Sums each tensor over the ranks, in place. The order of additions is the same in every run
+  /// with the same number of ranks.
   virtual void all_reduce_sum(std::vector<at::Tensor> tensors) = 0;
   /// Sums each tensor over the ranks; `root` gets the sum; on the other ranks, the values become
   /// unspecified.

@@ -7,20 +7,21 @@ namespace precast {
 /// Keeps the model the same on all ranks. For each step, the trainer calls
 ///   begin_backward(last) and backward() for each micro-batch, then finish_backward(), the
 ///   optimiser, and finish_step().
-/// Not thread-safe.
+/// If a StepStrategy runs several passes, begin_backward() is called only in the last one. Not
+/// thread-safe.
 class GradSync {
  public:
   virtual ~GradSync() = default;
   /// Call before backward(). @param last whether this backward pass completes the step's gradients.
-  /// Gradients are sent only during this last backward pass, while it is still running.
+  /// Gradients are sent during this last pass or after it, never earlier.
   virtual void begin_backward(bool last) = 0;
   /// When this function returns, each gradient is the mean over the ranks, at least on the ranks
   /// that update its parameter.
   virtual void finish_backward() = 0;
   /// Call after the update. When this function returns, all ranks have the same parameters.
   virtual void finish_step() = 0;
-  /// Whether every rank has all averaged gradients. If false, a rank has only the gradients of the
-  /// parameters that it updates.
+  /// Whether every rank has all averaged gradients. If false, a rank has averaged gradients only of
+  /// the parameters that it updates.
   [[nodiscard]] virtual bool gradients_everywhere() const { return true; }
   /// The reason why a CUDA graph of the whole step cannot contain these calls, as a clause. Empty
   /// if it can; the calls must then launch the same work in each step and change nothing on the

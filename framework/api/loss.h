@@ -20,8 +20,9 @@ class PRECAST_API Loss {
   /// @return scalar float32: the mean over the batch.
   [[nodiscard]] virtual at::Tensor operator()(const at::Tensor& outputs,
                                               const Batch& batch) const = 0;
-  /// The loss of each sample, [N] float32; its mean is the result of operator(). By default,
-  /// operator() is called once for each sample.
+  /// The loss of each sample, [N] float32. Its mean is the result of operator(), unless the samples
+  /// have different weights (masks with ignored pixels). By default, operator() is called once for
+  /// each sample.
   [[nodiscard]] virtual at::Tensor per_sample(const at::Tensor& outputs, const Batch& batch) const;
 };
 

@@ -52,11 +52,11 @@ class Method : public Stateful {
   /// Edits the plan before anything is built from it. @throws ConfigError if the method does not
   /// work with the plan.
   virtual void configure(TrainPlan& /*plan*/) const {}
-  /// The side in px of the smallest images that on_batch() or the step_strategy() make of square
-  /// images of `size_px`. Before the run starts, a model that is not one of precast's own
-  /// architectures is tested on this size.
+  /// The side in px of the smallest images that on_batch() or the step_strategy() makes from square
+  /// images with a side of `size_px`. Before the run starts, a model that is not one of precast's
+  /// own architectures is tested on this size.
   [[nodiscard]] virtual std::int64_t smallest_side(std::int64_t size_px) const { return size_px; }
-  /// Called once before the first step with the facts of this run; each rank has its own facts.
+  /// Called once before the first step with the facts of this run, which include the rank.
   virtual void on_run(const RunFacts& /*run*/) {}
   /// Called once, after the model with its initial weights has been moved to its device, and before
   /// a checkpoint is restored.
@@ -68,10 +68,10 @@ class Method : public Stateful {
   /// Returns the strategy that replaces the usual forward and backward pass of a step, or null. The
   /// method keeps ownership and returns the same object during the entire run.
   [[nodiscard]] virtual StepStrategy* step_strategy() { return nullptr; }
-  /// Called after each backward pass of a step. A StepStrategy may run several; only the gradients
-  /// of the last backward pass are averaged over the ranks. In fp16, gradients are still multiplied
-  /// by the gradient scaler's factor. Override this hook to drop gradients that must not be used,
-  /// whichever pass computed them.
+  /// Called after each backward pass of a step; the micro-batches of a batch together count as one
+  /// pass. A StepStrategy may run several passes; only the gradients of the last one are averaged
+  /// over the ranks. In fp16, gradients are still multiplied by the gradient scaler's factor.
+  /// Override this hook to drop gradients that must not be used, whichever pass computed them.
   virtual void on_backward(Model& /*model*/) {}
   /// Called when the gradients are complete and unscaled, before the optimiser.
   virtual void on_gradients(Model& /*model*/) {}
@@ -109,8 +109,8 @@ struct NamedMethod {
   std::unique_ptr<Method> method;
 };
 
-/// One message for each rule that the methods of a recipe break: `ema with swa: expected one of the
-/// two: REASON`.
+/// One message for each rule that the methods of a recipe break: `swa with ema: expected only one
+/// of the two: REASON`.
 [[nodiscard]] PRECAST_API std::vector<std::string> broken_rules(
     const std::vector<NamedMethod>& methods);
 

@@ -49,9 +49,9 @@ class ImageModel : public Model {
 /// The tensors share memory with the model.
 [[nodiscard]] PRECAST_API std::vector<at::Tensor> statistics_of(const Model& model);
 
-/// Models draw their weights from libtorch's default CPU generator in torchvision's order: after
-/// at::manual_seed(s), a model has the same weights as torchvision's model after
-/// torch.manual_seed(s).
+/// Models draw their weights from libtorch's default CPU generator. A model that torchvision also
+/// has draws them in torchvision's order: after at::manual_seed(s), it has the same weights as
+/// torchvision's model after torch.manual_seed(s).
 using ModelRegistry = PartRegistry<Model, const ModelSpec&>;
 
 /// The model that `spec` names, with the options in `spec.params`. @throws what

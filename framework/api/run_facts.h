@@ -4,8 +4,7 @@
 
 namespace precast {
 
-/// The facts about a run that its methods may use: the values that determine its random numbers,
-/// and the length of the run.
+/// The facts about a run that its methods may use.
 struct RunFacts {
   /// training.seed
   std::uint64_t seed = 0;

@@ -24,7 +24,8 @@ class Schedule {
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
   }
   /// The same schedule over a different number of epochs, with a warm-up of the same length. Null
-  /// if the schedule has no warm-up; callers may then stretch the whole schedule.
+  /// if the schedule has no warm-up that is a number of epochs; callers may then stretch the whole
+  /// schedule.
   [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
     return nullptr;
   }

@@ -11,8 +11,8 @@ struct SourceTimes {
   double processing = 0;
   /// Waiting for reads. Not measured for files that are read through a memory mapping.
   double disk = 0;
-  /// The rest of the busy time: waiting until a memory page of a mapped file was read, or while
-  /// other threads used the core.
+  /// The rest of the busy time: waiting for a memory page of a mapped file, or for a core that
+  /// other threads used.
   double blocked = 0;
   /// Waiting because all buffers for batches were full, that is, because the model is slower than
   /// the loader.

@@ -16,8 +16,8 @@ namespace precast {
 
 enum class Precision { fp32, fp16, bf16 };
 
-/// Everything about a training run that is known before it starts. Methods edit it in configure();
-/// the trainer only reads it. `precast train --dry-run` shows it.
+/// The settings of a training run that methods may edit in configure(). The trainer only reads
+/// them. `precast train --dry-run` shows them.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
   /// The seed of every random choice.

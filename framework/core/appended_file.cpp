@@ -11,7 +11,7 @@ namespace precast {
 
 AppendedFile::AppendedFile(std::filesystem::path path, FileOps& ops)
     : path_(std::move(path)), ops_(ops), fd_(ops.open_append(path_.c_str())) {
-  if (fd_ < 0) throw IoError("cannot create", path_.string(), errno);
+  if (fd_ < 0) throw IoError("cannot open", path_.string(), errno);
   written_ = static_cast<std::int64_t>(std::filesystem::file_size(path_));
 }
 

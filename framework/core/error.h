@@ -70,7 +70,7 @@ class PRECAST_API IoError : public Error {
   ~IoError() override;
 };
 
-/// A GPU, a driver or a library is missing or has the wrong version.
+/// A GPU, a driver or a library is missing or has the wrong version, or the ranks cannot connect.
 class PRECAST_API DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& message) : Error(message, ExitCode::environment) {}

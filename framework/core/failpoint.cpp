@@ -35,7 +35,8 @@ int parse_number(std::string_view digits, std::string_view action) {
   int number = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (failure != std::errc() || end != digits.data() + digits.size()) {
-    throw ConfigError(fmt::format("PRECAST_FAILPOINTS: expected a number, got '{}'", action));
+    throw ConfigError(fmt::format(
+        "PRECAST_FAILPOINTS: expected a number after @, % or sleep:, got '{}'", action));
   }
   return number;
 }

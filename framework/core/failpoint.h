@@ -36,9 +36,9 @@ inline constexpr std::string_view kFailpoints[] = {
 /// `beton.before_table=kill,log.before_line=error@3`: `kill` ends the process as SIGKILL does,
 /// `stop` suspends it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error`
 /// throws an IoError, `sleep:MS` waits MS milliseconds. With `@N`, this happens only the N-th time
-/// that the place is reached; with `%R` (at the end), only in rank R. If nothing is armed, the call
-/// only checks a variable. Thread-safe. @throws ConfigError if the variable contains an unknown
-/// name or action, even for another place or rank.
+/// that the place is reached; with `%R` (at the end), only in rank R, which PRECAST_RANK or RANK
+/// names. If nothing is armed, the call only checks a variable. Thread-safe. @throws ConfigError if
+/// the variable contains an unknown name or action, even for another place or rank.
 PRECAST_API void failpoint(std::string_view name);
 
 }  // namespace precast

@@ -123,7 +123,8 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
   if (fd < 0) throw IoError("cannot open", path.string(), errno);
   if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
   ::close(fd);
-  throw IoError(fmt::format("cannot read {}: expected a regular file", path.string()));
+  throw IoError(fmt::format(
+      "cannot read {}: expected a regular file, got a folder or a special file", path.string()));
 }
 
 /// Whether mincore() reports which pages of the file are in memory. It does so only for users who

@@ -13,8 +13,8 @@
 
 namespace precast {
 
-/// An interface to every system call that changes a disk, so that a test can make the n-th call
-/// fail. Functions return what the POSIX functions of the same name return, and set errno.
+/// An interface to the system calls that write files and folders, so that a test can make the n-th
+/// call fail. Functions return what the POSIX functions of the same name return, and set errno.
 /// Implementations are thread-safe.
 class PRECAST_API FileOps {
  public:

@@ -48,7 +48,8 @@ namespace precast {
 /// The type of `precast_plugin`, the only symbol of a plug-in that precast reads. It has the layout
 /// of a C struct, so that precast can read it whichever compiler was used.
 struct PluginDescriptor {
-  /// PRECAST_PLUGIN_MAGIC, then one `key value` per line: kind, precast, torch, compiler.
+  /// PRECAST_PLUGIN_MAGIC and the interface number, then one `key value` per line: kind, precast,
+  /// torch, compiler.
   char text[512];
   /// Fills the empty registries of the TrainParts or DataParts that `parts` points to.
   void (*add_parts)(void* parts);

@@ -11,7 +11,7 @@ namespace precast {
 
 /// The purpose of a stream of random numbers. It is part of the stream's key, so that no two
 /// operations draw the same numbers. The enumerators' values are part of the reproducibility
-/// contract: append, never renumber.
+/// contract: add new ones, never renumber.
 enum class RandomUse : std::uint8_t {
   order = 0,
   crop = 1,
@@ -63,7 +63,7 @@ class PRECAST_API RandomStream {
 /// of the reproducibility contract, like RandomUse.
 [[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
-/// A uniformly random permutation of 0 .. n-1 (Fisher-Yates) that depends only on (seed, epoch).
+/// A uniformly random permutation of 0 .. n-1 (Fisher-Yates) that depends only on the arguments.
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> random_permutation(
     std::uint64_t n, std::uint64_t seed, std::uint32_t epoch, RandomUse use = RandomUse::order);
 

@@ -248,7 +248,7 @@ std::string unrecordable_because(VariableUpdate update, at::Device device, Trans
   const int version = nccl_version();
   if (version == 0) return "this build has no NCCL";
   if (version < kRecordableNccl) {
-    return fmt::format("NCCL version {} is older than {}, the first version that can be recorded",
+    return fmt::format("NCCL version {} is older than {} (2.9.6), the first that can be recorded",
                        version, kRecordableNccl);
   }
   switch (update) {

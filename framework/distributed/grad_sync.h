@@ -31,7 +31,8 @@ enum class GradCompression { none, fp16, bf16 };
 struct GradSyncOptions {
   VariableUpdate update = VariableUpdate::replicated;
   GradCompression compression = GradCompression::none;
-  /// Size of a bucket in bytes. The first bucket is smaller, so that sending starts early.
+  /// For `replicated`: the size of a bucket in bytes. The first bucket is smaller, so that sending
+  /// starts early.
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
   /// For each parameter, the rank that updates it and then sends it to the other ranks (see
@@ -41,8 +42,7 @@ struct GradSyncOptions {
 };
 
 /// The reason why a CUDA graph cannot contain the exchange of gradients, as a clause; empty if it
-/// can.
-/// A graph can contain sums after the backward pass over NCCL 2.9.6 or later. It cannot contain
+/// can. A graph can contain `allreduce_after_backward` over NCCL 2.9.6 or later. It cannot contain
 /// c10d's Reducer (`replicated`): the Reducer's hooks belong to the stream on which it was
 /// constructed, but a graph records a different stream.
 [[nodiscard]] PRECAST_API std::string unrecordable_because(VariableUpdate update, at::Device device,

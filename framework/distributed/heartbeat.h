@@ -12,7 +12,7 @@ namespace precast::distributed {
 
 struct HeartbeatOptions {
   std::chrono::milliseconds period{5'000};
-  /// A rank that misses this many beats in a row counts as dead.
+  /// A rank that misses this many consecutive beats counts as dead.
   int missed = 4;
   /// If a call to the store takes longer, the store's host counts as dead.
   std::chrono::milliseconds store_timeout{10'000};
@@ -37,15 +37,16 @@ class PRECAST_API Heartbeat {
   ~Heartbeat();
 
   /// Claims the run's failure for `cause`. Thread-safe.
-  /// @return whether this claim is the first; if not, another rank's cause is reported.
+  /// @return whether this claim is the first; if not, another rank's cause is reported. Also true
+  /// if the store cannot be reached.
   bool claim_failure(const std::string& cause);
   /// The cause in the first claim, with the prefix `[rank N] ` or `[launcher] `; empty if there is
   /// no claim or the store is gone. Thread-safe.
   [[nodiscard]] std::string claimed_cause();
   /// Waits for another rank's claim, at most for the time that it takes to detect a silent rank.
-  /// This is needed because collectives fail immediately when a peer dies, while the cause becomes
-  /// known only later.
-  /// @return whether another rank has claimed the failure
+  /// This is needed because collectives over Gloo fail immediately when a peer dies, while the
+  /// cause becomes known only later.
+  /// @return whether another rank reports the failure
   bool wait_for_claim();
 
  private:

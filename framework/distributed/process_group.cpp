@@ -42,7 +42,7 @@ auto collective(const char* what, Call call) {
   }
 }
 
-/// The first sentence of a library's exception, without the stack trace.
+/// The first line of a library's message, without the stack trace.
 std::string what_happened(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
@@ -54,8 +54,8 @@ bool is_this_host(const std::string& host) {
   return host == "localhost" || host == "127.0.0.1" || host == "::1";
 }
 
-/// The network interface: the interface that GLOO_SOCKET_IFNAME names, else the loopback if all
-/// ranks are on this host, else the interface to which this host's name resolves.
+/// The network interface: the interface that GLOO_SOCKET_IFNAME names, else the loopback if the
+/// store is on this host's loopback, else the interface to which this host's name resolves.
 std::shared_ptr<::gloo::transport::Device> gloo_device(const GroupOptions& options) {
   using c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr)

@@ -43,7 +43,7 @@ std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(copy.const_data_ptr()), copy.nbytes()};
 }
 
-/// The state that differs between ranks, as tensors on rank 0: "<rank>.cpu_generator" ...
+/// The state that differs between ranks, collected on every rank: "<rank>.cpu_generator" ...
 std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicator& ranks,
                                              at::Device device) {
   std::vector<NamedTensor> all;
@@ -296,8 +296,8 @@ class Checkpointer::Impl {
     each_part(restore_part, !skip_scaler);
   }
 
-  /// Restores this rank's own state. If the checkpoint was saved with a different number of ranks,
-  /// or on a CPU while this run uses a GPU, it has no state for this rank: generators keep their
+  /// Restores this rank's own state. A checkpoint that was saved with a different number of ranks,
+  /// or on a CPU while this run uses a GPU, does not contain all of it: generators then keep their
   /// state (batches do not depend on them), and rank 0 gets the total of the losses.
   void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile, WrapperPrefixes::keep);

@@ -63,7 +63,7 @@ using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 /// ranks, position, totals and best metric so far, length of the log. Format: README.md. Only rank
 /// 0 writes: a thread writes a copy of the tensors while training continues.
 ///
-/// All members are collective. Not thread-safe.
+/// save(), finish(), finish_run(), resume() and restore() are collective. Not thread-safe.
 class PRECAST_API Checkpointer {
  public:
   /// @param identity a description of the run, stored with the state; `check` receives it when the
@@ -79,9 +79,11 @@ class PRECAST_API Checkpointer {
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
-  /// Copies the state and returns; a thread writes the copy to disk. A failed write causes a
-  /// warning; the third failure in a row is an error. Older checkpoints are kept.
-  /// @return false, and nothing is saved, if a weight is NaN or infinite.
+  /// Waits for the previous checkpoint, copies the state and returns; a thread writes the copy to
+  /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
+  /// failures, the next call is an error.
+  /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or
+  /// infinite on any rank.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
   /// Waits until the last checkpoint is on disk. @throws IoError if it could not be written

@@ -54,7 +54,7 @@ struct PRECAST_API EvalResult {
   double seconds = 0;
   /// Names and values of EvaluatorOptions::metrics, in the same order.
   std::vector<std::pair<std::string, double>> metrics = {};
-  /// Indexed by class; empty without EvaluatorOptions::num_classes, or if no target is a class.
+  /// Indexed by class; empty if nothing was counted per class (see EvaluatorOptions::num_classes).
   std::vector<ClassCount> classes = {};
   /// Whether the result has top-1 and top-5.
   bool classifies = true;
@@ -92,7 +92,8 @@ class PRECAST_API Evaluator {
   /// @param source supplies only this rank's batches, in a pass with rank 0 of 1; null if this rank
   /// has no batches.
   /// @param on_batch is called after each round of one batch per rank, with the number of samples
-  /// that all ranks have evaluated so far.
+  /// that all ranks have evaluated so far. If it returns false, the result contains only these
+  /// samples.
   /// @throws DataError if no rank has a sample.
   [[nodiscard]] at::Tensor predict(Model& model, BatchSource* source, Communicator& ranks,
                                    const OnBatch& on_batch) const;

@@ -35,7 +35,7 @@ enum class GraphScope {
   none,
   /// The forward and backward passes.
   passes,
-  /// Everything that the step does on the device, from the forward pass to the sum of the losses.
+  /// Everything that the step does on the device until its loss is added to the running sum.
   step,
 };
 
@@ -69,17 +69,18 @@ struct GraphFacts {
 /// ...".
 [[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
 
-/// Whether replays probably save time. They do if the device finishes a kernel before the host has
-/// launched the next one. In published measurements, replays save much time with batches far below
-/// 96 images of 160 px, and none with larger batches (spikformer, with 8 and 96 images; torchbench
-/// pull request 706).
+/// Whether to replay batches of this size: always with `on` and `step`; with `automatic`, if
+/// replays probably save time. They do if the device finishes a kernel before the host has launched
+/// the next one. In published measurements, replays save much time with batches far below 96 images
+/// of 160 px, and none with larger batches (spikformer, with 8 and 96 images; torchbench pull
+/// request 706).
 [[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
 /// @return null if nothing will be recorded, because choose_graph() returns GraphScope::none or
 /// because the mode is `automatic` in a build without CUDA. If the mode is `step` and a recording
 /// does not contain the whole step, rank zero prints why.
-/// @throws DeviceError for `on` and `step` in a build without CUDA.
+/// @throws DeviceError for `on` and `step` with a GPU in a build without CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<StepGraph> make_step_graph(GraphMode mode,
                                                                      const TrainPlan& plan,
                                                                      at::Device device,

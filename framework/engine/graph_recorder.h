@@ -14,8 +14,8 @@ class GraphRecorder {
  public:
   using Work = std::function<void()>;
 
-  /// Recorded work. Recordings that exist at the same time share one pool of memory: a replay
-  /// overwrites everything that other recordings have written, except tensors that the host still
+  /// Recorded work. Recordings that exist at the same time share one pool of memory: a replay may
+  /// overwrite anything that other recordings have written, except tensors that the host still
   /// refers to.
   class Recording {
    public:

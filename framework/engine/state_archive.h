@@ -28,8 +28,8 @@ class PRECAST_API StateCopy {
 /// Whether all values are finite. Waits for the device.
 [[nodiscard]] bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device);
 
-/// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the other ranks get
-/// nothing. Collective.
+/// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the other ranks get back
+/// only their own. Collective.
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 

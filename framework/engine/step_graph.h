@@ -37,14 +37,16 @@ struct StepGraphOptions {
 /// The first steps with a shape run without a recording; then one step is recorded, and replayed
 /// from then on. Batches of a different shape or type get their own recording. If the set of
 /// parameters that require gradients changes (layer freezing), all recordings are dropped. If a
-/// step cannot be recorded because memory runs out, or if the mode is `automatic`, this step and
-/// all later ones run without a graph, with a warning. Otherwise the run ends.
+/// step cannot be recorded, the run ends, with two exceptions: if the mode is `automatic`, or if
+/// there is one rank and the reason is lack of memory, this step and all later ones run without a
+/// graph, with a warning.
 ///
 /// The memory that recordings use is reserved for recordings. Therefore, a step that warms up first
 /// drops all recordings. It then needs no more memory than without graphs, and the rehearsal has
-/// tested that this fits. A shape that had a recording is recorded again at its next step, without
-/// warming up. If memory runs out while a shape is recorded, the other recordings are dropped, and
-/// from then on only one recording is kept.
+/// tested that this fits. A shape whose recording was dropped is recorded again at its next step,
+/// without warming up, as long as it is one of the StepGraphOptions::kept most recent shapes. If
+/// memory runs out while a shape is recorded, the other recordings are dropped, and from then on
+/// only one recording is kept.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.

@@ -20,9 +20,9 @@ namespace precast::engine {
 /// count from 1.
 class PRECAST_API TrainProgress {
  public:
-  /// Keeps references to `plan` and `train_source`. @param shown whether this rank shows lines, as
-  /// only one rank does; if not, due() is always false. @param best the metric by which epochs are
-  /// compared.
+  /// Keeps references to `plan` and `train_source`. @param shown whether this rank shows lines
+  /// (only one rank should); if not, due() is always false. @param best the metric by which epochs
+  /// are compared.
   TrainProgress(const TrainPlan& plan, const BatchSource& train_source, bool shown,
                 BestMetric best = {});
 

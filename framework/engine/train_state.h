@@ -35,7 +35,7 @@ struct TrainState {
   std::string best_metric;
   double best_top_1 = -1;
   std::int64_t best_epoch = -1;
-  /// Checkpoints of earlier steps have values of another metric.
+  /// Checkpoints of earlier steps may have values of another metric.
   std::int64_t best_since = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
@@ -44,8 +44,8 @@ struct TrainState {
 
 /// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
-/// The position in a checkpoint's state. Those of earlier versions do not name the metric; the
-/// run's identity does. @throws nlohmann::json's exceptions
+/// The position in a checkpoint's state. In checkpoints of earlier versions it does not name the
+/// best metric, which is then taken from the run's identity. @throws nlohmann::json's exceptions
 [[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
 /// The reverse of position_of(). Values that are missing in older checkpoints get their defaults.
 /// If the saved position has another best_metric than `state`, `state` keeps its own, and has no

@@ -70,8 +70,8 @@ class PRECAST_API TrainStep : private StepPasses {
   at::Tensor complete_step(Batch& batch, double lr);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
-  /// Updates the parameters from the averaged gradients. @return whether the gradients were finite;
-  /// nothing if this was not checked
+  /// Updates the parameters from the averaged gradients. @return the result of the check for
+  /// non-finite gradients; nothing if they were not checked
   std::optional<Optimizer::Scaled> update(double lr);
   /// Does the work of update() in one call of Optimizer::step_scaled(). @return false if the
   /// optimiser or a method does not support this

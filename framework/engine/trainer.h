@@ -82,15 +82,16 @@ class PRECAST_API Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Restores the newest checkpoint, if the checkpointer has one. @throws CheckpointError
+  /// Calls the methods' on_run() and on_train_begin(), then restores the newest checkpoint, if the
+  /// checkpointer has one. @throws CheckpointError
   void start();
   /// Steps since the start of the run, including those before it was resumed.
   [[nodiscard]] std::int64_t global_step() const { return state_.global_step; }
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
   /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().
-  /// @throws Error with ExitCode::diverged if the loss is NaN or infinite and `on_nonfinite`
-  /// requires it.
+  /// @throws Error with ExitCode::diverged if a loss or a weight is NaN or infinite and
+  /// `on_nonfinite` requires it.
   TrainSummary run();
   /// Evaluates the model with the weights that the methods provide for evaluation, such as EMA's
   /// averages. @return nothing if the run was asked to stop

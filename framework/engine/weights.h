@@ -20,8 +20,8 @@ PRECAST_API void save_model_weights(const Model& model, const std::filesystem::p
 /// What to do if the file and the model have different numbers of classes, such as 1000 and 10.
 enum class OtherHead {
   refuse,
-  /// For fine-tuning: weights and biases that differ from the file's only in their first dimension,
-  /// the number of classes, keep their random initial values, with a warning.
+  /// For fine-tuning: weights [classes, features] and biases [classes] that differ from the file's
+  /// only in the number of classes keep their random initial values, with a warning.
   keep_drawn,
 };
 

@@ -38,9 +38,9 @@ struct LaunchOptions {
 ///
 /// @return the exit code of the first rank that failed; ExitCode::peer_failed counts only if no
 /// rank failed with a different code. A rank that was killed by a signal counts as
-/// ExitCode::failed, or as 128 + the signal if the launcher had received that signal too. Without
-/// failures: 128 + SIGINT after a second SIGINT, ExitCode::preempted if any rank ended with it,
-/// else 0.
+/// ExitCode::failed, or as 128 + the signal if the launcher had sent that signal to the ranks.
+/// Without failures: 128 + SIGINT after a second SIGINT, ExitCode::preempted if any rank ended with
+/// it, else 0.
 /// @throws IoError if a process cannot be started; no process is then left running.
 [[nodiscard]] PRECAST_API int launch(const LaunchOptions& options);
 

@@ -194,8 +194,8 @@ std::string slurm_address(const Variables& variables) {
   variables.refuse(kNodes, "the nodes of this step");
 }
 
-/// A port that is the same on every rank, and different for jobs and steps that run at the same
-/// time.
+/// A port that is the same on every rank, and usually different for jobs and steps that run at the
+/// same time.
 int slurm_port(const Variables& variables) {
   constexpr std::int64_t kFirst = 20'000;
   constexpr std::int64_t kPorts = 30'000;

@@ -25,15 +25,16 @@ struct RankInfo {
   /// Whether the environment contains local_world. If it does not, local_world is world, which is
   /// too large if there are several hosts.
   bool local_world_known = true;
-  /// Host of rank 0; under MPI and in a run of one process, the address of the caller's
-  /// MeetingPoint.
+  /// Host of rank 0 or, with precast's launcher, of the store; under MPI and for "single", the
+  /// address of the caller's MeetingPoint.
   std::string address;
   int port = 0;
   /// The program that started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or
   /// "single".
   std::string source = "single";
   /// A warning if two sources disagree: it shows their values and says which source was used.
-  /// Otherwise empty. Only one rank should print it.
+  /// Otherwise empty, and always empty with precast's launcher, which may itself run under any
+  /// other source. Only one rank should print it.
   std::string warning;
 };
 

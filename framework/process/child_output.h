@@ -10,8 +10,8 @@
 namespace precast {
 
 /// A queue of lines for standard output and standard error, in order of arrival. Lines are never
-/// interleaved; a reader that is slow or has exited (a pager, a paused terminal) never blocks the
-/// caller. Not thread-safe.
+/// interleaved. A slow reader (a pager, a paused terminal) blocks the caller only in flush();
+/// output for a reader that has exited is dropped. Not thread-safe.
 class PRECAST_API Output {
  public:
   /// @param text without the newline.

@@ -56,7 +56,7 @@ ProcessStat stat_of(const fs::path& process) {
 }
 
 /// Suspends a process. Signals act later than kill() returns, and until then a thread may still be
-/// inside fork(); so this waits until no thread runs, at most 0.1 s.
+/// inside fork(); so this waits until all threads are stopped, at most 0.1 s.
 void suspend(pid_t process) {
   constexpr int kMostWaits = 100;
   kill(process, SIGSTOP);
@@ -85,10 +85,9 @@ std::vector<pid_t> children_of(pid_t process) {
   return all;
 }
 
-/// Kills a process, and before it the processes that it has started and those that they have
-/// started. A process group cannot be used for this: the terminal's signals (Ctrl-C) would not
-/// reach a child in its own group, and a descendant may have its own group, as the ranks of a
-/// launcher do.
+/// Kills a process after its descendants. A process group cannot be used for this: the terminal's
+/// signals (Ctrl-C) would not reach a child in its own group, and a descendant may have its own
+/// group, as the ranks of a launcher do.
 void kill_tree(pid_t process) {
   // A suspended process starts no more processes and does not reap its children, so that their ids
   // cannot pass to other processes.
@@ -97,8 +96,8 @@ void kill_tree(pid_t process) {
   kill(process, SIGKILL);
 }
 
-/// Reads both pipes until the child has closed them, and keeps at most `most_bytes` of each.
-/// @return false if `deadline` passes first.
+/// Reads both pipes until the child and its descendants have closed them, and keeps at most
+/// `most_bytes` of each. @return false if `deadline` passes first.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
              std::size_t most_bytes, ChildResult& result) {
   std::array<pollfd, 2> waits{pollfd{output.reader(), POLLIN, 0},

@@ -41,15 +41,15 @@ struct Tiling {
   return (tiling.groups + tiling.lanes - 1) / tiling.lanes;
 }
 
-/// Number of blocks per launch. Four blocks fit on a multiprocessor, so all 132 multiprocessors of
-/// an H100 are full, and no partial wave follows. So few blocks also take little time to combine
-/// their results.
+/// Approximate number of blocks per launch. Four blocks fit on a multiprocessor, so all 132
+/// multiprocessors of an H100 are full, and no partial wave follows. The results of so few blocks
+/// are also combined quickly.
 constexpr int kBlocks = 4 * 132;
 
 /// @param pack values per thread and row; it divides the number of channels
 /// @param blocks the approximate number of blocks
 [[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack, int blocks = kBlocks) {
-  /// Threads side by side along the channels.
+  /// Maximum number of threads along the channels.
   constexpr int kMostLanes = 32;
   Tiling tiling{};
   tiling.rows = shape.rows;

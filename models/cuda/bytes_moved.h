@@ -46,8 +46,8 @@ namespace precast::models {
 
 /// Bytes moved by batch_norm_backward(), with Y as above: 5 Y (x and dy read twice, dx written
 /// once); with a residual, 6 Y + Y/16. A second gradient (dy_fork) is read as often as dy and adds
-/// 2 Y, or Y with a residual. Separate ops move 8 Y (9 Y with a residual), and 3 Y more to add two
-/// gradients. Partial sums and parameters increase these numbers, as above.
+/// 2 Y, or Y with a residual. Separate ops move 8 Y, and 3 Y more to add two gradients. Partial
+/// sums and parameters increase these numbers, as above.
 [[nodiscard]] inline std::size_t batch_norm_backward_bytes(const BatchNormShape& shape,
                                                            bool residual, bool fork = false) {
   const std::size_t passes = (residual ? 6 : 5) + (fork ? (residual ? 1 : 2) : 0);

@@ -14,10 +14,10 @@ namespace precast::models::detail {
 /// Batch normalisation of [N, C, H, W]. With `ranks`, a training step computes the statistics over
 /// the batches of all ranks (SyncBatchNorm of torch and apex; Peng et al., MegDet, CVPR 2018). With
 /// `ghost_batch_size`, it computes them over chunks of the rank's own batch (ghost batch norm;
-/// Hoffer et al., NeurIPS 2017), like Composer's GhostBatchNorm: ceil(N / size) chunks of nearly
-/// equal size, each of which moves the running statistics by momentum / chunks. num_batches_tracked
-/// counts batches, whereas Composer counts chunks. Names, parameters and buffers are those of
-/// torch::nn::BatchNorm2d.
+/// Hoffer et al., NeurIPS 2017), like Composer's GhostBatchNorm: up to ceil(N / size) chunks (those
+/// of at::chunk(): the last may be smaller), each of which moves the running statistics by
+/// momentum / chunks. num_batches_tracked counts batches, whereas Composer counts chunks. Names,
+/// parameters and buffers are those of torch::nn::BatchNorm2d.
 class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
  public:
   /// @param ranks null: each rank normalises its batch separately. Borrowed.

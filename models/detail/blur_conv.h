@@ -23,12 +23,13 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   at::Tensor forward(const at::Tensor& input);
   [[nodiscard]] bool blurs() const { return blurs_; }
 
-  /// In training, lets the layer use the kernels of fused_blur.h if it blurs and can_fuse(input),
-  /// and those of fused_stem.h if it is not grouped and can_fuse_stem(input).
+  /// In training, lets the layer use the kernels of fused_blur.h if it blurs and can_fuse(input)
+  /// (with a 1x1 kernel, only for stride 2), and those of fused_stem.h if it is not grouped and
+  /// can_fuse_stem(input).
   void fuse() { fused_ = true; }
-  /// Whether this layer blurs with fused kernels.
+  /// Whether this layer blurs and may use fused kernels.
   [[nodiscard]] bool fuses_blur() const { return fused_ && blurs_; }
-  /// Whether this layer reads RGB images through fused_stem.h.
+  /// Whether this layer may read RGB images through fused_stem.h.
   [[nodiscard]] bool fuses_stem() const {
     return fused_ && options.in_channels() == 3 && options.groups() == 1;
   }

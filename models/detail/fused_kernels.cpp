@@ -10,7 +10,7 @@
 namespace precast::models::detail {
 namespace {
 
-/// Kernels read and write 16 bytes at a time.
+/// Kernels read and write up to 16 bytes at a time.
 constexpr std::uintptr_t kAlignment = 16;
 /// Some kernels number threads in 32 bits.
 constexpr std::int64_t kMostValues = std::int64_t{1} << 32;

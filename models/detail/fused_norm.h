@@ -41,7 +41,8 @@ struct Forked {
 /// Computes norm(x) + residual, and with norm.relu its ReLU, as one op with the kernels of
 /// models/cuda/batch_norm.h. The op can be differentiated once, in x, residual, weight and bias.
 /// Its results differ from the reference, separate ops, by rounding: sums are float32, and only the
-/// result is rounded to x's dtype. Does not wait for the device, so a CUDA graph can record it.
+/// result and the gradients of x and residual are rounded to x's dtype. Does not wait for the
+/// device, so a CUDA graph can record it.
 /// @param residual has x's shape; undefined: nothing is added.
 /// @return the result for two consumers, with x's shape, dtype and memory format.
 /// @pre can_fuse(x)

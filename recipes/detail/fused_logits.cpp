@@ -16,7 +16,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Kernels read and write 16 bytes at a time.
+/// Kernels read and write up to 16 bytes at a time.
 constexpr std::uintptr_t kAlignment = 16;
 
 LogitsShape logits_shape(const at::Tensor& logits) {

@@ -37,7 +37,7 @@ class BatchResize final : public Method {
              "fraction of the run, at its end, in which images have full size")
         .min(0)
         .max(1);
-    schema.add("size_increment", &increment_, "sides are rounded to multiples of this, px").min(1);
+    schema.add("size_increment", &increment_, "widths are rounded to multiples of this, px").min(1);
   }
 
   void configure(TrainPlan& /*plan*/) const override {

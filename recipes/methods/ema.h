@@ -14,7 +14,8 @@ namespace precast::recipes {
 /// State: `<state name>.ema` and the count of updates; a resumed run is bitwise identical to an
 /// uninterrupted one.
 /// Options: decay, in [0, 1); default 0.999.
-/// Cost: memory for one float per weight, and one fused read and write of all weights per step.
+/// Cost: memory for one float per weight; per step, one pass that reads the weights and updates
+/// the averages.
 [[nodiscard]] std::unique_ptr<Method> make_ema();
 
 }  // namespace precast::recipes

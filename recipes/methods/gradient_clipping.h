@@ -10,7 +10,7 @@ namespace precast::recipes {
 /// torch.nn.utils.clip_grad_norm_: all gradients are multiplied by min(1, max_norm / (norm +
 /// 1e-6)), where norm is the Euclidean norm over all gradients.
 /// Options: max_norm, above 0; default 1.
-/// Cost: reads and writes each gradient once; nothing waits for the device.
+/// Cost: reads each gradient twice and writes it once; nothing waits for the device.
 [[nodiscard]] std::unique_ptr<Method> make_gradient_clipping();
 
 }  // namespace precast::recipes

@@ -50,7 +50,7 @@ void mix_inputs(Batch& batch, const auto& mixed) {
   }
 }
 
-/// @throws ConfigError if an input has no pixels
+/// @throws ConfigError if an input is not an image
 void check_images(const Batch& batch) {
   for (const std::size_t i : input_fields(batch)) {
     const auto& [name, input] = batch.fields.at(i);

@@ -31,7 +31,7 @@ class ProgressiveResize final : public Method {
     if (min_res_ > max_res_ || start_ramp_ > end_ramp_) {
       throw ConfigError(fmt::format(
           "method progressive_resize: expected min_res <= max_res and start_ramp <= end_ramp, "
-          "got {} and {}, {} and {}",
+          "got {} and {} px, epochs {} and {}",
           min_res_, max_res_, start_ramp_, end_ramp_));
     }
     plan.image_size_px.clear();

@@ -14,9 +14,9 @@ namespace precast::recipes {
 /// Composer, the forward pass for the selection updates the running statistics, and the reported
 /// loss is the loss of the samples that are kept. Draws are a function of seed, step and rank.
 /// Options: start, end, fractions of the run, default 0.5 and 0.9; keep, in (0, 1], default 0.5 (1:
-/// plain steps; n * keep is rounded down); interrupt, default 2 (0: every step selects);
-/// scale_factor, in (0, 1], default 1: side of the images used for selection, as a fraction of the
-/// full side (bilinear resizing), for every input that is an image.
+/// plain steps; n * keep is rounded down, but at least 1); interrupt, default 2 (0: every step
+/// selects); scale_factor, in (0, 1], default 1: side of the images used for selection, as a
+/// fraction of the full side (bilinear resizing), for every input that is an image.
 /// configure() throws ConfigError with micro-batches, for start > end, and for scale_factor < 1
 /// with masks, which would no longer have the size of the outputs.
 /// Cost: a forward pass in each such step; saves the fraction (1 - keep) of its usual forward and

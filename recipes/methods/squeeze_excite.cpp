@@ -12,7 +12,8 @@ class SqueezeExcite final : public Method {
   void options(Schema& schema) override {
     schema
         .add("latent_channels", &latent_channels_,
-             "channels of the hidden layer; below 1: as a fraction of the convolution's channels")
+             "channels of the hidden layer; below 1: a fraction of the convolution's output "
+             "channels")
         .above(0);
     schema
         .add("min_channels", &min_channels_,

@@ -10,7 +10,9 @@ namespace {
 class StochasticDepth final : public Method {
  public:
   void options(Schema& schema) override {
-    schema.add("drop_rate", &drop_rate_, "probability that the last residual branch is dropped")
+    schema
+        .add("drop_rate", &drop_rate_,
+             "probability that the last residual branch (uniform: any branch) is dropped")
         .min(0)
         .below(1);
     schema

@@ -15,7 +15,8 @@ namespace precast::recipes {
 /// the first update, the current weights are evaluated.
 /// State: `<state name>.swa` and the count of updates.
 /// Options: start, in [0, 1], default 0.7; interval, epochs, default 1.
-/// Cost: memory for one float per weight, and one read and write of all weights per epoch.
+/// Cost: memory for one float per weight; per averaged epoch, one pass that reads the weights and
+/// updates the mean.
 [[nodiscard]] std::unique_ptr<Method> make_swa();
 
 }  // namespace precast::recipes

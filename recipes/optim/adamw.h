@@ -7,8 +7,8 @@
 
 namespace precast::recipes {
 
-/// AdamW (Loshchilov & Hutter, ICLR 2019), like torch.optim.AdamW, with one fused kernel for each
-/// decay group:
+/// AdamW (Loshchilov & Hutter, ICLR 2019), like torch.optim.AdamW, with one call of a fused op for
+/// each ParameterGroups::Group:
 ///   p *= 1 - lr * weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 ///   p -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing,

@@ -28,7 +28,8 @@ class FusedSgd {
   void step(const Groups& groups, const at::Tensor& lr,
             const std::optional<Optimizer::Scaled>& scaled) const;
   /// @}
-  /// Like Optimizer::step_scaled(), with two more launches to check or clip.
+  /// Like Optimizer::step_scaled(). Checks or clips up to kSgdMostTensors tensors with two more
+  /// launches.
   /// @pre can_step(groups), and the groups contain exactly step.parameters
   void step(const Groups& groups, const Optimizer::ScaledStep& step) const;
 

@@ -18,8 +18,8 @@ struct MomentumOptions : DecayOptions {
   void options(Schema& schema);
 };
 
-/// The update that sgd, sgdw and lars share, like torch.optim.SGD (dampening 0), with one fused
-/// kernel per group:
+/// The update that sgd, sgdw and lars share, like torch.optim.SGD (dampening 0), with one call of a
+/// fused op per group:
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
 /// When `found_inf` is set, a step changes nothing. Const and thread-safe.

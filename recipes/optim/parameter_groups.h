@@ -14,7 +14,7 @@ namespace precast::recipes {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// `found_inf` as an argument of libtorch's fused kernels.
+/// `found_inf` as an argument of libtorch's fused ops.
 [[nodiscard]] inline std::optional<at::Tensor> found_inf(
     const std::optional<Optimizer::Scaled>& scaled) {
   return scaled ? std::optional<at::Tensor>(scaled->found_inf) : std::nullopt;
@@ -38,8 +38,8 @@ struct DecayOptions {
 /// Borrows the parameters' memory, so create it after the model is on its device. Not thread-safe.
 class ParameterGroups {
  public:
-  /// The arguments of one call of a fused kernel. Entry i of every list belongs to parameter i and
-  /// has the same memory layout.
+  /// The arguments of one call of a fused op. Entry i of every list belongs to parameter i and has
+  /// the same memory layout.
   struct Group {
     /// 0 for parameters that do not decay.
     double weight_decay = 0;

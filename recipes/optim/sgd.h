@@ -12,8 +12,8 @@ struct SgdOptions : MomentumOptions, detail::KernelChoice {
   void options(Schema& schema);
 };
 
-/// Stochastic gradient descent with momentum, like torch.optim.SGD (dampening 0), with one fused
-/// kernel for each decay group:
+/// Stochastic gradient descent with momentum, like torch.optim.SGD (dampening 0), with one call of
+/// a fused op for each ParameterGroups::Group:
 ///   g = gradient + weight_decay * p;  v = momentum * v + g;  p -= lr * v
 /// or, with Nesterov's momentum (Sutskever et al., ICML 2013), p -= lr * (g + momentum * v).
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.

@@ -9,8 +9,8 @@ namespace precast::test {
 
 /// A piece of a document that a reader would copy.
 struct Quoted {
-  /// block: between two ``` lines, without the fence's indentation. span: between two backticks on
-  /// one line, with the \| of tables replaced by |.
+  /// block: between two ``` lines, without the fence's indentation. span: between two backticks of
+  /// a paragraph, with newlines replaced by spaces, or of a table row, with \| replaced by |.
   enum class Kind { block, span };
   Kind kind;
   /// For a block: the word after ```, or empty.

@@ -79,7 +79,7 @@ docker() {
   fi
 }
 # Virtual environments with other systems need the network. tasks_test makes the data of the examples, trains on it and
-# runs the twin. Tests with ImageNet's number of samples take minutes; here, these scripts only parse their arguments.
+# runs the twin. The scripts of full_size take minutes; here, they only print their help.
 python3() {
   case "$1 $2" in
     tests/full_size/*) command python3 "$SOURCE_FOLDER/$1" --help >/dev/null ;;

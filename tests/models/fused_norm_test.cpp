@@ -31,7 +31,7 @@ using models::detail::FusedNorm;
 
 constexpr double kMomentum = 0.1, kEps = 1e-5;
 
-/// One value per row and channel, single images, channels that do and do not fill packs of 4 and 8.
+/// One pixel per image, single images, channels that do and do not fill packs of 4 and 8.
 const std::vector<std::int64_t> kNormShapes[] = {{2, 1, 1, 1},  {1, 3, 5, 7},  {2, 8, 1, 1},
                                                  {3, 13, 4, 3}, {1, 24, 9, 5}, {4, 64, 2, 2}};
 

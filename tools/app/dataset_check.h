@@ -18,7 +18,7 @@ struct NamedDataset {
   Origin origin;
 };
 
-/// Checks, before anything is loaded, that the recipe names all datasets and that their files
+/// Checks, before anything is loaded, that the recipe names all datasets and that their local files
 /// exist. @throws ConfigError if a dataset is not named, or IoError if a file does not exist; the
 /// message lists all problems, each with its key and location.
 void check_datasets(const std::vector<NamedDataset>& datasets);
@@ -28,8 +28,8 @@ void check_datasets(const std::vector<NamedDataset>& datasets);
 /// @throws ConfigError naming two files, the label and its names.
 void check_common_classes(const data::BetonReader& dataset, std::size_t field);
 
-/// Checks that labels mean the same classes in both files, for the labels that have class names in
-/// both.
+/// Checks that labels mean the same classes in both files: each label with a name in `val` must
+/// have the same name in `train`. A file without class names fits every other file.
 /// @param train_field, val_field the fields of the labels.
 /// @throws ConfigError naming the first difference; the hint says how to write the file with the
 /// same classes.

@@ -129,7 +129,7 @@ int run_eval(const std::vector<std::string>& args) {
   RecipeArguments command(
       "eval",
       "Evaluates weights on data.val_dataset. A recipe needs --model.weights=FILE. For a run "
-      "folder, the final weights are used or, if the run has not finished, its newest checkpoint.",
+      "folder, the final weights are used, or the run's newest checkpoint if that is newer.",
       RecipeArguments::Takes::run_or_recipe);
   command.arguments().options().add_options()("json", kJsonHelp);
   command.arguments().example("precast eval runs/a");

@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// `precast eval CONFIG.yaml --model.weights=F`, or `precast eval RUN`: accuracy of weights on the
+/// `precast eval CONFIG.yaml --model.weights=F`, or `precast eval RUN`: evaluates weights on the
 /// validation set.
 int run_eval(const std::vector<std::string>& args);
 /// run_eval() for a recipe that has already been read (`training.eval_only`).

@@ -25,7 +25,8 @@ namespace precast::tools {
                                                       models::NormKernels norms);
 
 /// The result of describe_kernels() in one line: "fused for 53 of 53 batch norms, 1 max pool, 6
-/// blurs, 1 RGB convolution"; or, if no layer uses fused kernels, "reference" and the reason.
+/// blurs, 1 RGB convolution"; or, if no layer uses fused kernels and model.kernels is not `fused`,
+/// "reference" and the reasons.
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.

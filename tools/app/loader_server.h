@@ -38,7 +38,7 @@ struct ServeOptions {
 
 /// Loads all epochs into a ring, from the earliest position that a consumer needs, and waits until
 /// the consumers have read them. @return 0, or the exit code after a signal. @throws as Loader and
-/// RingProducer; consumers then end with the same error.
+/// RingProducer; consumers get the same error.
 [[nodiscard]] int serve(const ServedData& data, const ServeOptions& options);
 
 }  // namespace precast::tools

@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// find_unheeded() and find_unfit_size() build the model, run it on a synthetic image on the CPU,
+/// find_unheeded() and find_unfit_size() build the model, run it on synthetic images on the CPU,
 /// and draw from libtorch's default generator.
 
 /// Finds settings of the plan that the model ignores; returns one sentence for each. Without this

@@ -30,7 +30,7 @@ constexpr int kMaxDepth = 32;
 /// Room for an image of 22 million pixels.
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostTogether = 1024;
-/// Bytes of files that are read together.
+/// The maximum size of the images that are stored together, estimated from their files.
 constexpr std::uint64_t kBytesTogether = std::uint64_t{256} << 20;
 /// An upper estimate of the size of a photograph's pixels relative to the size of its PNG file.
 constexpr std::uint64_t kPixelsToFile = 4;

@@ -21,7 +21,7 @@ struct PhotoList {
   std::vector<std::string> ignored;
 };
 
-/// Lists images without classes. For a folder: all files with the extension of an image, at any
+/// Lists the images of `inputs`. For a folder: all files with the extension of an image, at any
 /// depth, sorted by path (byte by byte); links are followed. A file that is given directly counts
 /// as an image, whatever its name.
 /// @throws IoError if a path does not exist or a folder cannot be listed; DataError for a folder
@@ -59,7 +59,7 @@ class PhotoDataset {
   /// For each path, why the file could not be read as an image; empty if it could. The sample of a
   /// file that could not be read is a black pixel.
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
-  /// Number of photos with an EXIF orientation, which viewers would rotate and precast does not.
+  /// Number of photos that viewers, unlike precast, would rotate because of their EXIF orientation.
   [[nodiscard]] std::uint64_t rotated() const { return rotated_; }
 
  private:

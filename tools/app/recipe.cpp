@@ -66,9 +66,9 @@ std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_
 /// The option of the loss that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
-/// The methods of the list `methods`, and the legacy methods that it does not name. An entry of the
-/// list replaces a legacy method that is on by default; if a key that selects the method was given
-/// too, that is an error.
+/// The methods of the list `methods`, and those of legacy_methods() that it does not name. An entry
+/// of the list replaces a method that such a key enables by default; if the key was given too, that
+/// is an error.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
   const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
@@ -160,7 +160,7 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
   if (use == RecipeUse::train && !recipe.config.training.eval_only) {
     for (const std::int64_t size_px : plan.image_size_px) {
       sizes.insert(size_px);
-      // A method may make the images smaller that another one has made smaller.
+      // A method may shrink images that another method has already shrunk.
       std::int64_t smallest_px = size_px;
       for (const NamedMethod& named : recipe.methods) {
         sizes.insert(named.method->smallest_side(size_px));
@@ -262,7 +262,7 @@ void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics
 }
 
 /// Warnings for given keys that only runs with several ranks read. ffcv-imagenet's keys
-/// (dist.world_size, address, port) are exempt, because every recipe has them.
+/// (dist.world_size, address, port) are exempt, because a recipe may contain any of its keys.
 std::vector<std::string> rank_keys(const Schema& schema) {
   Diagnostics found;
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",

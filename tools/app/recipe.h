@@ -23,8 +23,9 @@ struct Recipe {
   TrainConfig config;
   /// The chosen parts with the options from the recipe; methods may change them in the plan.
   PartSpec loss, optimizer, schedule, order;
-  /// In the order in which they are applied. The legacy keys come first, in a fixed order
-  /// (blurpool, channels_last, progressive_resize, label_smoothing), then the recipe's `methods`.
+  /// In the order in which they are applied. The methods that ffcv-imagenet's keys select come
+  /// first, in a fixed order (blurpool, channels_last, progressive_resize, label_smoothing), then
+  /// the recipe's `methods`.
   std::vector<NamedMethod> methods;
   /// The kind of target that the loss compares the outputs with; see task.h for its consequences.
   TargetKind targets = TargetKind::class_index;
@@ -43,7 +44,7 @@ struct Recipe {
   /// makes them (outside_loading.h); `train_pipeline` is then a copy of `val_pipeline`, which
   /// determines the outputs.
   std::string outside;
-  /// Every key with its value, then the expanded methods.
+  /// Every key with its value; `methods` has all methods, with all their options.
   nlohmann::ordered_json resolved;
   /// Keys that were given although nothing reads them, with UnreadKeys::warning. ffcv-imagenet's
   /// keys, of which a recipe may contain any, are not among them.

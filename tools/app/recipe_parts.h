@@ -17,7 +17,7 @@ struct PartRequest {
   std::string name;
   ConfigNode options;
   Origin origin;
-  /// For messages: `methods[1]`, or the legacy key.
+  /// For messages: `methods[1]`, or ffcv-imagenet's key that selects the part.
   std::string key;
 };
 

@@ -6,7 +6,7 @@
 
 namespace precast::tools {
 
-/// All parts that a recipe can name.
+/// All parts that recipes and commands can name.
 struct Registries : TrainParts, data::DataParts {};
 
 /// The parts that come with precast.

@@ -38,7 +38,7 @@ ResultFile::ResultFile(std::filesystem::path path)
   const auto folder = std::filesystem::absolute(path_).parent_path();
   if (!failure && !std::filesystem::is_directory(folder))
     failure = std::make_error_code(std::errc::no_such_file_or_directory);
-  if (failure) throw IoError("cannot replace", path_.string(), failure.value());
+  if (failure) throw IoError("cannot write", path_.string(), failure.value());
 }
 
 void ResultFile::add(const nlohmann::ordered_json& facts) {

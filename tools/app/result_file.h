@@ -9,8 +9,9 @@
 namespace precast::tools {
 
 /// Writes `--result-json FILE` for the program that started this one, atomically: `{"exit_code",
-/// "error", "seconds", ...}`. An older file is removed at the start. A missing file therefore means
-/// that the process was killed. add() and write_failure() are thread-safe.
+/// "error", "seconds", ...}`. The constructor removes an older file. A missing file therefore means
+/// that the process was killed, or that its command line is invalid (an older file then stays).
+/// add() and write_failure() are thread-safe.
 class ResultFile {
  public:
   /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or

@@ -12,7 +12,7 @@ namespace precast::tools {
 struct RingDataset {
   /// Empty: the recipe names no ring.
   std::string name;
-  /// The ring's description (RING.md).
+  /// The ring's description (data/ring/RING.md).
   std::string description;
   /// The dataset's files, from the description; empty: the description does not name any, since the
   /// producer is not `precast serve`.

@@ -25,8 +25,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Keys (or sections, ending in a dot) that do not affect what is learned, in addition to the
-/// neutral keys (tools/cli/neutral_keys.h).
+/// Keys (or sections, ending in a dot) that may have another value when a run is resumed, in
+/// addition to the neutral keys (tools/cli/neutral_keys.h).
 constexpr std::string_view kMayChange[] = {
     "logging.",
     "checkpoint.",

@@ -45,9 +45,8 @@ namespace precast::tools {
 /// values that differ
 void agree_on_identity(Communicator& ranks, const nlohmann::ordered_json& identity);
 
-/// The part of an identity that must not change when a run resumes: all but the values that only
-/// affect where and how fast it runs (paths, threads, logging, checkpoints, number of ranks,
-/// library versions).
+/// The part of an identity that must not change when a run resumes: all but values such as paths,
+/// threads, logging, checkpoints, metrics, number of ranks and library versions.
 [[nodiscard]] nlohmann::ordered_json resumable_part(const nlohmann::ordered_json& identity);
 
 }  // namespace precast::tools

@@ -137,7 +137,7 @@ std::vector<LoadingDifference> compare_loading(const ordered_json& there,
     std::string text;
     if (key == kSizes) {
       text = difference_of_sizes(there.contains(key) ? there.at(key) : ordered_json(), value);
-      // If no common epoch differs, training.epochs does.
+      // If the sizes differ in no common epoch, training.epochs differs, which is reported anyway.
       if (text.empty() && there.contains(key)) continue;
     }
     if (text.empty()) text = fmt::format("expected {}, got {}", text_of(there, key), value.dump());

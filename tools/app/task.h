@@ -12,7 +12,7 @@
 namespace precast::tools {
 
 /// Consequences of the kind of targets that the recipe's loss declares (Recipe::targets): the
-/// number of the model's outputs, and the fields that fit it.
+/// number of the model's outputs, and which fields can be targets.
 
 /// The number of outputs for a sample, or for a pixel: model.num_classes if it is set. Otherwise,
 /// it is the largest label + 1 for class indices, and the width of the target for values and

@@ -27,8 +27,8 @@ void rethrow_plainly(const std::exception_ptr& failure) {
   } catch (const c10::Error& error) {
     if (engine::is_out_of_memory(error)) {
       throw Error(std::string("out of memory: ") + error.what_without_backtrace() +
-                      ". Lower training.batch_size or resolution.max_res, or raise "
-                      "training.micro_batches",
+                      ". Lower training.batch_size (in an evaluation: validation.batch_size) or "
+                      "resolution.max_res, or raise training.micro_batches",
                   ExitCode::out_of_memory);
     }
     if (says(error, "gloo")) {

@@ -74,7 +74,7 @@ void use_ring(const Arguments& options, ResolvedRun& run) {
   run.ring = options.text("ring");
 }
 
-/// Also opens and checks the validation set.
+/// Opens, checks and describes the validation set.
 ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& recipe,
                                   std::int64_t classes) {
   const auto reader = open_dataset("data.val_dataset", recipe);
@@ -192,7 +192,7 @@ void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& regis
   const bool on_gpu = run.device.is_cuda();
   // The device of the run may exist only on another machine.
   run.device = at::kCPU;
-  // A grid makes several dry runs at a time.
+  // A grid starts several dry runs at the same time.
   at::set_num_threads(1);
   const bool trained = trains(run.recipe);
   const TrainConfig& config = run.config();
@@ -216,13 +216,15 @@ void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& regis
   } catch (const std::exception& error) {
     // A part of a plug-in may work only on GPUs.
     if (!on_gpu || run.recipe.resolved.at("plugins").empty()) throw;
-    log_warning("a test on the CPU failed, which may be due to the CPU: {}", error.what());
+    log_warning("a test of the model on the CPU failed; on a GPU, the model may work: {}",
+                error.what());
   }
 }
 
-/// Prints the plan without training, and then throws the error with which training would fail
-/// before its first step. The number of samples comes from `train_samples`, or from the dataset if
-/// the recipe names one. Without either, the plan has no steps.
+/// Checks the recipe and prints the plan without training. Throws the error with which training
+/// would fail before its first step; if there are too few GPUs or samples, after printing the plan.
+/// The number of samples comes from `train_samples`, or from the dataset if the recipe names one.
+/// Without either, the plan has no steps.
 int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo& info,
             std::int64_t train_samples, const Arguments& options) {
   if (trains(run.recipe))
@@ -338,7 +340,8 @@ RecipeArguments train_command() {
       "per-step", "show the learning rate of every step; with --dry-run --json")(
       "warn-unread",
       "warn about keys that have no effect; without this option they are errors, except "
-      "ffcv-imagenet's keys, which only cause warnings")("json", kJsonHelp)(
+      "ffcv-imagenet's keys and those that only several ranks read, which only cause warnings")(
+      "json", kJsonHelp)(
       "result-json", po::value<std::string>()->value_name("FILE"),
       "write figures, exit code and all keys to a file at the end, even after an error");
   arguments.example("precast train recipe.yaml --training.epochs=16 --data.num_workers=8");

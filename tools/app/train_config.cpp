@@ -56,8 +56,9 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(2);
   schema
       .add("data.cache_mb", &data.cache_mb,
-           "with in_memory 0, cache for dataset pages in MiB per process; 0: a quarter of the "
-           "memory limit, or what data.shuffle_window_mb needs")
+           "with in_memory 0, cache for pages of the training set in MiB per process; 0: the "
+           "rank's share of a quarter of the memory limit, but at least what "
+           "data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
   schema.add("data.direct_io", &data.direct_io,
@@ -239,7 +240,7 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .add("training.cuda_graphs", &training.cuda_graphs,
            "replay a step's kernels as one CUDA graph; on: the forward and backward passes, on a "
            "single GPU; auto: the same, for small batches in fp16 or bf16; step: the whole step "
-           "with the optimiser if no part of it runs on the host, else as on")
+           "with the optimiser if it can be recorded, else as on (with several ranks: nothing)")
       .choices({"auto", "on", "off", "step"});
   schema
       .add(
@@ -363,7 +364,8 @@ Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenP
   add_checkpoint_keys(schema, config);
   schema.add(
       "plugins", &config.plugins,
-      "plug-ins to load, such as [my_model.so]; paths are relative to the folder of the recipe");
+      "plug-ins to load, such as [my_model.so]; paths are relative to the folder of the recipe, on "
+      "the command line to the current folder");
   return schema;
 }
 

@@ -66,8 +66,9 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
 void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong) {
   const auto& training = config.training;
   if (training.global_batch_size % ranks != 0) {
-    wrong("training.global_batch_size", fmt::format("expected a multiple of the {} ranks, got {}",
-                                                    ranks, training.global_batch_size));
+    wrong("training.global_batch_size",
+          fmt::format("expected a multiple of the number of ranks ({}), got {}", ranks,
+                      training.global_batch_size));
     return;
   }
   const std::int64_t batch = rank_batch_size(config, ranks);

@@ -15,7 +15,7 @@ using ReportKey = std::function<void(const char* key, const std::string& message
 /// Checks that depend on the number of ranks that train.
 void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
 
-/// Checks that involve more than one key.
+/// Checks that the schema cannot make, such as those that involve more than one key.
 /// @param trains whether the run trains; only then is the training batch checked against the number
 /// of ranks.
 void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,

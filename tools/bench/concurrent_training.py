@@ -11,6 +11,7 @@ dataset of noise (--samples, --px). Prints a Markdown table:
   seconds     from the start of the first process to the end of the last
   img/s each  images per second of a model in its training epochs, without evaluation and start-up; median over models
   img/s all   the sum over the models
+  vs first    img/s all, divided by that of the first row
   memory      the peak of the sum of the processes' proportional set sizes (PSS), in which a page of the dataset that
               several processes map counts once. Other pages of the page cache do not count
 """

@@ -140,8 +140,8 @@ std::vector<ordered_json> measure_all(const DecodeTask& task, const std::vector<
 Arguments decode_arguments() {
   Arguments arguments("bench decode FILE... [options]",
                       "Decodes stored JPEGs in memory, and resizes the results. Times are CPU "
-                      "times of the threads. Each combination of --decoder and --region is a row; "
-                      "the rows are measured alternately.");
+                      "times of the threads; only img/s uses wall-clock time. Each combination of "
+                      "--decoder and --region is a row; the rows are measured alternately.");
   arguments.positional_list("FILE", "a .beton file with images stored as JPEG, or JPEG files");
   add_options(arguments.options());
   arguments.example("precast bench decode train.beton --region crop --workers 0");

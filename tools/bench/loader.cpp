@@ -99,8 +99,8 @@ void print_points(const std::string& file, std::uint64_t samples,
   print_text_table(rows);
   if (points.size() > 1) {
     fmt::print(
-        "\nvs first: img/s divided by that of the first row, /CPU-s: the same for img/CPU-s; "
-        "medians over the rounds\n");
+        "\nvs first: img/s divided by that of the first row; vs first/CPU-s: the same for "
+        "img/CPU-s; medians over the rounds\n");
   }
   print_threads_note(points);
   print_replaced(points);
@@ -142,8 +142,9 @@ Arguments loader_arguments() {
       "bench loader FILE.beton|RECIPE.yaml [options]",
       "Loads the dataset and discards the batches, as fast as possible. If options have several "
       "values (--workers 1,2,4 --batch-size 16,256), all combinations are measured, alternately "
-      "and in separate processes. The first pass of each is a warm-up and is not counted. --table "
-      "measures the rows of a table instead of one file, and writes the files that the rows need.\n"
+      "and in separate processes. Without --cold, the first pass of each measurement is a warm-up "
+      "and is not counted. --table measures the rows of a table instead of one file, and writes "
+      "the files that the rows need.\n"
       "Given a recipe, the command loads its training set (with --val, its validation set) as "
       "`precast train` does, with the same pipeline, order, batch size and threads. Keys of the "
       "recipe can be overridden (--data.order=random); of the options, only --val, --runs, "

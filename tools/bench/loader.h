@@ -11,12 +11,12 @@
 namespace precast::tools {
 
 /// `precast bench loader FILE.beton`: measures how fast batches arrive, in images per second and
-/// per CPU-second, over a sweep of settings. Each round measures all settings one after the other,
-/// so that a temporary slowdown of the machine affects all of them.
+/// per CPU-second, for each combination of settings. Each round measures all combinations one after
+/// the other, so that a temporary slowdown of the machine affects all of them.
 /// If a recipe is given instead of the file, precast-train measures it (torch/recipe_loader.cpp).
 int run_bench_loader(const std::vector<std::string>& args);
 
-/// The options of the command that also apply if a recipe is given. @{
+/// The options that say what to measure and what to print. They apply to files and recipes. @{
 void add_measuring_options(boost::program_options::options_description& options);
 /// @throws ConfigError
 [[nodiscard]] LoaderEffort read_measuring(const Arguments& arguments);

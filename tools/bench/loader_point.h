@@ -34,7 +34,7 @@ struct LoaderPoint {
 void measure_points(int rounds, std::vector<LoaderPoint>& points);
 
 /// Median, minimum and maximum of the rates, medians of memory and of the cached share, and all
-/// runs. @param first if given, `..._to_first` are the ratios of the rates to it.
+/// runs. @param first if given, `..._to_first` are the ratios of the rates to those of this point.
 [[nodiscard]] nlohmann::ordered_json figures_json(const LoaderPoint& point,
                                                   const LoaderPoint* first = nullptr);
 

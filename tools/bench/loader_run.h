@@ -44,11 +44,12 @@ struct LoaderEffort {
 /// all have warmed up to the end of their last pass.
 /// @param epoch of the first measured pass. @param waiting called several times a second.
 /// @return sums over the processes: images, cpu_seconds, images_per_second, seconds_waited (for
-/// workers), worker_seconds_* (SourceTimes); and, in bytes, disk_bytes (read without a mapping),
-/// planned_bytes (MemoryPlan) and those of ProcessMemory: peak_resident_bytes, proportional_bytes,
-/// anonymous_bytes. Also seconds (of the slowest process), images_per_cpu_second, and replaced: the
-/// damaged samples that were replaced by others, [sample, by, error]. If cold, also cached_before:
-/// the share of the file that stayed in the page cache, 0 to 1.
+/// workers), worker_seconds_* (SourceTimes); and, in bytes, disk_bytes (read without a mapping,
+/// also in the warm-up), planned_bytes (MemoryPlan) and those of ProcessMemory:
+/// peak_resident_bytes, proportional_bytes, anonymous_bytes. Also seconds (of the slowest process),
+/// images_per_cpu_second, and replaced: the damaged samples that were replaced by others, [sample,
+/// by, error]. If cold, also cached_before: the share of the file that stayed in the page cache, 0
+/// to 1.
 /// @throws Error, the exceptions of the loader.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,

@@ -116,7 +116,7 @@ std::vector<Axis> axes() {
       {"cache-mb", "256", "cache for dataset pages in MiB per process; with --in-memory 0",
        number_axis("cache-mb", 1, INT_MAX, &LoaderSetting::cache_mb)},
       {"jpeg-index", "on",
-       "whether to use the JPEG index; on: from the sidecar, or built in the warm-up pass; off",
+       "whether to use the JPEG index; on: from the sidecar, or built in the first pass; off",
        name_axis("jpeg-index", {"on", "off"}, &LoaderSetting::jpeg_index)},
   };
 }

@@ -14,7 +14,7 @@ namespace precast::tools {
 
 class Arguments;
 
-/// One point of a sweep of `bench loader`.
+/// One combination of the values of the options of `bench loader`.
 struct LoaderSetting {
   /// Processes that read the file at the same time, each with its own loader.
   int processes = 1;
@@ -28,7 +28,7 @@ struct LoaderSetting {
   /// 1: mapped. 0: pages of the file are cached in the memory of each process, up to `cache_mb`.
   int in_memory = 1;
   std::int64_t cache_mb = 256;
-  /// "on": use the JPEG index from the sidecar, or build one in the warm-up pass. "off": use none.
+  /// "on": use the JPEG index from the sidecar, or build one in the first pass. "off": use none.
   std::string jpeg_index = "on";
 
   /// How to open the file.

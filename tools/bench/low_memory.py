@@ -6,8 +6,8 @@
 
 Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size; before
 the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it gets the memory
-that the process does not need for itself. The process makes --passes passes; after the first one, the part of the file
-that fits is in memory. Each round measures every way to read once; figures are medians:
+that the process does not need for itself. Without --recipe, the process makes --passes passes; after the first one, the
+part of the file that fits is in memory. Each round measures every way to read once; figures are medians:
 
   random         the page cache, order random
   quasi_random   the page cache, order quasi_random

@@ -23,7 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZE_PX = 64
 
-# Every registered method, with options that make it act in each step.
+# Every registered method, with the options described above.
 METHODS = {
     "blurpool": "{}",
     "squeeze_excite": "{}",

@@ -65,7 +65,7 @@ OptionHelp describe(const po::option_description& option) {
   return help;
 }
 
-/// The words of a usage text before its first argument.
+/// The lower-case words at the beginning of a usage text.
 std::string name_in(const std::string& usage) {
   std::size_t end = 0;
   while (end < usage.size() && (usage[end] == ' ' || (usage[end] >= 'a' && usage[end] <= 'z')))

@@ -21,14 +21,14 @@ namespace precast::tools {
 class Arguments {
  public:
   /// @param usage the text after `usage: precast`, such as `write SOURCE OUT.beton [options]`. The
-  /// words before the first capital letter are the command's name.
+  /// lower-case words at its beginning are the command's name.
   /// @param about what the command does, printed below the usage: one paragraph per line; may be
   /// empty.
   Arguments(std::string usage, std::string about);
 
-  /// Adds a positional argument; all of them are required, in this order.
+  /// Adds a required positional argument. Arguments are expected in the order of these calls.
   void positional(const std::string& name, const std::string& help);
-  /// Adds one more positional argument after them, which may be omitted.
+  /// Adds an optional positional argument, after the required ones.
   void optional_positional(const std::string& name, const std::string& help);
   /// Adds the last positional argument, with one or more values, read with
   /// get<std::vector<std::string>>().
@@ -48,8 +48,8 @@ class Arguments {
 
   [[nodiscard]] CommandHelp help() const;
 
-  /// @return false if `--help` was given and has been printed, or `--help-json`, which prints one
-  /// line of JSON. @throws ConfigError
+  /// @return false if the help was requested and has been printed: as text for `--help`, as one
+  /// line of JSON if `--help-json` is the only argument. @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
@@ -74,7 +74,7 @@ class Arguments {
   [[nodiscard]] std::string hint(const std::string& option) const;
   /// The option that `name` refers to, with `-` and `_` interchangeable; empty if there is none.
   [[nodiscard]] std::string own_spelling(std::string name) const;
-  /// All arguments, with old option names replaced by the current ones.
+  /// All arguments, with every option under its declared name. Reports old spellings.
   [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
 
   std::string usage_;
@@ -104,7 +104,7 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 /// @throws ConfigError as check_range.
 [[nodiscard]] int worker_count(const Arguments& arguments);
 
-/// Looks up one of the known names. @throws ConfigError naming the option and the known names.
+/// The index of `name` in `known`. @throws ConfigError naming the option and the known names.
 [[nodiscard]] std::size_t find_name(std::string_view option,
                                     const std::vector<std::string_view>& known,
                                     std::string_view name);

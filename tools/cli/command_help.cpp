@@ -36,7 +36,7 @@ const char* exit_code_meaning(int code) {
     if (static_cast<int>(known) == code) return meaning;
   if (code == kHungUp) return "the terminal was closed";
   if (code == kInterrupted) return "interrupted (Ctrl-C)";
-  if (code == kTerminated) return "terminated by a signal";
+  if (code == kTerminated) return "terminated (SIGTERM)";
   require(false, "an exit code has a meaning");
   return "";
 }

@@ -12,8 +12,8 @@ inline constexpr std::string_view kReadingKeys[] = {
     "data.in_memory",     "data.cache_mb",     "data.direct_io",   "data.cache_dir",
     "data.http_retry_s",  "data.jpeg_index_mb"};
 
-/// Keys that only say where a run is written, how often it writes to its log, how long it waits for
-/// others, and whether it tries its steps first.
+/// Keys that only say where a run is written, where its ranks meet, how often it writes to its log,
+/// how long it waits, and whether it tries its steps first.
 inline constexpr std::string_view kConductKeys[] = {
     "logging.folder",          "logging.run_id",      "logging.every",
     "data.producer_timeout_s", "dist.address",        "dist.port",

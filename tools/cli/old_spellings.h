@@ -8,7 +8,7 @@ namespace precast::tools {
 /// An option that has been renamed. The old spelling still works, and prints one line with the new
 /// spelling.
 struct OldSpelling {
-  /// The values to which the row applies, if an option was split into two.
+  /// The values to which the row applies, if the old name has two meanings.
   enum class Values { all, layouts, others };
 
   std::string_view command;

@@ -40,8 +40,9 @@ class RecipeArguments {
 };
 
 /// Removes the overrides from `args` and keeps the rest. An argument is an override if its name
-/// contains a dot: `--section.key=value`, `--section.key value`, `section.key=value`. Hyphens in a
-/// key are read as underscores. @throws ConfigError if a value is missing.
+/// contains a dot and no slash, or is `methods` or `plugins`: `--section.key=value`,
+/// `--section.key value`, `section.key=value`. Hyphens in a key are read as underscores.
+/// @throws ConfigError if a value is missing or invalid.
 [[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
 
 }  // namespace precast::tools

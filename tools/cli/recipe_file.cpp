@@ -91,8 +91,8 @@ void settle_methods(ConfigNode& params) {
   }
   list->value.items = std::move(kept);
   for (const std::string& key : replaced) erase_key(params, key);
-  // If the method is missing although the key selects it, the recipe gave loss.label_smoothing, or
-  // its loss has no such option.
+  // If label_smoothing is missing although its key selects it, the recipe gave
+  // loss.label_smoothing, or its loss has no such option.
   double smoothing = 0;
   const ConfigNode* key = params.find(kSmoothingKey);
   const bool asked = key != nullptr && read_value(*key, &smoothing) && smoothing > 0;

@@ -33,14 +33,16 @@ struct RecipeFile {
 /// Reads a recipe, in YAML, or the `params.json` of a run (a copy must also be named `.json`); in a
 /// recipe, keys such as `lr.lr` at the top level are errors. A recorded configuration is converted
 /// to the form of a recipe: in sections, and without the methods that keys such as
-/// `training.use_blurpool` enable. Overrides of these keys then work as they do with a recipe.
+/// `training.use_blurpool` enable, so that overrides of these keys work as they do with a recipe.
+/// If a method was recorded with options that differ from its keys, the keys are left out instead.
 /// @param path empty: an empty map. @throws IoError if the file cannot be read.
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);
 
 /// The keys that count as given by the user. For a recipe, these are all its keys; for a recorded
 /// configuration, those whose values differ from the defaults, because it does not record which of
-/// the other keys the user wrote. Keys that this version does not have are left out with a warning.
+/// the other keys the user wrote. Of a recorded configuration, keys that this version does not have
+/// are left out with a warning.
 [[nodiscard]] ConfigNode given_keys(const RecipeFile& file, const Schema& schema);
 
 }  // namespace precast::tools

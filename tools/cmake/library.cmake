@@ -27,7 +27,7 @@ endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
 # precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [UNITY n] [ALONE ...]): adds a static library
-# precast_NAME, which only the programs use; most folders of tools/ have one. UNITY, ALONE: SOURCES and ALONE of
+# precast_NAME for the programs and the tests; most folders of tools/ have one. UNITY, ALONE: SOURCES and ALONE of
 # precast_unity().
 function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})

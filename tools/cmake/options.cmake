@@ -1,7 +1,7 @@
 # All options of the build.
 include(CMakeDependentOption)
 
-set(PRECAST_CUDA "AUTO" CACHE STRING "Build the GPU parts: AUTO (when nvcc is found), ON or OFF")
+set(PRECAST_CUDA "AUTO" CACHE STRING "Build the GPU parts: AUTO (if there are nvcc and a libtorch with CUDA), ON or OFF")
 set_property(CACHE PRECAST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PRECAST_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address;undefined' or 'thread'")
 set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: the one in .venv")
@@ -38,7 +38,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# Executables find their libraries next to them, wherever the tree is installed.
+# Executables find their libraries in ../lib, wherever the tree is installed.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")

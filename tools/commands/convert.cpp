@@ -48,9 +48,10 @@ Arguments declare() {
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(
       "names", po::value<std::string>()->value_name("PROGRAM"),
-      "program whose tensor names to write; torchvision, ffcv or timm; an error if that program "
-      "has no network that computes the same function. Default: ffcv for a network with BlurPool, "
-      "otherwise the names in IN")("json", po::bool_switch(), kJsonHelp);
+      "program whose tensor names to write; torchvision, ffcv or timm; an error if, according to "
+      "the model spec or the BlurPool filters in IN, that program has no network that computes the "
+      "same function. Default: ffcv for a network with BlurPool, otherwise the names in IN")(
+      "json", po::bool_switch(), kJsonHelp);
   arguments.example("precast convert final_weights.pt final_weights.safetensors");
   arguments.example("precast convert --names timm final_weights.pt timm.safetensors");
   arguments.exit_codes({4});

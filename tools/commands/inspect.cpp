@@ -190,7 +190,7 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
   return report;
 }
 
-/// Writes one field of the sample to a file, or all fields into a folder.
+/// Writes one field of the sample to a file, or all fields that are not numbers into a folder.
 /// @param choice name of the field; empty: determined by `out`.
 void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
               const std::string& choice) {
@@ -290,8 +290,8 @@ Arguments inspect_arguments() {
       "sample", po::value<std::int64_t>(),
       "show one sample, by its id; a field called sample is shown as field_named_sample")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "file to write; with --sample: its image as .jpg, .png, .npy ([H, W, 3] uint8) or .ppm (an "
-      "image stored as pixels becomes a JPEG of quality 95), or a folder for all its fields")(
+      "file to write; with --sample: its image as .jpg (of quality 95 if it is stored as pixels), "
+      ".png, .npy ([H, W, 3] uint8) or .ppm, or a folder for all its fields that are not numbers")(
       "field", po::value<std::string>()->value_name("NAME"),
       "field that --output writes; an array as .npy; bytes, JSON and custom fields as a file of "
       "any name");

@@ -10,7 +10,7 @@ namespace precast::tools {
 /// The number as JSON. JSON has only finite numbers, so NaN and infinities become strings.
 [[nodiscard]] nlohmann::ordered_json number_json(double value);
 
-/// Summary of all values of a field: minimum, mean and maximum of numbers and sizes.
+/// Summary of all values of a field: the range of the numbers, or of the sizes of other values.
 /// @param index the index of the field.
 /// @param with_labels whether to list every value if it is an int field.
 [[nodiscard]] nlohmann::ordered_json describe_values(const data::BetonReader& reader,

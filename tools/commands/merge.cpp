@@ -29,17 +29,18 @@ Arguments declare() {
   Arguments arguments(
       "merge A.beton B.beton... OUT.beton [options]",
       "Writes the samples of several .beton files into one, file after file. The files must have "
-      "the same fields; bytes are copied unchanged.");
+      "the same fields. Values are copied unchanged, except labels with --label-rule offset or "
+      "by-name.");
   arguments.positional_list("A.beton B.beton... OUT.beton",
                             "the files to read, and the file to write");
   arguments.options().add_options()(
       "label-rule", po::value<std::string>()->default_value("keep"),
       "labels in the merged file; keep: unchanged; offset: the labels of each file start after the "
       "labels of the previous file; by-name: classes with the same name become one class. Class "
-      "names are kept if all files have them")("label-field",
-                                               po::value<std::string>()->default_value(""),
-                                               kLabelFieldHelp)("workers", number(0), kWorkersHelp)(
-      "page-size", number(0), "page size in bytes; 0: the largest of the files")(
+      "names are kept if all files have them and, with keep, agree")(
+      "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp)(
+      "workers", number(0), kWorkersHelp)("page-size", number(0),
+                                          "page size in bytes; 0: the largest of the files")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast merge dogs.beton cats.beton pets.beton --label-rule offset");

@@ -23,7 +23,8 @@ enum class LabelRule {
 struct MergedLabels {
   /// The value for DatasetCopy::relabel; empty if labels stay unchanged.
   std::function<std::int64_t(std::size_t file, std::int64_t label)> relabel;
-  /// The classes of the merged file; empty unless all files name all of their classes and agree.
+  /// The classes of the merged file; empty unless all files name their classes and, with
+  /// LabelRule::keep, agree.
   std::vector<std::string> names;
   /// The reason why class names are left out although some files have them; else empty.
   std::string dropped = {};
@@ -32,8 +33,8 @@ struct MergedLabels {
 /// Computes the labels and the class names of the merged file. @param field index of the label
 /// field, the same in all files. @param insist only for LabelRule::keep: if files give one label
 /// different names, drops the names instead of throwing. @throws ConfigError for such files without
-/// `insist`; DataError for labels that are not class numbers and, with LabelRule::by_name, for
-/// classes without a name.
+/// `insist`; DataError, except with LabelRule::keep, for labels that are not class numbers and,
+/// with LabelRule::by_name, for classes without a name.
 [[nodiscard]] MergedLabels merge_labels(const std::vector<const data::BetonReader*>& files,
                                         std::size_t field, LabelRule rule, bool insist);
 

@@ -60,17 +60,18 @@ void add_epoch_options(po::options_description& options) {
       "positions", po::value<std::string>()->value_name("LIST"),
       "positions in the epoch's order; 0,3,5, random:N or all; default: the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
-      "order of the samples in an epoch; sequential: as in the file; random: as in training")(
-      "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
+      "order of the samples in an epoch; sequential: as in the file; random: the default of "
+      "training")("seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
       "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }
 
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "Shows images as the model gets them: as a picture, or as pixels [n, H, W, C] uint8. "
-      "Training images are those of the given seed and epoch, exactly as `precast train` loads "
-      "them with the same training.seed.");
+      "Shows images as the model gets them: as a picture, or as pixels [n, H, W, C] uint8. With "
+      "--train, they are exactly those that `precast train` loads in epoch --epoch if its recipe "
+      "has the same seed, order (random or sequential), image size and pipeline, uses all samples "
+      "(no data.subset, data.filter or data.repeats), and keeps the default of data.jpeg_dct.");
   arguments.positional("FILE.beton", "the dataset");
   po::options_description& options = arguments.options();
   options.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"),

@@ -41,8 +41,9 @@ std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std
   const auto last = colon == std::string_view::npos ? (first ? std::optional(*first + 1) : first)
                                                     : parse_number(text.substr(colon + 1), end);
   if (!first || !last || *first >= *last || *last > end) {
-    throw ConfigError(fmt::format(
-        "--{}: expected N or A:B with A < B and numbers below {}, got '{}'", option, end, text));
+    throw ConfigError(
+        fmt::format("--{0}: expected N below {1}, or A:B with A < B and B at most {1}, got '{2}'",
+                    option, end, text));
   }
   return {*first, *last};
 }

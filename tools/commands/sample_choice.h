@@ -35,7 +35,7 @@ void add_choice_options(Arguments& arguments);
 
 /// Parses `0:100,5,200:`. The end of a range is exclusive; if it is left out, it is `end`.
 /// @return the numbers, ascending, without duplicates. @throws ConfigError naming the option, also
-/// for a number that is not below `end`.
+/// for a range that contains a number that is not below `end`.
 [[nodiscard]] std::vector<std::uint64_t> parse_ranges(std::string_view option,
                                                       std::string_view text, std::uint64_t end);
 

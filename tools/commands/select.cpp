@@ -35,10 +35,10 @@ using Ids = std::vector<std::uint64_t>;
 Arguments declare() {
   Arguments arguments(
       "select IN.beton OUT.beton... [options]",
-      "Writes some samples of a .beton file, in the file's order. With --split, it divides them "
-      "among several files. Bytes are copied unchanged. With an option --image.*, images are "
-      "encoded again, as `precast write` would; without --image.mode, JPEGs are stored as JPEG and "
-      "pixels as pixels.");
+      "Writes some samples of a .beton file, in the file's order unless --shuffle is given. With "
+      "--split, it divides them among several files. Values are copied unchanged. With an option "
+      "--image.*, however, images are encoded again, as `precast write` would; without "
+      "--image.mode, JPEGs are stored as JPEG and pixels as pixels.");
   arguments.positional("IN.beton", "the file to read");
   arguments.positional_list("OUT.beton", "the file to write; with --split, one file for each part");
   add_choice_options(arguments);

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast select IN.beton OUT.beton...`: writes some samples of a file, or divides all of them
-/// among several files; optionally in random order, or with images encoded again.
+/// `precast select IN.beton OUT.beton...`: writes some samples of a file, to one file or divided
+/// among several; optionally in random order, or with images encoded again.
 int run_select(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

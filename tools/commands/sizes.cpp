@@ -66,9 +66,10 @@ Arguments declare() {
       "sizes SOURCE [options]",
       "Estimates for each storage mode how large SOURCE becomes as a .beton file, with the "
       "standard error, and how many training images per second one core can load from it. Both are "
-      "measured on some images of SOURCE, which are encoded and decoded in memory. A JPEG share of "
-      "1 means the mode jpg, 0 means raw, and any other share means proportion. With --ram, "
-      "--cores or --target-img-s, the command recommends a mode.");
+      "measured on some images of SOURCE, which are encoded and decoded in memory. "
+      "--image.compress_probability 1 means the mode jpg, 0 means raw, and any other value means "
+      "proportion. With --ram, --cores or --target-img-s, the command recommends options for "
+      "`precast write`.");
   arguments.positional("SOURCE", "the dataset to read, as for precast write");
   add_source_options(arguments.options(), data::make_sources());
   add_layout_option(arguments.options());
@@ -131,7 +132,7 @@ MeasureOptions measure_options(const Arguments& arguments) {
 std::size_t image_field(const data::Source& source, const std::string& name) {
   const auto found = std::ranges::find(source.fields(), "image", &data::SourceField::type);
   if (found == source.fields().end())
-    throw DataError(fmt::format("{}: expected a source of images, got none", name));
+    throw DataError(fmt::format("{}: expected a source with an image field, got none", name));
   return static_cast<std::size_t>(found - source.fields().begin());
 }
 

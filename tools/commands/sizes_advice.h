@@ -37,7 +37,7 @@ inline constexpr double kMemoryShare = 0.9;
 
 /// The options of `precast write` for this way.
 [[nodiscard]] std::string write_options(const StorageWay& way);
-/// `jpg`, `raw` or `proportion .5`.
+/// `jpg`, `raw` or `proportion 0.5`.
 [[nodiscard]] std::string mode_text(const StorageWay& way);
 
 }  // namespace precast::tools

@@ -54,8 +54,8 @@ struct MeasureOptions {
 };
 
 /// Encodes images of a source in memory as `precast write` would, and decodes them as training
-/// would, with a random resized crop and flip. Rates are computed from the threads' CPU time.
-/// Figures for JPEG shares between 0 and 1 are interpolated between the figures for 0 and 1.
+/// would, with a random resized crop and flip. Rates are computed from the threads' CPU time. Bytes
+/// and times for JPEG shares between 0 and 1 are interpolated between those for 0 and 1.
 /// @param field index of an image field of the source.
 /// @throws the errors of the source; DataError if all samples are damaged; Cancelled
 [[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,

@@ -28,8 +28,8 @@ Arguments declare() {
       "verify FILE.beton... [options]",
       "Checks all sizes and pointers of each file and, if it has checksums, verifies those of "
       "header, fields, metadata and allocation table. With --deep it also reads every value, "
-      "verifies its checksum, and decodes JPEGs. The exit code is 5 if a file cannot be read or "
-      "written, otherwise 3 if a file is damaged.");
+      "verifies its checksum, decodes JPEGs and parses JSON. The exit code is 5 if a file cannot "
+      "be read or written, otherwise 3 if a file is damaged.");
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write-sums", po::bool_switch(),
@@ -134,8 +134,8 @@ Json verify_file(const std::string& file, const Job& job, ExitCode& code) {
   return report;
 }
 
-/// Like verify_file(), but if the file cannot be read, the report contains the error. Raises `code`
-/// to the exit code of the error or of the damage. @return null if a signal arrived
+/// Like verify_file(), but instead of throwing an error, returns a report with it. Raises `code` to
+/// the exit code of the error or of the damage. @return null if a signal arrived
 Json try_file(const std::string& file, const Job& job, ExitCode& code) {
   try {
     if (StopSignals::requested()) return {};

@@ -74,10 +74,9 @@ Arguments declare(const data::DataParts& parts) {
       "page size in bytes; a power of two, 2 MiB to 2 GiB. Each sample must fit in one page")(
       "shuffle", po::bool_switch(), kShuffleHelp)(
       "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
-      "how to store a field: as pixels, ragged or a plug-in's kind; `precast list "
-      "fields` names them")("subset",
-                            po::value<std::string>()->default_value("0")->value_name("SUBSET"),
-                            subset_help().c_str())("seed", number(0), kSeedHelp)(
+      "how to store a field; KIND is bytes, pixels, ragged or another one that `precast list "
+      "fields` names")("subset", po::value<std::string>()->default_value("0")->value_name("SUBSET"),
+                       subset_help().c_str())("seed", number(0), kSeedHelp)(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)(
       "index", po::bool_switch(),
       "write the JPEG index too; the sidecar OUT.beton.jidx, as `precast index` writes it")(
@@ -156,8 +155,8 @@ std::string class_field_of(const data::Source& source) {
   return label == source.fields().end() ? "" : label->name;
 }
 
-/// The options under the names used in files (with underscores), except those that would differ on
-/// another machine.
+/// The options under the names used in files (with underscores), except those that describe the
+/// source or do not change the file's contents.
 std::map<std::string, std::string> written_options(
     const std::map<std::string, std::string>& options) {
   constexpr std::string_view kElsewhere[] = {

@@ -39,7 +39,7 @@ std::string text_of(const Json& value) {
   return value.dump();
 }
 
-/// Sizes are bytes in --json; here they are printed in a suitable unit.
+/// A number named `..._bytes` is printed in a suitable unit, without this ending.
 void print_section(const std::string& title, const Json& facts) {
   fmt::print("\n{}\n", title);
   constexpr std::string_view kBytes = "_bytes";
@@ -81,8 +81,8 @@ Json findings_json(const std::vector<Finding>& findings) {
 Arguments doctor_arguments() {
   Arguments arguments(
       "doctor [options]",
-      "Shows versions, cores, memory and limits, and each problem with its fix. The "
-      "exit code is 6 if training would fail.");
+      "Shows versions, cores, memory and limits, and each problem with its fix. The exit code is 6 "
+      "if training would fail; a build without libtorch only causes a warning.");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast doctor");
   arguments.exit_codes({6});

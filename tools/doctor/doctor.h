@@ -10,10 +10,11 @@ namespace precast::tools {
 /// `precast doctor [--json]`: prints facts about the build and about the machine, and lists each
 /// fault with its fix. Works without libtorch: facts about libtorch come from
 /// `precast-train versions --json`, started from the folder of precast.
-/// @return 0, or 6 (ExitCode::environment) if a fault prevents training.
+/// @return 0, or 6 (ExitCode::environment) if there is a problem.
 int run_doctor(const std::vector<std::string>& args);
 
-/// One fault. A warning means lost speed or a missing feature; a problem prevents training.
+/// One fault. A problem makes training fail; a warning means lost speed or a missing feature, such
+/// as training in a build without libtorch.
 struct Finding {
   bool problem = false;
   std::string what;
@@ -22,8 +23,8 @@ struct Finding {
 };
 
 /// The facts that `--json` prints: {precast, libraries, machine, nvidia, torch}. Versions are
-/// strings, sizes are bytes. `torch` is precast-train's output, or {"missing": why}, or {"error":
-/// its message}. @param binaries the folder of precast-train.
+/// strings; sizes are in bytes, except those in `caches_kib`. `torch` is precast-train's output, or
+/// {"missing": why}, or {"error": why}. @param binaries the folder of precast-train.
 [[nodiscard]] nlohmann::ordered_json gather_facts(const std::filesystem::path& binaries);
 
 /// Checks the facts; missing facts are not checked.

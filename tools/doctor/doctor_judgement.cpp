@@ -59,7 +59,8 @@ void judge_memory(const Json& facts, Findings& findings) {
   const Json& shm = facts.at(shm_place);
   if (shm.is_null() || shm.get<double>() < 256e6) {
     findings.push_back({false,
-                        fmt::format("/dev/shm has {}; GPUs of one host exchange gradients there",
+                        fmt::format("/dev/shm has {}, expected at least 256 MB: GPUs of one host "
+                                    "exchange gradients there",
                                     shm.is_null() ? "no space" : format_bytes(shm.get<double>())),
                         "start the container with --shm-size=1g (or --ipc=host)"});
   }

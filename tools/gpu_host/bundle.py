@@ -218,5 +218,5 @@ def run(args):
         f"{facts['torch']} ({facts['torch_git_version'][:10]}), needs at least {needs_text(facts['needs'])}")
     if size + tracked > MOST_BYTES:
         raise Problem(EXIT_FAILED, f"expected bundle and tracked files to have at most {mib(MOST_BYTES)} together, got "
-                      "more; see above")
+                      f"{mib(size + tracked)}")
     return 0

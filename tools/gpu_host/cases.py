@@ -17,7 +17,7 @@ class Case:
     batch: int
     precision: str
     blurpool: bool = False
-    steps: int = 10  # a window
+    steps: int = 10  # per window
 
     @property
     def name(self):
@@ -85,8 +85,8 @@ KERNELS = {"reference": ["--model.kernels=reference"], "fused": FUSED_MODEL, "al
 
 
 def fused_steps():
-    """Each case with each choice of kernels, one directly after the other, at the same clock rate of the card: separate
-    ops, a fused model, also a fused loss and optimiser, and all of these replayed as one CUDA graph."""
+    """Each case with each choice of kernels, one directly after the other, so that the card's clock rate changes
+    little: separate ops, a fused model, also a fused loss and optimiser, and all of these as one CUDA graph."""
     return [case.ours(f"kernels {name}", options) for case in FUSED for name, options in KERNELS.items()]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints each GPU's properties as JSON, under the names of cuDNN's DeviceProperties.
 
-Calls only the driver, so it works with any torch. Exit code 6 without driver or GPU.
+Calls only the driver and needs no torch. Exit code 6 without driver or GPU.
 """
 
 import ctypes

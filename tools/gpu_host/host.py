@@ -82,7 +82,7 @@ def check_libraries(bundle):
         built_with = bundle[key]
         if host[key].split("+")[0] != built_with.split("+")[0]:
             raise Problem(EXIT_ENVIRONMENT, f"expected {key} {built_with}, as when the bundle was built, "
-                          f"got {host[key]} ({torch_folder()})")
+                          f"got {host[key]} ({torch_folder()}). Call this script with a python3 that has that torch")
     wanted, here = bundle.get("needs", {}).get("GLIBC", "0"), platform.libc_ver()[1] or "0"
     if numbers(here) < numbers(wanted):
         raise Problem(EXIT_ENVIRONMENT, f"expected glibc {wanted} or newer, got {here}. Build the bundle "

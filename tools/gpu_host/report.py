@@ -31,7 +31,7 @@ def table(head, rows):
 
 
 def newest(records):
-    """The last record of a step that passed in one of several calls; if none passed, the last record."""
+    """The newest of a step's records that passed; if none passed, the newest record."""
     ordered = sorted(records, key=lambda record: record.get("began", ""))
     passed = [record for record in ordered if record["state"] == "passed"]
     return (passed or ordered)[-1]
@@ -154,7 +154,7 @@ def scaling(steps):
                 single.setdefault(update, each)
                 rows.append([str(row["ranks"]), update, cell(column["images_per_second"], "{:.1f}"),
                              cell(100 * each / single[update], "{:.0f} %")])
-    lines = table(["ranks", "gradients", "img/s", "of one rank's speed"], rows) if rows else []
+    lines = table(["ranks", "gradients", "img/s", "per rank / one rank"], rows) if rows else []
     rows = [[str(figures["ranks"]), str(one["bytes"]), cell(1e3 * one["seconds"], "{:.3f}"),
              cell(1e-9 * one["bus_bytes_per_second"], "{:.2f}")]
             for name, record in steps.items() if name.startswith("all-reduce")

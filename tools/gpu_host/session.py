@@ -162,7 +162,7 @@ def now():
 
 
 def rehearse(names):
-    """Starts every program of every stage without a visible GPU. @return the problems, and the number of programs."""
+    """Starts every step of the stages without a visible GPU. @return the problems, and the number of started steps."""
     problems, started = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         place = stages.Place(pathlib.Path(scratch), gpus=REHEARSAL_GPUS)

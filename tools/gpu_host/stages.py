@@ -22,7 +22,7 @@ END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 25
 
 @dataclasses.dataclass
 class Place:
-    """The folders, files and programs that a stage uses."""
+    """Where a stage runs: its state folder, the number of GPUs, and whether it uses CPUs instead."""
     state: pathlib.Path
     gpus: int = 1
     cpu: bool = False
@@ -33,7 +33,7 @@ class Place:
 
 
 def plan(stage, place):
-    """The steps of a stage, the most important first."""
+    """The steps of a stage, in the order in which they run."""
     steps = {"correctness": correctness_steps, "baseline": lambda p: cases.baseline_steps(p.state),
              "speed": speed_steps, "training": training_steps, "scaling": scaling_steps,
              "fused": fused_steps, "graphs": graph_steps}[stage](place)

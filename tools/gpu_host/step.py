@@ -95,7 +95,7 @@ def result_of(case):
     return "passed" if case.get("result", "COMPLETED") == "COMPLETED" else "skipped"
 
 
-# Commands that are running. If gpu_check is stopped, it ends them; otherwise it would wait for their time limits.
+# Commands that are running. If gpu_check is stopped, it ends them instead of waiting for their time limits.
 running = set()
 
 

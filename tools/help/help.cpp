@@ -22,15 +22,17 @@ namespace po = boost::program_options;
 
 Arguments help_arguments() {
   Arguments arguments("help [COMMAND]",
-                      "Shows all commands, or describes one. The options print pages that are "
-                      "generated from the same descriptions.");
+                      "Shows all commands, or describes one. The options make pages from the same "
+                      "descriptions.");
   arguments.optional_positional("COMMAND", "one or two words, such as bench loader");
   arguments.options().add_options()("man", po::value<std::string>()->value_name("COMMAND"),
                                     "print the manual page of a command; as roff, for man -l")(
       "man-pages", po::value<std::string>()->value_name("FOLDER"),
       "write the manual pages of all commands into a folder")(
       "options", "print docs/options.md, the table of all options")(
-      "json", "print the result as JSON; one line per command of this program");
+      "json",
+      "print the result as JSON; a line that lists all commands, then one line per command of this "
+      "program");
   arguments.example("precast help bench loader");
   arguments.example("precast help --man write | man -l -", "reads a manual page");
   return arguments;

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-/// `precast help --man|--man-pages|--options`: prints pages that are made from the descriptions of
-/// all commands. `help` without such an option is part of run_command().
+/// `precast help --man|--man-pages|--options`: prints or writes pages that are made from the
+/// descriptions of all commands. `help` without such an option is part of run_command().
 int run_help(const std::vector<std::string>& args);
 
 /// `precast completion bash|zsh`: prints a script.

@@ -11,9 +11,10 @@ order, apply a random resized crop and a flip, and return uint8 (u8) or normalis
 combination of settings. The rows are those of --table or, if a list option such as --kinds is given, all combinations
 of the list options.
 
-The peers of a row are started together, each in separate processes, pinned to as many cores as the peer has workers
-(several processes of a peer share these cores), and warm up. Then they run in turn, in reverse order in every second
-round, so that other load on the machine affects all of them. A ratio is the median over the rounds of precast's figure
+The processes of a peer are pinned to as many cores as the peer has workers in all its processes together. The peers of
+a row start and warm up before the first round; precast, which starts in milliseconds, is started for each measurement.
+Then they run in turn, in reverse order in every second round, so that other load on the machine affects all of them.
+A ratio is the median over the rounds of precast's figure
 divided by the peer's figure in the same round. CPU seconds are those of a process and all its children. The files are
 in the page cache.
 

@@ -5,8 +5,8 @@
 
 All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision reads its JPEGs as files.
 All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs root),
-and begin an epoch after the files were dropped from the page cache. Before that, the Python peers warm up: they
-compile, start their workers and train an epoch from memory. precast trains each epoch in a new process; only the
+and begin an epoch after the files were dropped from the page cache. Before that, the Python peers compile, start their
+workers and train two epochs from memory; the second is reported. precast trains each epoch in a new process; only the
 seconds of training count. An epoch takes at least the longer of two times: the bytes read / limit, and the epoch from
 memory; the table has both.
 """

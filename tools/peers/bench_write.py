@@ -9,7 +9,7 @@ Each writer runs in a process pinned to as many cores as it has workers. The wri
 every second round; a ratio is the median over the rounds of precast's images per CPU-second divided by FFCV's in the
 same round. CPU seconds are those of the process and all its children; FFCV's imports are not counted. `passthrough`
 keeps the bytes of JPEGs of at most 512 px (FFCV cannot keep them and encodes them again). The share of precast's time
-in libjpeg is measured by `perf record`; without perf it is left out.
+in libjpeg is measured by `perf record`, with one worker; without perf it is left out.
 
 Runs in .venv-peers (tools/peers/setup).
 """

@@ -5,7 +5,7 @@
 namespace precast::tools {
 namespace {
 
-/// The common part of crops and transforms.
+/// The common part of crops, transforms and label transforms.
 template <typename Part>
 class GuardedOptions : public Part {
  public:

@@ -9,8 +9,8 @@
 namespace precast::tools {
 
 /// Guards for the parts of data plug-ins (for adopt()): an error that a member throws names the
-/// part and its plug-in. The test `guards_forward` fails if a guard does not forward a virtual
-/// function.
+/// part and its plug-in, except for sources and fields. The test `guards_forward` fails if a guard
+/// does not forward a virtual function.
 struct DataGuards {
   [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise) {
     rethrow_from_plugin(what, otherwise);

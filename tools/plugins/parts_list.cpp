@@ -61,7 +61,8 @@ std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
 
 Arguments list_arguments() {
   Arguments arguments("list [KIND] [options]",
-                      "Lists the parts that a recipe can name, with their options and defaults.");
+                      "Lists the parts that recipes and commands can name, with their options and "
+                      "defaults.");
   arguments.optional_positional(
       "KIND", "kind of parts to list, such as models or transforms; default: all");
   add_plugin_option(arguments.options());

@@ -17,7 +17,8 @@ void add_pipeline_options(po::options_description& options) {
       "pipeline", po::value<std::string>()->value_name("YAML"),
       "transforms as in a recipe; '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
       "config-file", po::value<std::string>()->value_name("FILE"),
-      "recipe to read; only its pipeline.train or pipeline.val and model.in_channels are used");
+      "recipe to read; only its plugins, pipeline.train or pipeline.val, and model.in_channels are "
+      "used");
 }
 
 namespace {

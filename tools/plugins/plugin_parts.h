@@ -14,9 +14,9 @@
 namespace precast::tools {
 
 /// Rethrows an exception from a plug-in's code as an error that begins with `what`, such as
-/// `plug-in a.so: model 'b' could not be made`. Errors with a specific exit code, such as running
-/// out of memory, keep it; all others get the exit code `otherwise`. Call it in an exception
-/// handler.
+/// `plug-in a.so: model 'b' could not be made`. An Error with a specific exit code keeps it; all
+/// others get the exit code `otherwise`. std::bad_alloc is rethrown unchanged. Call it in an
+/// exception handler.
 [[noreturn]] void rethrow_from_plugin(const std::string& what, ExitCode otherwise);
 
 /// The part and its plug-in, for messages. @throws ConfigError if its name is taken in `into`.

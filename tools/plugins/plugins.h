@@ -25,7 +25,7 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts);
                                                    const std::vector<Override>& overrides,
                                                    Diagnostics& diagnostics);
 
-/// Adds `--plugin FILE.so ...`, for commands without a recipe.
+/// Adds `--plugin FILE.so`, which may be given several times, for commands without a recipe.
 void add_plugin_option(boost::program_options::options_description& options);
 [[nodiscard]] std::vector<PluginFile> open_plugins(const Arguments& arguments);
 /// The files of --plugin on a command line that has not been parsed yet.

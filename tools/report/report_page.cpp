@@ -33,7 +33,7 @@ std::string minutes(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, value < 10 ? 2 : 1);
 }
 
-/// Keys that differ between any two runs and do not affect what is learned.
+/// Keys that say where a run is written, and do not affect what is learned.
 bool names_the_run(const std::string& key) {
   return key.starts_with("logging.") || key.starts_with("checkpoint.");
 }

@@ -22,8 +22,8 @@ namespace precast::tools {
 /// Reads a run folder and writes report.html into it. @throws IoError
 void write_run_report(const std::filesystem::path& run_folder);
 
-/// The configuration keys whose values differ between the runs, except those that name the run. For
-/// one run: none.
+/// The configuration keys whose values differ between the runs, except those of the sections
+/// `logging` and `checkpoint`. For one run: none.
 [[nodiscard]] std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs);
 
 }  // namespace precast::tools

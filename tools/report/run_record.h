@@ -15,14 +15,15 @@ namespace precast::tools {
 [[nodiscard]] double number_of(const nlohmann::ordered_json& record, std::string_view key);
 
 /// One line of a run's log, for an epoch or for a step; NaN for missing values. Times, images and
-/// steps are totals since the start of the run.
+/// steps are totals since the start of the run, except `val_seconds`, which is the time of one
+/// evaluation.
 struct RunRow {
   std::int64_t epoch = 0;
   /// Epochs trained so far, including the fraction of the current one. Used as the position on a
   /// chart's axis.
   double epochs_done = 0;
   double step = NAN;
-  /// The value of RunRecord::metric, if that metric is not one of the other figures.
+  /// The value of RunRecord::metric.
   double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;

@@ -129,7 +129,7 @@ class Tensor:
 
 
 class Batch:
-    """The samples of one step: a sequence of tensors in the order of the pipeline's outputs, which also have names.
+    """The samples of one step: a sequence of named tensors, in the order of the pipeline's outputs.
 
         image, label = batch
         batch["label"], batch[1], batch.names, batch.sample_ids

@@ -54,9 +54,10 @@ class Dataset:
     def __init__(self, path: PathLike | Sequence[PathLike], *, in_memory: int = 1, direct_io: bool = False,
                  cache_dir: PathLike = "", http_retry_s: float = 300) -> None:
         """in_memory: 1: read through the page cache; 2: load the entire file now; 0: a loader reads the pages that it
-        needs into a cache of `cache_mb` MiB. direct_io: these reads bypass the page cache; only with in_memory=0.
+        needs into a cache of `cache_mb` MiB, and single values cannot be read. direct_io: these reads bypass the page
+        cache; only with in_memory=0. cache_dir, http_retry_s: for URLs, as data.* in recipes.
 
-        @raises IoError, and DataError for a damaged file.
+        @raises ConfigError, IoError, and DataError for a damaged file.
         """
         paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
         names = (c_char_p * len(paths))(*(os.fsencode(name) for name in paths))
@@ -84,7 +85,7 @@ class Dataset:
         return f"precast.Dataset({self.path!r}, {len(self)} samples, {[field.name for field in self.fields]})"
 
     def read(self, sample: int, field: int | str) -> Value:
-        """One stored value. @raises IndexError, KeyError, DataError"""
+        """One stored value. @raises IndexError, KeyError, DataError, IoError; ConfigError with in_memory=0"""
         number = self._number(field) if isinstance(field, str) else field
         for what, index, end in (("sample id", sample, len(self)), ("field index", number, len(self.fields))):
             if not 0 <= index < end:

@@ -7,7 +7,7 @@ class Error(RuntimeError):
 
 
 class ConfigError(Error, ValueError):
-    """A wrong option or argument. All wrong options are in one message."""
+    """A wrong option or argument. One message can list several wrong options."""
 
 
 class DataError(Error):

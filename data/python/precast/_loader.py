@@ -49,9 +49,10 @@ class Loader:
         distributed (rank, world): position p of the order belongs to rank p % world
         image_size  side of the images in px; can be changed between epochs
         options     subset, filter, repeats, label_field, shuffle_window_mb, batches_ahead, on_corrupt, verify,
-                    jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes; an option without effect is an error
+                    jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes; shuffle_window_mb and cache_mb are errors
+                    where they have no effect
 
-        @raises ConfigError that lists all wrong options, IoError, DataError
+        @raises ConfigError, IoError, DataError
         """
         self.dataset = path if isinstance(path, Dataset) else Dataset(path)
         rank, world = distributed
@@ -121,7 +122,7 @@ class Loader:
         return {"version": 1, "epoch": self._epoch, "batch": self._batch, "position": dict(self._position)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from the saved position: the next `iter()` yields the batches that the saved loader would have.
+        """Continues from the saved position: the next `iter()` yields the rest of the saved epoch.
 
         @raises ConfigError if file, order, seed, batch size or ranks differ.
         """

@@ -83,8 +83,8 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 struct Retention {
   std::size_t last = 1;
   std::size_t best = 0;
-  /// Checkpoints of earlier steps may have values of other metrics, so they are only compared with
-  /// each other, even if they have values of several metrics; the `best` ones of them are also
+  /// Checkpoints of earlier steps may have values of other metrics. They are compared only with
+  /// each other, even if these are values of several metrics, and the `best` ones of them are also
   /// kept.
   std::int64_t best_since = 0;
 };

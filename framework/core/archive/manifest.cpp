@@ -304,7 +304,8 @@ ManifestFile describe_file(const std::filesystem::path& folder, const std::strin
       &fd, [](const int* opened) { ::close(*opened); });
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    throw IoError(fmt::format("cannot read {}: expected a regular file", path));
+    throw IoError(fmt::format(
+        "cannot read {}: expected a regular file, got a folder or a special file", path));
   }
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        &XXH3_freeState);

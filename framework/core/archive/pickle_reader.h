@@ -76,8 +76,8 @@ struct Pickle {
 
 /// Reads the pickle (protocols 2 to 5) inside a file written by torch.save. Executes no code from
 /// the file: only opcodes and globals on an allow list are accepted. Calls of these globals give
-/// dicts and tensor descriptions; all other results are `opaque` placeholders. The sizes of stack
-/// and memo and the number of values are limited, and numbers are checked.
+/// dicts, tensor descriptions or their first argument; all other results are `opaque` placeholders.
+/// The sizes of stack and memo and the number of values are limited, and numbers are checked.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,
                                               const std::string& source);

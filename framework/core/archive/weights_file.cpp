@@ -30,8 +30,9 @@ void strip_wrappers(std::vector<TensorRecord>& records, const std::string& sourc
     }
     record.name = std::string(name);
     if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format("{}: tensor '{}' occurs twice, with and without 'module.'",
-                                        source, record.name));
+      throw CheckpointError(
+          fmt::format("{}: tensor '{}' occurs twice, with and without a prefix such as 'module.'",
+                      source, record.name));
     }
   }
 }

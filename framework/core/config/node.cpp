@@ -77,7 +77,10 @@ class Survey final : public YAML::EventHandler {
  private:
   void count(const YAML::Mark& mark) {
     // The limit is twice kMaxNodes, because keys are counted too.
-    if (++nodes_ > 2 * kMaxNodes) throw YAML::ParserException(mark, "too many values");
+    if (++nodes_ > 2 * kMaxNodes) {
+      throw YAML::ParserException(
+          mark, fmt::format("expected at most {} keys and values, got more", 2 * kMaxNodes));
+    }
   }
 
   YAML::Mark start_;
@@ -272,7 +275,8 @@ ConfigNode parse_yaml(const std::string& text, const std::string& source,
     if (document.IsNull()) return top;
     if (!document.IsMap()) {
       diagnostics.error(importer.origin(document.Mark()), "",
-                        "expected a map of sections (`data:`, `training:` ...)");
+                        "expected a map of sections (`data:`, `training:` ...), got a list or a "
+                        "single value");
       return top;
     }
     return importer.import(document);

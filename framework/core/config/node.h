@@ -38,7 +38,7 @@ struct PRECAST_API ConfigNode {
   [[nodiscard]] const ConfigNode* find(std::string_view key) const;
   /// The value for messages: as a user would write it on one line, truncated to 60 characters.
   [[nodiscard]] std::string text() const;
-  /// The value as JSON-compatible YAML flow text, not truncated.
+  /// The value as YAML flow text, not truncated.
   [[nodiscard]] std::string flow() const;
 };
 

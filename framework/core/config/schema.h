@@ -46,7 +46,7 @@ class PRECAST_API Schema {
     std::string help;
     /// `integer`, `raw|jpg|keep` ...
     std::string type;
-    /// The default as it is written in a recipe.
+    /// The current value as JSON; before apply(), this is the default.
     std::string value;
     bool is_switch = false;
     bool required = false;
@@ -121,13 +121,15 @@ class PRECAST_API Schema {
   /// Reports that the key `name` was given although nothing reads it.
   void report_unread(std::string_view name, std::string_view reason,
                      Diagnostics& diagnostics) const;
-  /// Adds another name for `key`. Giving both is an error.
+  /// Adds another name for `key`. It is an error if one source gives both; a later source, such as
+  /// the command line, may use either name.
   void add_alias(std::string name, std::string key);
   /// Adds the key `key` of `other` under another name, bound to the same variable.
   Key& add_renamed(std::string name, const Schema& other, std::string_view key);
 
   /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
-  /// are reported to `diagnostics`, each with a hint; the variable then keeps its value.
+  /// are reported to `diagnostics`, each with a hint or with the key's meaning; the variable then
+  /// keeps its value.
   /// @param prefix put before key names in messages: "methods[1].ema".
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
@@ -147,9 +149,9 @@ class PRECAST_API Schema {
   [[nodiscard]] const ConfigNode& given_value(std::string_view name) const;
   /// The current values, as a flat map: {"data.num_workers": 12, ...}.
   [[nodiscard]] nlohmann::ordered_json values() const;
-  /// The keys that have an effect, in order.
+  /// The keys that have an effect, in order, without aliases.
   [[nodiscard]] std::vector<KeyHelp> keys() const;
-  /// One line per key: name, type, default, allowed values, help.
+  /// One line per key: name, help, type or allowed values, default.
   /// @param prefix put before each name: "--" for keys on a command line.
   [[nodiscard]] std::string help(std::string_view prefix = "--") const;
 

@@ -187,7 +187,7 @@ std::string problem(const std::vector<std::byte>& jpeg, int height, int width, c
   return "decoded";
 }
 
-/// A file of one kilobyte that claims to contain a gigapixel must not take a gigabyte or a minute.
+/// A file of one kilobyte that claims to contain gigapixels must not take a gigabyte or a minute.
 TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
   const std::vector<std::byte> plain = jpeg_file(gradient(32, 32));
   const std::vector<std::byte> progressive =

@@ -69,7 +69,8 @@ TEST(JpegIndexTest, FilesShareALimitThatIsBelowTheirNumberOfSamples) {
   };
   JpegIndex index(std::vector<std::shared_ptr<JpegIndex>>{index_of(3000), index_of(1000)});
   index.limit(1600);
-  // With their number, 99 checkpoints take 800 of 1,200 bytes, and 49 take all of 400 bytes.
+  // With their number, 99 checkpoints take 800 of the first file's 1,200 bytes, and 49 take all 400
+  // bytes of the second file.
   index.add(0, std::vector<std::uint64_t>(99, 1));
   index.add(3000, std::vector<std::uint64_t>(49, 1));
   EXPECT_EQ(index.find(0).points.size(), 99U);

@@ -33,8 +33,7 @@ std::vector<std::uint8_t> allowed_symbols(HuffmanTable::Kind kind) {
   return symbols;
 }
 
-/// @param shortest the length of the shortest code; codes that are too long are not found with a
-/// lookup.
+/// @param shortest no code is shorter; codes longer than the lookup's bits are found without it.
 MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t shortest) {
   MadeUpTable made;
   std::vector<std::uint8_t> symbols = allowed_symbols(kind);

@@ -112,8 +112,8 @@ TEST(TableSource, AClassColumnMustExistAndHaveTexts) {
     };
   };
   EXPECT_THAT(opening("bred"),
-              ThrowsMessage<ConfigError>(Names("class_column", "bred", "'breed'")));
-  EXPECT_THAT(opening("count"), ThrowsMessage<ConfigError>(Names("class_column", "count", "int")));
+              ThrowsMessage<ConfigError>(Names("class-column", "bred", "'breed'")));
+  EXPECT_THAT(opening("count"), ThrowsMessage<ConfigError>(Names("class-column", "count", "int")));
   EXPECT_THAT(opening("breed"),
               ThrowsMessage<DataError>(Names("row 2", "'breed'", "--field-kind breed=bytes")));
 }

@@ -51,7 +51,8 @@ struct TrainingOptions {
 };
 
 /// A training run of a few steps on a CPU that can be interrupted. Runs with the same options take
-/// the same steps; with Mode::recorded, a TapeRecorder records them after three steps of each size.
+/// the same steps; with Mode::recorded, a TapeRecorder records them after `warm_ups` steps of each
+/// size.
 class ShortTraining {
  public:
   static constexpr std::int64_t kBatch = 4;

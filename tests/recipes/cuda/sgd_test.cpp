@@ -20,7 +20,7 @@ using test::random_values;
 using test::rounded;
 using test::ValueTypes;
 
-/// One element; less than, exactly and more than a pack of 4, a block's threads and a chunk.
+/// No element, one element, and sizes around a pack of 4, a block's threads and a chunk.
 constexpr std::size_t kCounts[] = {1, 3, 4, 5, 0, 257, 1023, 8192, 8193, 20'003};
 
 struct Options {

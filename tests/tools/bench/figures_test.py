@@ -1,4 +1,4 @@
-"""Tests the scripts for figures 5b and 5c of FFCV's paper on datasets that take seconds, and that for rings.
+"""Tests the scripts for figures 5b and 5c of FFCV's paper on datasets that take seconds, and shared_loading.py.
 
     figures_test.py BUILD_FOLDER
 """

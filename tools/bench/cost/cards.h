@@ -7,8 +7,8 @@
 
 namespace precast::tools {
 
-/// The speed that kernels reach on a card. Peaks are measured, not taken from data sheets;
-/// cards.cpp gives the source of each.
+/// The speed that kernels reach on a card. Peaks are measured (TF32: half of the measured fp16
+/// peak), not taken from data sheets; cards.cpp gives the source of each.
 struct Card {
   std::string_view name;
   std::string_view title;

@@ -68,7 +68,8 @@ struct OpCost {
   /// Bytes to and from the card's memory, without regard to caches.
   double bytes = 0;
   int launches = 1;
-  /// Size of the largest result, in elements. fused_cost() merges only ops of the same size.
+  /// Size of the largest result, in elements, by which fused_cost() recognises ops that follow one
+  /// another.
   double elements = 0;
   Gemm gemm{};
   /// For norms, pools and convolutions: the sizes [N, C, ...] of the input and of the result in the
@@ -80,14 +81,15 @@ struct OpCost {
 };
 
 /// The costs of an op in eager PyTorch with channels_last tensors and autocast. A convolution's
-/// backward pass is two kernels and therefore two costs. In half precision, convolutions and matrix
-/// products of parameters also cost the casts of the weights and of their gradients.
+/// backward pass has a kernel, and therefore a cost, for each gradient that is needed: input and
+/// weight. In half precision, convolutions and matrix products of parameters also cost the casts of
+/// the weights (except those of depthwise convolutions) and of their gradients.
 [[nodiscard]] std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision);
 
 /// Seconds on a card: the longer of two times, divided by kReachedShare, and at least
 /// kKernelSeconds per launch. The first is the time for the product at the measured rate of
-/// products, padded to tiles and to complete waves of tiles. The second is the time for the bytes
-/// at the measured rate of copies.
+/// products, padded to tiles and, unless Gemm::splits_inner, to complete waves of tiles. The second
+/// is the time for the bytes at the measured rate of copies.
 [[nodiscard]] double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision);
 
 }  // namespace precast::tools

@@ -5,8 +5,8 @@
 
 namespace precast::tools {
 
-// Kernels that read images, at the sizes of a ResNet-18 with BlurPool at 160 px and batches of
-// 1024.
+// Kernels on images and activations, at the sizes of a ResNet-18 with BlurPool at 160 px and
+// batches of 1024.
 
 /// The max pool after the first convolution. The backward case adds the gradients of two
 /// consumers.
@@ -15,8 +15,8 @@ namespace precast::tools {
 /// The same together with the batch norm and the ReLU before the pool.
 [[nodiscard]] KernelCase norm_pool_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase norm_pool_backward_case(models::ActivationType type);
-/// BlurPool's filter before the first convolution with stride 2 and before the projection of its
-/// block.
+/// BlurPool's filter before the first 3 x 3 convolution with stride 2 and before the projection of
+/// the same block.
 [[nodiscard]] KernelCase blur_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase blur_backward_case(models::ActivationType type);
 /// Copies RGB images to images of four channels, for the first convolution.

@@ -1,7 +1,7 @@
-// kernel_bench: times each CUDA kernel alone on the first GPU, and compares it with a copy within
-// GPU memory. Not installed; does not need libtorch:
+// kernel_bench: times each CUDA kernel on the first GPU. For comparison, windows of the kernel
+// alternate with windows of a copy within GPU memory. Not installed; does not need libtorch:
 //     ninja -C build kernel_bench && build/bin/kernel_bench --json
-// Exit codes: 0 done, 2 usage, 6 no GPU.
+// Exit codes: 0 done, 1 failed, 2 usage, 6 no GPU or a CUDA error.
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
 
@@ -34,11 +34,11 @@ struct Request {
 
 void print_help() {
   fmt::print(
-      "usage: kernel_bench [KERNEL...] [--windows N] [--json]\n"
-      "Times each kernel alone on the first GPU, alternating with a copy within GPU memory.\n\n"
+      "usage: kernel_bench [KERNEL...] [--windows N] [--json | --list]\n"
+      "Times each kernel on the first GPU. For comparison, windows of the kernel alternate with "
+      "windows of a copy within GPU memory. Prints medians over the windows.\n\n"
       "  KERNEL...     kernels to time; default: all\n"
-      "  --windows N   number of windows of about 30 ms, {} to {} (default 9); the results are "
-      "medians over them\n"
+      "  --windows N   number of windows per kernel, about 30 ms each; {} to {} (default 9)\n"
       "  --json        print JSON instead of a table\n"
       "  --list        print the names of the kernels; needs no GPU\n"
       "  --help        print this help\n",

@@ -33,9 +33,9 @@ struct FakeShape {
 [[nodiscard]] Batch make_fake_batch(const FakeShape& shape);
 
 /// Where synthetic data comes from (after tensorpack's --fake-location):
-///   device  one batch that stays on the device (also called gpu, as tensorpack does)
+///   device  one batch that stays on the device (also accepted as gpu, tensorpack's name)
 ///   cpu     drawn again before each step, by the training thread, then copied to the device
-///   queue   drawn by a second thread that is up to four batches ahead
+///   queue   drawn by a second thread into a queue of four batches
 /// @throws ConfigError for another name.
 [[nodiscard]] std::unique_ptr<BatchStream> make_fake_stream(const std::string& location,
                                                             const FakeShape& shape);

@@ -179,8 +179,7 @@ void print(const ordered_json& report, const std::vector<const Card*>& cards) {
   fmt::print("Projection from a cost model, not a measurement.\n");
   for (const Card* card : cards) {
     if (!is_checked(*card)) {
-      fmt::print("{}: the model has not been compared with published figures of this card.\n",
-                 card->title);
+      fmt::print("{}: no published figure of this card checks the model.\n", card->title);
     }
   }
   for (const auto& [name, value] : report.at("settings").items())

@@ -80,7 +80,8 @@ void add_recipe_loader_options(po::options_description& options) {
   options.add_options()(
       "processes", number(1),
       "processes that load the file at the same time; each with the recipe's number of threads")(
-      "image-size", number(0), "side of the images in px; 0: the largest in the recipe's training");
+      "image-size", number(0),
+      "side of the images in px; 0: the largest in training or, with --val, that of validation");
 }
 
 }  // namespace
@@ -89,8 +90,8 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "bench recipe_loader",
-      "Loads the training set of a recipe as `precast train` does, and discards "
-      "the batches, as fast as possible.");
+      "Loads the training set of a recipe, or with --val its validation set, as `precast train` "
+      "does, and discards the batches, as fast as possible.");
   add_recipe_loader_options(command.arguments().options());
   command.arguments().example("precast bench loader recipe.yaml --seconds 5");
   command.arguments().exit_codes({3, 10});

@@ -165,7 +165,7 @@ ordered_json measure(Stages& stages, std::int64_t runs) {
 
 void print_table(const ordered_json& rows) {
   fmt::print("{:<20} {:>8} {:>12}   {:>24}   {:>10}   {:>22}\n", "stage", "images", "img/s",
-             "least - most", "MB/s", "of training on 1 batch");
+             "least - most", "MB/s", "vs train on one batch");
   for (const auto& row : rows) {
     fmt::print(
         "{:<20} {:>8} {:>12.1f}   {:>24}   {:>10}   {:>21.2f}x\n",
@@ -216,7 +216,7 @@ void add_stage_options(po::options_description& options) {
   options.add_options()("steps", po::value<std::int64_t>()->default_value(20),
                         "training steps per measurement")(
       "batches", po::value<std::int64_t>()->default_value(0),
-      "batches per measurement; 0: the whole training set")(
+      "batches per measurement; of the stage `read and process`; 0: the whole training set")(
       "runs", po::value<std::int64_t>()->default_value(3), kRunsHelp)(
       "cold", "read from disk; the file is dropped from the page cache before each run")(
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);

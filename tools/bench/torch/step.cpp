@@ -59,7 +59,7 @@ void add_options(po::options_description& options) {
       "steps before the measurements; more if a CUDA graph is recorded later")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
       "threads", po::value<std::int64_t>()->default_value(0),
-      "threads per training step on a CPU; 0: all usable cores")(
+      "threads per training step on a CPU; 0: an equal share of the usable cores per rank")(
       "ranks", po::value<std::string>()->value_name("LIST"),
       "number of ranks to start on this host; a list such as 1,2,4 makes a table, and --data and "
       "--variable-update may then be lists too")(

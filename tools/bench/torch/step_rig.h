@@ -57,7 +57,7 @@ struct StepWindow {
   double cpu_seconds = 0;
   /// The loss of the last step.
   double loss = 0;
-  /// Replays of a CUDA graph: most methods have one per step, sam has two.
+  /// Replays of CUDA graphs: one per step, or two if the passes of sam are replayed.
   std::int64_t replayed_passes = 0;
 };
 

@@ -8,9 +8,9 @@
 
 namespace precast::tools {
 
-/// `precast-train versions [--json]`: prints the versions of libtorch, CUDA, cuDNN and NCCL, at
-/// build time and at run time, and the GPUs, as one JSON object on standard output; `precast
-/// doctor` reads it.
+/// `precast-train versions [--json]`: prints the versions of libtorch, CUDA, cuDNN and NCCL at
+/// build time and at run time, the GPUs, and libtorch's SIMD level and number of threads, as one
+/// JSON object on standard output, with or without --json. `precast doctor` reads it.
 int run_versions(const std::vector<std::string>& args);
 
 /// The version of the loaded libtorch, such as "2.11.0".
@@ -21,7 +21,7 @@ int run_versions(const std::vector<std::string>& args);
 /// a build without CUDA, `cuda` is null and `devices` is empty.
 [[nodiscard]] nlohmann::ordered_json cuda_versions();
 
-/// The device name given by its manufacturer.
+/// The model name of a GPU, or of the processor for a CPU device.
 [[nodiscard]] std::string device_name(at::Device device);
 
 }  // namespace precast::tools

@@ -95,7 +95,7 @@ class SweepFile {
     if (facts_.at("recipe_hash") != hash) {
       throw ConfigError(
           fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
-                      "another recipe or has changed since then. Give another folder",
+                      "another recipe or has changed since then. Set `folder` to another folder",
                       sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
     }
     if (!facts_["checked"].is_array()) facts_["checked"] = ordered_json::array();
@@ -108,7 +108,7 @@ class SweepFile {
     if (!is_written_) write();
   }
 
-  /// Forgets the checks that were not made for slots with (or without) a GPU, as these are.
+  /// Forgets earlier checks if those slots had a GPU and these have none, or the reverse.
   void keep_checks_for(const std::vector<Slot>& slots) {
     const bool with_gpu = !slots.front().gpu.empty();
     if (facts_["checked_with_gpu"] == with_gpu) return;
@@ -135,7 +135,7 @@ class SweepFile {
       if (before == bytes) continue;
       throw ConfigError(fmt::format(
           "{}: expected the datasets that the results in {} belong to, got {} with {} "
-          "bytes, which had {} bytes before. Give another folder",
+          "bytes, which had {} bytes before. Set `folder` to another folder",
           sweep.path.string(), sweep.folder.string(), files, bytes.dump(), before.dump()));
     }
   }
@@ -283,7 +283,8 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   write_page(sweep, states);
   if (code == ExitCode::usage)
     throw ConfigError(
-        "a trial's recipe or keys are invalid, so all trials of this sweep would fail; see above");
+        "a trial's recipe, keys or program are invalid, so all trials of this sweep would fail; "
+        "see above");
   if (code == ExitCode::preempted)
     log_info("stopped. To continue, run the same command again");
   else

@@ -33,15 +33,15 @@ struct GridChart {
 };
 
 /// A heat map of the metric over the two axes with the most combinations of values, averaged over
-/// the other axes. A pair of axes is ignored if at most half of its combinations exist, as when the
-/// axes are zipped or drawn together.
+/// the other axes. A pair of axes is ignored if one has more than 20 values, or if at most half of
+/// its combinations exist, as when the axes are zipped or drawn together.
 [[nodiscard]] GridChart grid_heat_map(const nlohmann::ordered_json& grid);
 
 /// Parallel coordinates: for each combination with a result, a line over all axes and the metric.
 [[nodiscard]] GridChart grid_parallel_coordinates(const nlohmann::ordered_json& grid);
 
-/// The curves of the trials; the best trials are labelled with their names. @param curves for each
-/// trial the values of `figure` over epochs.
+/// The curves of at most 203 trials; the best three are labelled with their names. @param curves
+/// for each trial the values of `figure` over epochs.
 [[nodiscard]] GridChart grid_curves(const nlohmann::ordered_json& grid, const std::string& figure,
                                     const std::map<std::string, std::vector<LinePoint>>& curves);
 

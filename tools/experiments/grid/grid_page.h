@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// Writes grid.html: the ranking, the effect of the axes on the metric, the curves of all trials,
+/// Writes grid.html: the ranking, the effect of the axes on the metric, the curves of the trials,
 /// failures and their causes, and slot usage. The page is self-contained, and links to the run
 /// folders of the trials. Not thread-safe.
 class GridPage {

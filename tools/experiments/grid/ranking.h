@@ -18,8 +18,8 @@ namespace precast::tools {
 /// `ranking` has one entry for each combination of axes with its mean and 95 % interval over seeds
 /// (null: fewer than two), best first. Combinations with a trial that has no result (yet) follow
 /// the `complete` ones, whatever their mean; those without any result are last. `trials` are in the
-/// sweep's order; those that are not done have the figure of their last epoch and, if there is one,
-/// the reason. Their status is a TrialStatus or `running`.
+/// sweep's order, each with its status: a TrialStatus or `running`. Those that are not done have
+/// the figure of their last epoch and, if there is one, the reason.
 [[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
                                                    const std::map<std::string, TrialState>& states);
 

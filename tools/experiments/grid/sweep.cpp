@@ -293,16 +293,17 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
   const bool same = options.metric == metric;
   options.maximise = is_maximised(options.metric, same ? direction : "auto");
   if (options.rule == EarlyStopOptions::Rule::none) return options;
-  // read_sweep() checks the metric of the sweep; only to that metric, the key `direction` applies.
+  // read_sweep() checks the metric of the sweep. The key `direction` applies only to that metric.
   if (!same && !is_known_metric(options.metric)) {
     diagnostics.error(node.origin, "early_stop",
-                      fmt::format("expected a metric of precast's own, such as val_loss, got '{}'. "
-                                  "Give early_stop such a metric as its option `metric`",
+                      fmt::format("expected one of precast's metrics, such as val_loss, got '{}'. "
+                                  "Set the option `metric` of early_stop to one of them",
                                   options.metric));
   }
   if (!is_of_epochs(options.metric)) {
     diagnostics.error(node.origin, "early_stop",
-                      fmt::format("expected a figure of each epoch, got {}", options.metric));
+                      fmt::format("expected a figure that each epoch has, such as val_loss, got {}",
+                                  options.metric));
   }
   return options;
 }

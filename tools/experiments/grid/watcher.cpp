@@ -128,8 +128,8 @@ std::optional<std::string> GridWatcher::resumes() {
       stopped.push_back(trial.id);
   }
   std::optional<std::string> resumed = early_stop_.resumes(stopped);
-  // Recorded before the trial starts. resumes() has already marked the rung as passed, so this says
-  // that the trial had not passed it before.
+  // Recorded before the trial starts. EarlyStop::resumes() has already marked the rung as passed,
+  // so the rung below it is given as the one passed before.
   if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
   return resumed;
 }

@@ -103,7 +103,7 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
       table.title, find_card(card).title,
       is_checked(find_card(card))
           ? "tools/bench/cost/README.md compares the model with published figures of this card."
-          : "The model has not been compared with published figures of this card.");
+          : "No published figure of this card checks the model.");
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();
     fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {:.1f} | {:.1f} | {} | {} |\n",

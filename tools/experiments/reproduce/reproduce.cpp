@@ -226,8 +226,8 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
   if (code == ExitCode::usage)
     throw ConfigError(
-        "a row's recipe or keys are invalid, so the rows cannot be trained. See `output` in its "
-        "run folder");
+        "a row's recipe, keys or program are invalid, so the rows cannot be trained. See `output` "
+        "in the row's run folder");
   return static_cast<int>(code);
 }
 

@@ -109,8 +109,11 @@ class TableReader {
   void check_row_id(const Schema& schema, const std::string& id, const ConfigNode& node,
                     const std::string& where) {
     if (schema.given("id") && !names_a_folder(id)) {
-      diagnostics_.error(schema.origin("id"), where + ".id",
-                         fmt::format("expected letters, digits, '_', '-' and '.', got '{}'", id));
+      diagnostics_.error(
+          schema.origin("id"), where + ".id",
+          fmt::format("expected letters, digits, '_', '-' and '.', not beginning with "
+                      "'.', got '{}'",
+                      id));
     } else if (!rows_.insert(id).second) {
       diagnostics_.error(node.origin, where, fmt::format("row '{}' is given twice", id));
     }

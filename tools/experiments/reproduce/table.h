@@ -32,7 +32,7 @@ struct PublishedFigures {
 
 /// One line of a table: a recipe to run, and the published facts about it.
 struct TableRow {
-  /// Part of the names of run folders: letters, digits, `_`, `-` and `.`.
+  /// Part of the names of run folders: letters, digits, `_`, `-` and, not at the beginning, `.`.
   std::string id{};
   /// Display name: `ResNet-50`.
   std::string model{};

@@ -165,7 +165,7 @@ void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
       {fmt::format("{} of {}", std::ranges::count_if(results, is_trained), results.size()),
        "rows trained", ""});
   figures.push_back(
-      {fmt::format("{:.1f}", minutes), "minutes of training", "sum over all finished runs"});
+      {fmt::format("{:.1f}", minutes), "minutes", "training and evaluation of all finished runs"});
   page.figures(figures);
 }
 

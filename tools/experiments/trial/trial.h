@@ -33,8 +33,8 @@ struct Trial {
   std::filesystem::path folder;
 
   [[nodiscard]] std::filesystem::path run_folder() const { return folder / id; }
-  /// `train RECIPE --key=value ... --logging.folder=F --logging.run_id=ID
-  /// --checkpoint.resume=auto`: starts or resumes the run.
+  /// `train RECIPE --key=value ... --logging.folder=F --logging.run_id=ID --checkpoint.resume=auto
+  /// --warn-unread`: starts or resumes the run.
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 

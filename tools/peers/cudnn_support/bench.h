@@ -63,7 +63,7 @@ class Bench {
     return result;
   }
 
-  /// Gigabytes per second, read and written, of a copy within the GPU's memory.
+  /// The speed of a copy within the GPU's memory: bytes read plus bytes written, in GB/s.
   double copy_gb_per_s(std::size_t bytes) {
     const Buffer from(bytes), to(bytes);
     noise_.fill_halves(from, 1.0f);

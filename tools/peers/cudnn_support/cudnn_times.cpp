@@ -79,7 +79,7 @@ Options parse(const std::vector<std::string>& args) {
   return options;
 }
 
-/// The GPU's name.
+/// Selects the first GPU. @return its name
 std::string use_gpu() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);

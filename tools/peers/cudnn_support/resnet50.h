@@ -11,8 +11,8 @@ struct Layer {
   Convolution shape;
   /// How often it occurs in the network.
   int count;
-  /// How often its input is the batch norm and ReLU of a convolution of the same block, so that
-  /// these can be fused with it.
+  /// How often its input comes from another convolution of the same block, through a batch norm and
+  /// a ReLU that can be fused with it.
   int inner;
 };
 

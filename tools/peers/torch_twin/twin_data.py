@@ -28,7 +28,7 @@ def random_box(height, width, scale=(0.08, 1), ratio=(3 / 4, 4 / 3)):
 
 class Arrays:
     """PREFIX_images.npy and PREFIX_labels.npy. All images stay on the device, as uint8; a batch is
-    cropped, flipped and resized there: no Python torch loader is faster for images this small."""
+    cropped, flipped and resized there."""
 
     def __init__(self, prefix, device):
         images = recipe.load_npy(f"{prefix}_images.npy").permute(0, 3, 1, 2)

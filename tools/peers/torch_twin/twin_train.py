@@ -5,9 +5,16 @@
 
 RECIPE is a YAML file, or the JSON output of `precast train RECIPE --dry-run --json`, which needs no PyYAML.
 DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
-PREFIX_labels.npy. The keys model.arch, resolution.*, lr.*, training.* and validation.* of the recipe are
-used. Trains with fp16 autocast on a GPU if there is one, else in fp32 on the CPU. Prints one JSON line per
-epoch. Exit code 6 if --device names a GPU that torch cannot use.
+PREFIX_labels.npy. Trains with fp16 autocast on a GPU if there is one, else in fp32 on the CPU, with SGD and
+ffcv-imagenet's ramp of the learning rate. Prints one JSON line per epoch. Exit code 6 if --device names a GPU
+that torch cannot use. These keys of the recipe are used:
+
+    model       arch
+    resolution  min_res, max_res, start_ramp, end_ramp
+    lr          lr, lr_peak_epoch
+    training    batch_size, epochs, use_blurpool, momentum, weight_decay, label_smoothing
+    validation  resolution, batch_size, lr_tta
+    data        num_workers (class folders only)
 """
 
 import argparse

@@ -42,8 +42,9 @@ struct Tick {
 /// An axis with its ends and ticks: maps values to pixels.
 class AxisMap {
  public:
-  /// The ends are those of `axis` if given, otherwise the ticks around the data. @param from_px,
-  /// to_px positions of the minimum and the maximum. @param ticks approximate number of ticks.
+  /// The ends are those of `axis` if given, otherwise the ticks around the data; an axis of whole
+  /// numbers ends at the largest value. @param from_px, to_px positions of the minimum and the
+  /// maximum. @param ticks approximate number of ticks.
   AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks);
   /// @return a pixel; NaN for a value that cannot be shown (not a number, or not above 0 on a
   /// logarithmic axis). A value past an end is drawn at that end.

@@ -22,7 +22,7 @@ class Frame {
  public:
   struct Text {
     std::string title;
-    /// Entries of the legend; empty for a chart of one series.
+    /// Entries of the legend, which is drawn only if there are at least two.
     std::vector<LegendEntry> legend{};
   };
   Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, const Extent& ys,

@@ -20,8 +20,9 @@ namespace precast::tools {
 
 /// The number of colour classes; further series start again from the first one.
 inline constexpr int kSeriesColours = 8;
-/// The CSS class that sets `currentColor` to the colour of a series: Okabe and Ito's palette, which
-/// colour-blind readers can distinguish, with its yellow darkened for white paper.
+/// The CSS class that sets `currentColor` to the colour of a series. On white paper, the colours
+/// are Okabe and Ito's palette, which colour-blind readers can distinguish, with its light colours
+/// darkened and grey in place of black.
 [[nodiscard]] std::string series_class(int series);
 
 /// The colour of 0 <= share <= 1 from dark to bright on a scale of evenly increasing lightness
