@@ -59,8 +59,8 @@ struct Options {
   std::int64_t cache_mb = 256;
 
   void options(Schema& schema);
-  /// Reports cache_mb and shuffle_window_mb if nothing reads them. @param mapped whether the
-  /// dataset has in_memory 1 or 2.
+  /// Reports cache_mb, shuffle_window_mb and label_field if nothing reads them. @param mapped
+  /// whether the dataset has in_memory 1 or 2.
   void check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const;
   /// Reads `order`, a name or {NAME: OPTIONS}, into `samples`.
   void read_order(Diagnostics& diagnostics);
@@ -124,6 +124,17 @@ void Options::check(const Schema& schema, bool mapped, Diagnostics& diagnostics)
     schema.report_unread(
         "shuffle_window_mb",
         fmt::format("it has no effect with order: {}, only with order: quasi_random", samples.name),
+        diagnostics);
+  }
+  const bool reads_labels =
+      samples.name == "class_balanced" ||
+      (samples.name == "weighted" && samples.part.find("weight_field") == nullptr);
+  if (!reads_labels && schema.given("label_field")) {
+    schema.report_unread(
+        "label_field",
+        fmt::format("it has no effect with order: {}, only with class_balanced, or with weighted "
+                    "and its option weights",
+                    order.kind == ConfigNode::Kind::null ? samples.name : order.text()),
         diagnostics);
   }
 }

@@ -77,12 +77,17 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
   const std::size_t numbers = points.size() + 1;
   const std::scoped_lock lock(mutex_);
   if (!wants(sample)) return;
-  if (used_bytes_ + numbers * sizeof(std::uint64_t) > max_bytes_) {
+  const bool opens_block = blocks_.empty() || used_in_block_ + numbers > kBlockNumbers;
+  // If these checkpoints do not fit in the last block, its unused end counts as well, so that
+  // bytes_at_most() is a limit of bytes().
+  const std::uint64_t used_bytes =
+      (opens_block ? bytes_.load() : used_bytes_) + numbers * sizeof(std::uint64_t);
+  if (used_bytes > max_bytes_) {
     full_ = true;
     return;
   }
-  used_bytes_ += numbers * sizeof(std::uint64_t);
-  if (blocks_.empty() || used_in_block_ + numbers > kBlockNumbers) {
+  used_bytes_ = used_bytes;
+  if (opens_block) {
     const std::size_t size = std::max(numbers, kBlockNumbers);
     blocks_.push_back(std::make_unique_for_overwrite<std::uint64_t[]>(size));
     used_in_block_ = 0;
@@ -111,7 +116,7 @@ std::uint64_t JpegIndex::bytes_at_most() const {
   }
   if (shared_) return shared_->bytes_at_most();
   if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
-  // All but the start of the last block may be unused.
+  // add() limits the bytes up to the last entry. The rest of the last block may be unused.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
 }
 

@@ -25,7 +25,8 @@ namespace precast::data {
 /// write().
 class PRECAST_API JpegIndex {
  public:
-  /// An empty index. @param max_bytes size limit; checkpoints that would exceed it are not added.
+  /// An empty index. @param max_bytes size limit, which includes memory between checkpoints that
+  /// stays unused; checkpoints that would exceed it are not added.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
   /// The index of a dataset of several files. @param files the indexes of the files, in order; not
   /// null.
@@ -96,6 +97,7 @@ class PRECAST_API JpegIndex {
   /// Set when a sample's checkpoints no longer fit.
   std::atomic<bool> full_{false};
   std::mutex mutex_;
+  /// Size of all blocks but the last one, and of the part of the last one that is in use.
   std::uint64_t used_bytes_ = 0;
   /// Blocks of memory that contain the entries.
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;

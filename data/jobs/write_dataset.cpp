@@ -350,8 +350,8 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
     const SkippedSample& first = summary.skipped.front();
     throw DataError(fmt::format(
         "dataset: expected at least one intact sample, got {} damaged samples. The first "
-        "is {}: {}",
-        num_samples, first.name, first.error));
+        "is {}",
+        num_samples, naming(DataError(first.error), first.index, first.name).what()));
   }
 }
 

@@ -172,8 +172,8 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
     const std::int64_t index = ring_.start_of(batch) + row;
     try {
       failpoint("loader.before_sample");
-      read_sample(reader, index, static_cast<std::size_t>(row), slot);
-      clock.count(stored_bytes(shared_.reader, shared_.blob_fields, id(index)));
+      const std::uint64_t sample = read_sample(reader, index, static_cast<std::size_t>(row), slot);
+      clock.count(stored_bytes(shared_.reader, shared_.blob_fields, sample));
     } catch (...) {
       slot.fail(index);
     }
@@ -184,16 +184,17 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
   slot.finish(end - first);
 }
 
-void Loader::Pass::read_sample(SampleReader& reader, std::int64_t index, std::size_t row,
-                               BatchSlot& slot) {
+std::uint64_t Loader::Pass::read_sample(SampleReader& reader, std::int64_t index, std::size_t row,
+                                        BatchSlot& slot) {
   const SamplePlace place{
       .sample = id(index), .position = position(index), .epoch = request_.epoch};
   if (read_ahead_) read_ahead_->reach(index);
   if (fetch_ahead_) fetch_ahead_->reach(index - first_sample());
-  if (!shared_.replacements) return read_planned(reader, place, index, row, slot);
   try {
     read_planned(reader, place, index, row, slot);
+    return place.sample;
   } catch (const DataError& error) {
+    if (!shared_.replacements) throw;
     SamplePlace other = place;
     other.sample = shared_.replacements->replace(place.sample, error.what());
     slot.set_sample(row, other.sample);
@@ -201,6 +202,7 @@ void Loader::Pass::read_sample(SampleReader& reader, std::int64_t index, std::si
     reader.set_window(
         window.read(shared_.reader, range_of(shared_.reader, shared_.blob_fields, other.sample)));
     reader.read(other, layout_, row, slot.memory());
+    return other.sample;
   }
 }
 

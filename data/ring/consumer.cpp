@@ -107,8 +107,9 @@ class RingConsumer::Attachment {
       OwnedDescriptor ignored;
       const std::vector<std::byte> message = receive_message(connection_.get(), ignored);
       if (message.empty()) {
-        end = {.exit_code = ExitCode::peer_failed,
-               .text = fmt::format("process {} was killed or crashed", process_)};
+        // The id is 0 if the producer is in a PID namespace that this process does not see.
+        const std::string who = process_ == 0 ? "its process" : fmt::format("process {}", process_);
+        end = {.exit_code = ExitCode::peer_failed, .text = who + " was killed or crashed"};
       } else {
         end = parse_ring_reply(message);
         if (end.kind != RingReply::Kind::end)

@@ -29,7 +29,7 @@ struct ClassFiles {
 /// GIF.
 [[nodiscard]] PRECAST_API bool is_image_name(std::string_view path);
 /// Whether the name of the file, or of a folder that contains it, begins with a dot.
-[[nodiscard]] bool is_hidden(std::string_view path);
+[[nodiscard]] PRECAST_API bool is_hidden(std::string_view path);
 /// Whether a file is left out because it is hidden or not named as an image. If so, adds it to
 /// `left_out`.
 [[nodiscard]] bool leave_out(const std::string& path, LeftOutFiles& left_out);

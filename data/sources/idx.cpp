@@ -38,11 +38,13 @@ IdxFile read_idx(const fs::path& path, std::uint32_t magic) {
   IdxFile idx;
   idx.begin = 4 + 4 * dimensions;
   const std::vector<std::byte> header = read_uncompressed(path, idx.begin);
-  if (header.size() < idx.begin || big_endian(header, 0) != magic) {
-    throw DataError(fmt::format("{}: expected an IDX file with magic number {:#x}, got {}",
-                                path.string(), magic,
-                                header.size() < 4 ? std::string("less than a header")
-                                                  : fmt::format("{:#x}", big_endian(header, 0))));
+  if (header.size() >= 4 && big_endian(header, 0) != magic) {
+    throw DataError(fmt::format("{}: expected an IDX file with magic number {:#x}, got {:#x}",
+                                path.string(), magic, big_endian(header, 0)));
+  }
+  if (header.size() < idx.begin) {
+    throw DataError(fmt::format("{}: expected at least {} bytes, the header of an IDX file, got {}",
+                                path.string(), idx.begin, header.size()));
   }
   std::uint64_t bytes = 1;
   bool fits = true;

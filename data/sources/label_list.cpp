@@ -121,7 +121,7 @@ class ListArranger {
   ClassFiles arrange() {
     read_labels();
     ClassFiles result;
-    result.class_names = listed_.by_label();
+    result.class_names = classes_;
     if (classes_.empty()) {
       const std::set<std::string_view> found = names_of(labels_);
       result.class_names.assign(found.begin(), found.end());
@@ -213,17 +213,17 @@ class ListArranger {
     std::uint64_t number = 0;
     const auto [stopped, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
     const bool is_number = failed == std::errc() && stopped == word.data() + word.size();
-    if (is_number && (classes_.empty() || listed_.in_label_order)) {
+    if (is_number && (classes_.empty() || listed_.from_dataset)) {
       throw DataError(fmt::format(
           "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
-          "ILSVRC numbers its classes from 1: give the list of WordNet ids in the order of these "
-          "numbers with --class-names, or replace the numbers by names",
+          "ILSVRC numbers its classes from 1: replace the numbers by names, or give the list of "
+          "WordNet ids in the order of these numbers with --class-names, for the training set too",
           list_, line, word));
     }
     if (is_number && (number < 1 || number > classes_.size())) {
       throw DataError(
-          fmt::format("{}: line {}: expected a line number of the --class-names file, from 1 to "
-                      "{}, got {}",
+          fmt::format("{}: line {}: expected the number of a class in the --class-names file, from "
+                      "1 to {} (empty lines do not count), got {}",
                       list_, line, classes_.size(), word));
     }
     if (is_number) return classes_[number - 1];
@@ -276,20 +276,14 @@ std::vector<std::string> read_class_list(const fs::path& file,
   return classes;
 }
 
-std::vector<std::string> ClassList::by_label() const {
-  std::vector<std::string> sorted = names;
-  if (!in_label_order) std::ranges::sort(sorted);
-  return sorted;
-}
-
 ClassList read_classes(const fs::path& file, const std::vector<std::string>& paths) {
   if (file.empty()) return {};
-  if (!is_beton(file)) return {read_class_list(file, paths), /*in_label_order=*/false};
+  if (!is_beton(file)) return {read_class_list(file, paths), /*from_dataset=*/false};
   const BetonReader reader(file);
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     if (reader.fields()[field].type != FieldType::integer) continue;
     std::vector<std::string> names = class_names_of(reader, field);
-    if (!names.empty()) return {std::move(names), /*in_label_order=*/true};
+    if (!names.empty()) return {std::move(names), /*from_dataset=*/true};
   }
   throw DataError(fmt::format(
       "{}: expected a .beton file with class names, got one without. Give a list of names, one per "
@@ -314,7 +308,7 @@ ClassFiles arrange_images(const std::vector<std::string>& paths,
                           const std::string& place) {
   const ClassList classes = read_classes(options.classes, paths);
   if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, place);
-  return arrange_by_class(paths, folders, place, classes.by_label());
+  return arrange_by_class(paths, folders, place, classes.names);
 }
 
 }  // namespace precast::data

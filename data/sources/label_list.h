@@ -13,14 +13,11 @@ namespace precast::data {
 
 /// All classes of a dataset.
 struct ClassList {
+  /// In the order of their labels.
   std::vector<std::string> names;
-  /// Whether a class's label is its position in `names`. If not, its label is its position among
-  /// the sorted names, and `names` has the order of a file such as ILSVRC's list of classes, whose
-  /// line numbers serve as class numbers.
-  bool in_label_order = false;
-
-  /// The names in the order of their labels.
-  [[nodiscard]] std::vector<std::string> by_label() const;
+  /// Whether the names come from a .beton file. A list of labels then cannot refer to them by
+  /// numbers, because such numbers usually count the classes of another list.
+  bool from_dataset = false;
 };
 
 /// Reads class names, in the file's order. A name is the first word of a line (such as the WordNet
@@ -32,7 +29,8 @@ struct ClassList {
     const std::filesystem::path& file, const std::vector<std::string>& paths = {});
 
 /// Reads the class names of a .beton file (of its first int field that has any), or of a list
-/// (read_class_list()). @param file empty: the result is empty.
+/// (read_class_list()). Labels are positions in the file, so that the list of an existing model's
+/// classes gives the labels of that model. @param file empty: the result is empty.
 /// @throws as read_class_list(); DataError for a .beton file without class names
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
                                                  const std::vector<std::string>& paths = {});
@@ -40,8 +38,9 @@ struct ClassList {
 /// The help text of the option `classes`, which is --class-names on the command line.
 inline constexpr const char* kClassesHelp =
     "all classes: a file with one per line, or a .beton file that has their names (the training "
-    "set). A split that lacks some classes then has the same labels as the other splits; numbers "
-    "in a list of labels are line numbers of this file, from 1";
+    "set). A split that lacks some classes then has the same labels as the other splits; the "
+    "order of the file is the order of the labels, and numbers in a list of labels count its "
+    "classes from 1 (empty lines do not count)";
 
 /// Assigns classes to images that are not in class folders. `list` has one of these forms:
 ///
@@ -51,11 +50,12 @@ inline constexpr const char* kClassesHelp =
 /// - on each line a class, for the images in the order of their names.
 ///
 /// A number that is not the name of a class is a position in `classes`, counted from 1 as in
-/// ILSVRC. Such numbers are an error if `classes` come from a .beton file.
+/// ILSVRC, so that its label is the number minus 1. Such numbers are an error if `classes` come
+/// from a .beton file.
 ///
-/// Labels are those of `classes`. If `classes` is empty, a label is the position of the class among
-/// the sorted class names of the list. Files are sorted by label, then by name, as if they were in
-/// one folder per class (arrange_by_class). Hidden files are left out.
+/// Labels are positions in `classes`. If `classes` is empty, a label is the position of the class
+/// among the sorted class names of the list. Files are sorted by label, then by name, as if they
+/// were in one folder per class (arrange_by_class). Hidden files are left out.
 /// @param classes in ILSVRC's order if the list contains numbers; may be empty.
 /// @throws IoError; DataError naming images that are only in the list or only among the files,
 /// duplicates, and classes that `classes` lacks; also for numbers without `classes`.

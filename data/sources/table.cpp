@@ -147,7 +147,7 @@ class TableSource : public Source {
   void find_classes(const std::vector<std::string>& names, const TableOptions& options) {
     class_at_ = class_column(names, options);
     if (class_at_ == kNone) return;
-    class_names_ = read_classes(options.classes).by_label();
+    class_names_ = read_classes(options.classes).names;
     if (class_names_.empty()) class_names_ = texts_in(class_at_);
     for (const std::string& name : class_names_)
       labels_.emplace(name, static_cast<std::int64_t>(labels_.size()));

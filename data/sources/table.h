@@ -32,9 +32,9 @@ struct PRECAST_API TableOptions {
 /// truncated ones (`cut_column_names`).
 ///
 /// The strings of one column, `options.class_column`, are class names. The field of this column is
-/// an int: the position of the string among the sorted strings of the column, or the label of the
-/// class in `options.classes`; class_names() are these strings. A column of numbers never has class
-/// names.
+/// an int: the position of the string among the sorted strings of the column, or the position of
+/// the class in `options.classes`; class_names() are these strings. A column of numbers never has
+/// class names.
 ///
 /// The file is read on opening, and stays mapped, so it must not change while the source is in use.
 /// Memory use is 8 bytes per row, plus the row that sample() reads.

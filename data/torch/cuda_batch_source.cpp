@@ -91,9 +91,12 @@ class CudaCopies {
   }
 
   [[nodiscard]] Event record() const {
-    auto event = std::make_shared<at::cuda::CUDAEvent>();
+    auto event = std::make_shared<at::cuda::CUDAEvent>(cudaEventDefault);
     event->record(stream_);
     return event;
+  }
+  [[nodiscard]] double seconds(const Event& from, const Event& to) const {
+    return 1e-3 * static_cast<double>(from->elapsed_time(*to));
   }
   [[nodiscard]] bool query(const Event& event) const { return event->query(); }
   void block_consumer(const Event& event) const { event->block(consumer()); }
@@ -156,7 +159,11 @@ class CudaBatchSource final : public BatchSource {
   }
   [[nodiscard]] std::int64_t samples() const override { return loader().samples(); }
   [[nodiscard]] double seconds_waited() const override { return loader().seconds_waited(); }
-  [[nodiscard]] SourceTimes times() const override { return loader().times(); }
+  [[nodiscard]] SourceTimes times() const override {
+    SourceTimes times = loader().times();
+    times.copying = batches_.seconds_copying();
+    return times;
+  }
   [[nodiscard]] std::vector<ReplacedSample> replaced() const override {
     return loader().replaced();
   }

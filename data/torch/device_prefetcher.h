@@ -27,6 +27,8 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
   // Records an event after everything queued on the copy stream. Copies of the result refer to the
   // same event.
   { device.record() } -> std::same_as<typename Device::Event>;
+  // The seconds on the device between two events that have happened.
+  { device.seconds(event, event) } -> std::same_as<double>;
   // Whether the event has happened.
   { device.query(event) } -> std::same_as<bool>;
   // Makes all work that is queued on the consumer's stream from now on wait for the event.
@@ -91,6 +93,8 @@ class DevicePrefetcher {
   }
 
   [[nodiscard]] const Source& source() const { return source_; }
+  /// The seconds that the copy stream has spent on batches whose host memory was returned.
+  [[nodiscard]] double seconds_copying() const { return seconds_copying_; }
 
  private:
   using Event = typename Device::Event;
@@ -100,6 +104,7 @@ class DevicePrefetcher {
   };
   struct InCopy {
     HostBatch host;
+    Event begun;
     /// Empty if the copy failed; a part of it may be queued nevertheless.
     std::optional<Event> done;
   };
@@ -110,20 +115,28 @@ class DevicePrefetcher {
     }
     std::optional<HostBatch> host = source_.next();
     if (!host) return std::nullopt;
-    InCopy& copying = in_copy_.emplace_back(InCopy{std::move(*host), std::nullopt});
+    InCopy& copying =
+        in_copy_.emplace_back(InCopy{std::move(*host), device_.record(), std::nullopt});
     Batch batch = device_.copy(copying.host);
     copying.done = device_.record();
     return Copied{std::move(batch), *copying.done};
   }
 
   void release_copied() {
-    while (!in_copy_.empty() && in_copy_.front().done && device_.query(*in_copy_.front().done))
+    while (!in_copy_.empty() && in_copy_.front().done && device_.query(*in_copy_.front().done)) {
+      count_time(in_copy_.front());
       in_copy_.pop_front();
+    }
+  }
+
+  void count_time(const InCopy& copied) {
+    if (copied.done) seconds_copying_ += device_.seconds(copied.begun, *copied.done);
   }
 
   void wait_for_copies() {
     if (in_copy_.empty()) return;
     device_.synchronize();
+    for (const InCopy& copied : in_copy_) count_time(copied);
     in_copy_.clear();
   }
 
@@ -132,6 +145,7 @@ class DevicePrefetcher {
   /// Batches whose copies may still be running, oldest first. The newest copy may have failed.
   std::deque<InCopy> in_copy_;
   LookAhead<Copied> ahead_;
+  double seconds_copying_ = 0;
 };
 
 }  // namespace precast::data

@@ -24,6 +24,7 @@
 #include "data/outside/producer_error.h"
 #include "data/torch/batch_views.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
@@ -154,6 +155,7 @@ class OutsideSource final : public BatchSource {
   std::optional<OutsideBatch> take() {
     while (std::optional<OutsideBatch> made = batches_->next()) {
       if (!is_before_pass(*made)) {
+        warn_of_longer_epoch();
         check_next(*made);
         return made;
       }
@@ -171,6 +173,17 @@ class OutsideSource final : public BatchSource {
     if (numbered_ && (!*numbered_ || *made.position < unread_)) return false;
     unread_ = {.epoch = made.position->epoch, .batch = made.position->batch + 1};
     return true;
+  }
+
+  /// Logs once that the run does not use all batches of the producer's epochs. Call when the first
+  /// batch of the pass has arrived: `unread_` then says how many batches the skipped epoch had.
+  void warn_of_longer_epoch() {
+    if (unread_.batch <= form_.batches || std::exchange(warned_, true)) return;
+    log_warning(
+        "data.batches_per_epoch: expected {0} batches in an epoch of the producer, got {1} (epoch "
+        "{2}). The run skips all batches of an epoch after the first {0}. To use them, set the key "
+        "to {1}",
+        form_.batches, unread_.batch, unread_.epoch);
   }
 
   void check_next(const OutsideBatch& made) {
@@ -245,6 +258,8 @@ class OutsideSource final : public BatchSource {
   RingPosition position_;
   /// The producer's batches before this position were read or skipped.
   RingPosition unread_;
+  /// Whether warn_of_longer_epoch() has logged its warning.
+  bool warned_ = false;
   double seconds_waited_ = 0;
 };
 

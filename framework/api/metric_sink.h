@@ -19,6 +19,11 @@ class MetricSink {
   /// last checkpoint.
   [[nodiscard]] virtual std::int64_t position() const { return 0; }
   virtual void rewind(std::int64_t /*position*/) {}
+  /// For sinks that write times relative to the start of the run. seconds() is this time now; a
+  /// resumed run calls advance(), after rewind(), with the value that was saved with the position,
+  /// and from then on seconds() is at least that value.
+  [[nodiscard]] virtual double seconds() const { return 0; }
+  virtual void advance(double /*seconds*/) {}
 };
 
 }  // namespace precast

@@ -5,7 +5,7 @@
 namespace precast {
 
 /// How the threads that make batches have spent their time so far, in seconds summed over the
-/// threads. Torch-free.
+/// threads, and how long copies to a GPU have taken. Torch-free.
 struct SourceTimes {
   /// CPU time: decoding, resizing, transforms.
   double processing = 0;
@@ -17,6 +17,8 @@ struct SourceTimes {
   /// Waiting because all buffers for batches were full, that is, because the model is slower than
   /// the loader.
   double ahead = 0;
+  /// GPU time, not time of the threads: copying batches to the GPU and normalising them there.
+  double copying = 0;
 
   /// The activity that took the most time: "reading", "blocked" or "decoding". Empty if the threads
   /// were ahead of the model for at least half of the time (the model then does not wait for them),

@@ -147,7 +147,8 @@ FileOps& posix_file_ops() {
 AtomicFile::AtomicFile(const std::filesystem::path& path, FileOps& ops)
     : ops_(ops), path_(follow_links(path)), temporary_(temporary_name(path_)) {
   std::error_code ignored;
-  const std::filesystem::file_status there = std::filesystem::status(path_, ignored);
+  // Of `path`, because the text of a link such as /proc/self/fd/1 may be no path ("pipe:[7]").
+  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(there)) {
     throw IoError("cannot write", path_.string(), EISDIR);
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "framework/core/archive/checkpoint_folder.h"
@@ -124,13 +125,13 @@ class Checkpointer::Impl {
 
   [[nodiscard]] const CheckpointOptions& options() const { return options_; }
 
-  bool save(const TrainState& state, std::optional<double> metric) {
+  bool save(const TrainState& state, std::optional<double> metric, bool complete) {
     std::vector<NamedTensor> checked = parts_.model.state();
     checked.push_back({"loss_sum", state.loss_sum});
     const bool finite = all_finite(checked, parts_.device);
     if (parts_.ranks.begin_sum(finite ? 0 : 1)->wait() > 0) return false;
     take_result();
-    throw_if_disk_is_lost();
+    if (!complete) throw_if_disk_is_lost();
     best_since_ = state.best_since;
     const std::vector<NamedTensor> optimizer =
         options_.sharded_optimizer
@@ -147,7 +148,7 @@ class Checkpointer::Impl {
   }
 
   void finish() {
-    take_result();
+    take_result("Older checkpoints are kept");
     // If the last write failed, the newest state is not on the disk, and there will be no later
     // write.
     const std::int64_t failed = parts_.ranks.begin_sum(failures_ > 0 ? 1 : 0)->wait();
@@ -155,7 +156,10 @@ class Checkpointer::Impl {
       throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save the last checkpoint");
   }
 
-  void prune_finished() const {
+  void finish_run() {
+    take_result("The run is complete, and its results are written");
+    // No rank leaves before rank 0 has written.
+    static_cast<void>(parts_.ranks.begin_sum(0)->wait());
     if (leads()) prune(options_, std::min(options_.keep_finished, options_.keep_last), best_since_);
   }
 
@@ -172,7 +176,7 @@ class Checkpointer::Impl {
       restore_rank(folder, saved.at("world").get<int>(), position);
       state = position;
       best_since_ = state.best_since;
-      if (!sinks_.empty()) rewind_sinks(saved.at("sinks"));
+      if (!sinks_.empty()) rewind_sinks(saved);
     } catch (const ordered_json::exception& error) {
       throw CheckpointError(fmt::format("{}: expected the state of a checkpoint, got: {}",
                                         (folder / kStateFile).string(), error.what()));
@@ -204,17 +208,17 @@ class Checkpointer::Impl {
  private:
   [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
 
-  /// Waits for the writing thread and handles its result.
-  void take_result() {
+  /// Waits for the writing thread and handles its result. @param outcome what a failure means for
+  /// the run
+  void take_result(std::string_view outcome = "Training continues; older checkpoints are kept") {
     if (!writing_.valid()) return;
     try {
       writing_.get();
       failures_ = 0;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       ++failures_;
       last_failure_ = error.what();
-      log_warning("checkpoint not saved: {}. Training continues; older checkpoints are kept.",
-                  error.what());
+      log_warning("checkpoint not saved: {}. {}.", last_failure_, outcome);
     }
   }
 
@@ -246,12 +250,17 @@ class Checkpointer::Impl {
     each_part(
         [&](const std::string& name, Stateful& part) { counters[name] = part.state().counters; });
     auto sinks = ordered_json::array();
-    for (const MetricSink* sink : sinks_) sinks.push_back(sink->position());
+    auto sink_seconds = ordered_json::array();
+    for (const MetricSink* sink : sinks_) {
+      sinks.push_back(sink->position());
+      sink_seconds.push_back(sink->seconds());
+    }
     const ordered_json text = {{"format", kFormat},
                                {"world", parts_.ranks.world()},
                                {"position", position_of(state)},
                                {"counters", counters},
                                {"sinks", sinks},
+                               {"sink_seconds", sink_seconds},
                                {"identity", identity_}};
     // The identity may contain paths that are not UTF-8.
     return text.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -329,9 +338,14 @@ class Checkpointer::Impl {
     }
   }
 
-  void rewind_sinks(const ordered_json& positions) {
-    for (std::size_t i = 0; i < sinks_.size() && i < positions.size(); ++i)
+  void rewind_sinks(const ordered_json& saved) {
+    const ordered_json& positions = saved.at("sinks");
+    // Older checkpoints do not have these values.
+    const ordered_json seconds = saved.value("sink_seconds", ordered_json::array());
+    for (std::size_t i = 0; i < sinks_.size() && i < positions.size(); ++i) {
       sinks_[i]->rewind(positions[i].get<std::int64_t>());
+      if (i < seconds.size()) sinks_[i]->advance(seconds[i].get<double>());
+    }
   }
 
   CheckpointOptions options_;
@@ -368,8 +382,8 @@ bool Checkpointer::due_after_epoch(const TrainState& state) const {
   return every > 0 && state.epoch % every == 0;
 }
 
-bool Checkpointer::save(const TrainState& state, std::optional<double> metric) {
-  return impl_->save(state, metric);
+bool Checkpointer::save(const TrainState& state, std::optional<double> metric, bool complete) {
+  return impl_->save(state, metric, complete);
 }
 
 void Checkpointer::finish() {
@@ -377,8 +391,7 @@ void Checkpointer::finish() {
 }
 
 void Checkpointer::finish_run() {
-  impl_->finish();
-  impl_->prune_finished();
+  impl_->finish_run();
 }
 
 bool Checkpointer::resume(TrainState& state) {

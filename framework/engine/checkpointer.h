@@ -81,15 +81,19 @@ class PRECAST_API Checkpointer {
   [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
   /// Waits for the previous checkpoint, copies the state and returns; a thread writes the copy to
   /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
-  /// failures, the next call is an error.
+  /// failures, the next call is an error, unless `complete` is set.
+  /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
+  /// that cannot be saved must not prevent its results from being written.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or
   /// infinite on any rank.
   /// @throws IoError
-  [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric);
+  [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric,
+                          bool complete = false);
   /// Waits until the last checkpoint is on disk. @throws IoError if it could not be written
   void finish();
-  /// Like finish(), for a complete run: also removes the checkpoints that only an unfinished run
-  /// needs. Call after the results have been written. @throws IoError
+  /// Call after the results of a complete run have been written: waits until the last checkpoint is
+  /// on disk (if it could not be written, that is only a warning), and removes the checkpoints that
+  /// only an unfinished run needs.
   void finish_run();
   /// Call at the start of a run. Calls restore() if CheckpointOptions::resume is set. If nothing is
   /// restored, empties the sinks.

@@ -57,10 +57,11 @@ GraphChoice choose_graph(const GraphFacts& facts) {
 
 std::string graph_text(const GraphChoice& choice) {
   if (choice.scope == GraphScope::step) return "the whole step";
-  std::string what =
-      choice.scope == GraphScope::passes ? "the forward and backward passes" : "nothing";
+  const bool passes = choice.scope == GraphScope::passes;
+  const std::string what = passes ? "the forward and backward passes" : "nothing";
   if (choice.obstacles.empty()) return what;
-  return fmt::format("{}, not the whole step: {}", what, fmt::join(choice.obstacles, "; "));
+  return fmt::format("{}{}: {}", what, passes ? ", not the whole step" : "",
+                     fmt::join(choice.obstacles, "; "));
 }
 
 bool worth_capturing(GraphMode mode, std::int64_t samples, std::int64_t size_px) {

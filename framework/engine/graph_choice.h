@@ -66,7 +66,7 @@ struct GraphFacts {
 [[nodiscard]] PRECAST_API GraphChoice choose_graph(const GraphFacts& facts);
 
 /// The choice in words: "the whole step", "the forward and backward passes, not the whole step:
-/// ...".
+/// ...", "nothing: ...".
 [[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
 
 /// Whether to replay batches of this size: always with `on` and `step`; with `automatic`, if

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <fstream>
@@ -102,6 +103,14 @@ void JsonLinesLog::rewind(std::int64_t position) {
   }
   file_.cut(whole);
   start_ = unix_seconds() - relative_time;
+}
+
+double JsonLinesLog::seconds() const {
+  return unix_seconds() - start_;
+}
+
+void JsonLinesLog::advance(double seconds) {
+  start_ = std::min(start_, unix_seconds() - seconds);
 }
 
 }  // namespace precast::engine

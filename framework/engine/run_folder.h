@@ -49,8 +49,8 @@ class PRECAST_API RunFolder {
 };
 
 /// The run's `log`: one JSON object per line with ffcv-imagenet's keys, each line flushed. Adds
-/// `timestamp` (Unix seconds) and `relative_time` (seconds since the log was started; rewind()
-/// continues the count).
+/// `timestamp` (Unix seconds) and `relative_time` (seconds since the object was made; rewind() and
+/// advance() continue the count of an earlier process).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
   /// Creates the log, or appends to an existing one. @throws IoError if that fails.
@@ -62,9 +62,13 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   /// Truncates the file and removes a last line that a crash left incomplete; `relative_time`
   /// continues from the value in the last line.
   void rewind(std::int64_t position) override;
+  /// What write() would write now as `relative_time`.
+  [[nodiscard]] double seconds() const override;
+  void advance(double seconds) override;
 
  private:
   AppendedFile file_;
+  /// `relative_time` is the time since then, in Unix seconds.
   double start_;
 };
 

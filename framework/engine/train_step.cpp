@@ -9,11 +9,15 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <fmt/core.h>
 
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/progress.h"
 
 namespace precast::engine {
 namespace {
@@ -29,6 +33,22 @@ std::vector<at::Tensor> trainable_parameters(const Model& model) {
 /// The side of the images in px; 1 if the inputs are not images.
 std::int64_t side_px(const Batch& batch) {
   return batch.input().dim() == 4 ? batch.input().size(2) : 1;
+}
+
+/// @throws Error if `error` is that of a batch norm of torch::nn for the statistics of a single
+/// value. libtorch has no specific exception for this, only a message. Not ConfigError, after which
+/// a grid would also stop its other trials.
+void refuse_single_values(const c10::Error& error, const Batch& batch, std::int64_t micro_batches) {
+  const std::string_view text = error.what_without_backtrace();
+  if (text.find("Expected more than 1 value per channel when training") == std::string_view::npos)
+    return;
+  throw Error(fmt::format(
+      "training.batch_size: expected more than one value per channel for each batch norm, got {} "
+      "of {} px in a forward pass of a rank (training.micro_batches: {}; libtorch: {}). Raise "
+      "training.batch_size (the batch of one rank), lower training.micro_batches, or raise "
+      "resolution.min_res",
+      format_count(static_cast<std::uint64_t>(batch.size()), "sample"), side_px(batch),
+      micro_batches, text));
 }
 
 }  // namespace
@@ -112,7 +132,7 @@ void TrainStep::rehearse(Batch& batch) {
 at::Tensor TrainStep::forward(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const AutocastScope autocast(device_, plan_.precision);
-  return parts_.model.forward(batch);
+  return outputs_of(batch);
 }
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
@@ -150,7 +170,16 @@ at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
 
 at::Tensor TrainStep::loss_of(const Batch& batch) {
   const AutocastScope autocast(device_, plan_.precision);
-  return parts_.loss(parts_.model.forward(batch), batch);
+  return parts_.loss(outputs_of(batch), batch);
+}
+
+at::Tensor TrainStep::outputs_of(const Batch& batch) {
+  try {
+    return parts_.model.forward(batch);
+  } catch (const c10::Error& error) {
+    refuse_single_values(error, batch, plan_.micro_batches);
+    throw;
+  }
 }
 
 std::optional<Optimizer::Scaled> TrainStep::update(double lr) {

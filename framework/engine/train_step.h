@@ -38,10 +38,12 @@ class PRECAST_API TrainStep : private StepPasses {
   void count_losses(std::function<void(const at::Tensor& loss)> count);
   /// @param batch must have a size that is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
+  /// @throws Error if a batch norm has only one value per channel: one sample in a forward
+  /// pass, at an image size at which the layer's input is 1 x 1.
   at::Tensor run(Batch& batch, double lr);
   /// Runs the passes of a step without an update and without the other ranks, to test whether
   /// memory suffices and to let cuDNN choose its kernels. Afterwards there are no gradients, but
-  /// running statistics have changed.
+  /// running statistics have changed. @throws what run() throws
   void rehearse(Batch& batch);
   /// Drops the recordings, so that other work can use their memory. They are made again when they
   /// are needed.
@@ -70,6 +72,7 @@ class PRECAST_API TrainStep : private StepPasses {
   at::Tensor complete_step(Batch& batch, double lr);
   at::Tensor passes(const Batch& batch, bool sync);
   at::Tensor loss_of(const Batch& batch);
+  at::Tensor outputs_of(const Batch& batch);
   /// Updates the parameters from the averaged gradients. @return the result of the check for
   /// non-finite gradients; nothing if they were not checked
   std::optional<Optimizer::Scaled> update(double lr);

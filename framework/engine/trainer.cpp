@@ -107,6 +107,7 @@ void Trainer::start() {
   parts_.checkpointer->attach(step_.scaler(), parts_.sinks);
   if (!parts_.checkpointer->resume(state_)) return;
   saved_ = position();
+  seconds_before_ = state_.train_seconds;
   if (parts_.ranks.rank() == 0)
     log_info("=> resuming after step {} ({})", state_.global_step, place());
 }
@@ -114,6 +115,7 @@ void Trainer::start() {
 TrainSummary Trainer::summary() const {
   return {.final_eval = last_eval_,
           .train_seconds = state_.train_seconds,
+          .process_seconds = state_.train_seconds - seconds_before_,
           .eval_seconds = state_.eval_seconds,
           .wait_seconds = state_.wait_seconds,
           .images_trained = state_.images_trained,
@@ -159,7 +161,9 @@ Trainer::Verdict Trainer::train_epoch() {
 
 Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval) {
   tick();
-  if (!parts_.checkpointer->save(state_, score(eval))) return Verdict::diverged;
+  // After the last epoch, only a run that has its evaluation is complete.
+  const bool complete = eval && state_.epoch == plan_.epochs;
+  if (!parts_.checkpointer->save(state_, score(eval), complete)) return Verdict::diverged;
   saved_ = position();
   return Verdict::go_on;
 }
@@ -335,7 +339,8 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
   record["loader_time"] = {{"decoding", loader.processing},
                            {"reading", loader.disk},
                            {"blocked", loader.blocked},
-                           {"ahead", loader.ahead}};
+                           {"ahead", loader.ahead},
+                           {"copying", loader.copying}};
   write(record);
 }
 

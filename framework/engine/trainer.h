@@ -65,6 +65,8 @@ struct TrainSummary {
   /// Empty if the run was stopped before its end.
   std::optional<EvalResult> final_eval;
   double train_seconds = 0;
+  /// The part of train_seconds in this process; the rest was before the run was resumed.
+  double process_seconds = 0;
   double eval_seconds = 0;
   /// The part of the training time that was spent waiting for batches.
   double wait_seconds = 0;
@@ -87,6 +89,8 @@ class PRECAST_API Trainer {
   void start();
   /// Steps since the start of the run, including those before it was resumed.
   [[nodiscard]] std::int64_t global_step() const { return state_.global_step; }
+  /// Finished epochs, including those before the run was resumed.
+  [[nodiscard]] std::int64_t epochs_done() const { return state_.epoch; }
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
   /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().
@@ -132,6 +136,8 @@ class PRECAST_API Trainer {
   TrainerOptions options_;
   TrainStep step_;
   TrainState state_;
+  /// The training time before the run was resumed.
+  double seconds_before_ = 0;
   /// The position of the newest checkpoint. Empty if there is none, or if go_back() has changed
   /// values that the checkpoint contains.
   std::optional<std::pair<std::int64_t, std::int64_t>> saved_;

@@ -32,9 +32,10 @@ struct LaunchOptions {
 ///
 /// Forwards SIGTERM, SIGINT and SIGUSR1 to every living child, and SIGHUP as SIGTERM; a second
 /// SIGINT kills the children. SIGTSTP (Ctrl-Z) suspends the children and this process, and SIGCONT
-/// resumes them; the time between the two does not count towards `grace`. Signals that this process
-/// ignores stay ignored. The handlers are restored at the end. Only one launch() may run in a
-/// process at a time.
+/// resumes them; the time between the two does not count towards `grace`. A SIGHUP (nohup) or
+/// SIGTSTP that this process ignores stays ignored, also in the children; the other signals are
+/// handled even if it ignores them. The handlers are restored at the end. Only one launch() may run
+/// in a process at a time.
 ///
 /// @return the exit code of the first rank that failed; ExitCode::peer_failed counts only if no
 /// rank failed with a different code. A rank that was killed by a signal counts as

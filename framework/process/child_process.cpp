@@ -97,9 +97,10 @@ void kill_tree(pid_t process) {
 }
 
 /// Reads both pipes until the child and its descendants have closed them, and keeps at most
-/// `most_bytes` of each. @return false if `deadline` passes first.
+/// `most_bytes` of each. @return false if `deadline` passes first, or `*stop` becomes true.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
-             std::size_t most_bytes, ChildResult& result) {
+             std::size_t most_bytes, const std::atomic<bool>* stop, ChildResult& result) {
+  const long longest_wait_ms = stop == nullptr ? 1000 : 100;
   std::array<pollfd, 2> waits{pollfd{output.reader(), POLLIN, 0},
                               pollfd{errors.reader(), POLLIN, 0}};
   const std::array<std::string*, 2> texts{&result.output, &result.errors};
@@ -107,9 +108,9 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
   while (waits[0].fd >= 0 || waits[1].fd >= 0) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return false;
-    if (poll(waits.data(), waits.size(), static_cast<int>(std::min<long>(left.count(), 1000))) < 0)
-      continue;
+    if (left.count() <= 0 || (stop != nullptr && *stop)) return false;
+    const auto wait_ms = static_cast<int>(std::min<long>(left.count(), longest_wait_ms));
+    if (poll(waits.data(), waits.size(), wait_ms) < 0) continue;
     for (std::size_t i = 0; i < waits.size(); ++i) {
       if (waits[i].fd < 0 || waits[i].revents == 0) continue;
       const ssize_t size = read(waits[i].fd, buffer.data(), buffer.size());
@@ -128,7 +129,7 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
 }  // namespace
 
 ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
-                      std::size_t most_bytes) {
+                      std::size_t most_bytes, const std::atomic<bool>* stop) {
   ChildResult result;
   Pipe output;
   Pipe errors;
@@ -143,8 +144,8 @@ ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::mi
   }
   output.close_writer();
   errors.close_writer();
-  if (!collect(output, errors, Clock::now() + timeout, most_bytes, result)) {
-    result.timed_out = true;
+  if (!collect(output, errors, Clock::now() + timeout, most_bytes, stop, result)) {
+    result.timed_out = stop == nullptr || !*stop;
     kill_tree(child);
   }
   int status = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -19,11 +20,13 @@ struct ChildResult {
 };
 
 /// Runs `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as standard input and
-/// collects its output, at most `most_bytes` of each stream. After `timeout`, kills the program and
-/// all its descendants, except processes whose parent had already exited (they are no longer in the
-/// program's process tree). @throws IoError if a pipe cannot be created.
+/// collects its output, at most `most_bytes` of each stream. After `timeout`, or within about 0.1 s
+/// of `*stop` becoming true, kills the program and all its descendants, except processes whose
+/// parent had already exited (they are no longer in the program's process tree). @throws IoError if
+/// a pipe cannot be created.
 [[nodiscard]] PRECAST_API ChildResult run_child(const std::vector<std::string>& arguments,
                                                 std::chrono::milliseconds timeout,
-                                                std::size_t most_bytes = 1'000'000);
+                                                std::size_t most_bytes = 1'000'000,
+                                                const std::atomic<bool>* stop = nullptr);
 
 }  // namespace precast

@@ -9,6 +9,7 @@
 
 #include "framework/core/error.h"
 #include "framework/process/spawn.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast {
 namespace {
@@ -50,8 +51,7 @@ SignalPipe::SignalPipe(const std::vector<int>& signals) {
   for (const int signal : signals) {
     Before before{signal, {}};
     sigaction(signal, nullptr, &before.action);
-    // If SIGCHLD were ignored, the kernel would reap children before their exit code is read.
-    if (before.action.sa_handler == SIG_IGN && signal != SIGCHLD) continue;
+    if (stays_ignored(signal, before.action)) continue;
     sigaction(signal, &action, nullptr);
     before_.push_back(before);
   }

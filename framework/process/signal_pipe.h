@@ -13,8 +13,9 @@ namespace precast {
 /// time.
 class PRECAST_API SignalPipe {
  public:
-  /// Catches `signals`, except those that the process ignores (nohup, background jobs). SIGCHLD is
-  /// caught even if it was ignored.
+  /// Catches `signals`, except a SIGHUP or SIGTSTP that the process ignores (stays_ignored()).
+  /// Programs that are started meanwhile do not inherit that the other signals were ignored: they
+  /// get the default actions.
   explicit SignalPipe(const std::vector<int>& signals);
   SignalPipe(const SignalPipe&) = delete;
   SignalPipe& operator=(const SignalPipe&) = delete;

@@ -21,6 +21,10 @@ void on_signal(int signal) {
 
 }  // namespace
 
+bool stays_ignored(int signal, const struct sigaction& before) {
+  return before.sa_handler == SIG_IGN && (signal == SIGHUP || signal == SIGTSTP);
+}
+
 StopSignals::StopSignals(std::span<const int> signals) {
   g_requested = false;
   g_interrupted = false;
@@ -31,8 +35,7 @@ StopSignals::StopSignals(std::span<const int> signals) {
   for (const int signal : signals) {
     Before before{signal, {}};
     require(::sigaction(signal, nullptr, &before.action) == 0, "signals can be handled");
-    // Under nohup, a program continues when its terminal is closed.
-    if (signal == SIGHUP && before.action.sa_handler == SIG_IGN) continue;
+    if (stays_ignored(signal, before.action)) continue;
     ::sigaction(signal, &action, nullptr);
     before_.push_back(before);
   }

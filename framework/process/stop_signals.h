@@ -10,9 +10,17 @@
 
 namespace precast {
 
+/// Whether a signal that the process ignores stays ignored when a StopSignals or a SignalPipe is
+/// made. SIGHUP does (nohup), and SIGTSTP. Requests to stop do not: shells start the background
+/// jobs of a script with SIGINT ignored, and a program that then ignored it could not be stopped
+/// cleanly.
+/// @param before the action that is in place now
+[[nodiscard]] PRECAST_API bool stays_ignored(int signal, const struct sigaction& before);
+
 /// While a StopSignals exists, its signals do not end the process, but set requested(), so that a
 /// long operation can stop cleanly. A second SIGINT ends the process immediately. A SIGHUP that the
-/// process ignores (nohup) stays ignored. Only one StopSignals may exist in a process at a time.
+/// process ignores stays ignored (stays_ignored()). Only one StopSignals may exist in a process at
+/// a time.
 class PRECAST_API StopSignals {
  public:
   /// The signals that terminals, shells and containers send; SIGHUP is sent when a terminal is

@@ -52,9 +52,12 @@ void BlurConv2dImpl::add_squeeze_excite(double latent_channels) {
   excite_ = register_module("se", SqueezeExcite(options.out_channels(), latent_channels));
 }
 
+bool BlurConv2dImpl::fuses_blur() const {
+  return fused_ && blurs_ && (!pointwise_ || std::ranges::equal(Sides(*options.stride()), kTwos));
+}
+
 bool BlurConv2dImpl::blurs_by_kernels(const at::Tensor& input) const {
-  const bool known = !pointwise_ || std::ranges::equal(Sides(*options.stride()), kTwos);
-  return fuses_blur() && known && is_training() && can_fuse(input);
+  return fuses_blur() && is_training() && can_fuse(input);
 }
 
 bool BlurConv2dImpl::blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const {

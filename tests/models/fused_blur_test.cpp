@@ -158,6 +158,7 @@ TEST_F(FusedBlurConvTest, IsTheReference) {
 
 TEST_F(FusedBlurConvTest, WhatTheKernelsCannotComputeIsLeftToTheReference) {
   EXPECT_EQ(fused_calls(conv(3), images().contiguous()), 0);
+  EXPECT_FALSE(conv(1, 3)->fuses_blur());
   EXPECT_EQ(fused_calls(conv(1, 3), images()), 0);
   EXPECT_EQ(fused_calls(conv(3, 3), images()), 1);
   EXPECT_FALSE(conv(3, 2, /*blurpool=*/false)->fuses_blur());

@@ -49,5 +49,17 @@ TEST(NormKernelsTest, DescribedNormsAreFused) {
   EXPECT_EQ(others(found), 0);
 }
 
+TEST(NormKernelsTest, ABlurBeforeAPointwiseConvolutionIsFusedOnlyWithStrideTwo) {
+  const auto blurs = [](const std::string& conv) {
+    return norms({.arch = "layers", .blurpool = true}, "{layers: [conv: {out: 16}, conv: " + conv +
+                                                           ", global_avg_pool, flatten, linear]}")
+        .blurs;
+  };
+  EXPECT_EQ(blurs("{out: 8, kernel: 1, stride: 2}"), 1);
+  EXPECT_EQ(blurs("{out: 8, kernel: 1, stride: 3}"), 0);
+  EXPECT_EQ(blurs("{out: 8, kernel: 1, stride: 3, padding: 1}"), 1);
+  EXPECT_EQ(blurs("{out: 8, kernel: 3, stride: 3}"), 1);
+}
+
 }  // namespace
 }  // namespace precast::test

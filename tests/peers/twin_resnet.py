@@ -7,6 +7,7 @@ Compares names and order of the weights, the weights, the state of the random ge
 gradients, and also the twin's interpolation and arrays with numpy's. Exit code 77 (skipped) without torchvision.
 """
 import argparse
+import json
 import pathlib
 import sys
 import tempfile
@@ -90,6 +91,19 @@ class Files(unittest.TestCase):
 
 
 class Recipes(unittest.TestCase):
+    def test_a_schedule_that_the_twin_lacks_is_an_error(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            file = pathlib.Path(scratch) / "r.json"
+            for schedule in ({}, {"lr.lr_schedule_type": "cyclic"}):
+                file.write_text(json.dumps({"config": {"lr.lr": 0.5, **schedule}}))
+                self.assertEqual(twin_train.read_recipe(file)["lr"]["lr"], 0.5)
+            for schedule in ("step", "poly"):
+                file.write_text(json.dumps({"config": {"lr.lr": 0.5, "lr.lr_schedule_type": schedule}}))
+                with self.assertRaises(SystemExit) as raised:
+                    twin_train.read_recipe(file)
+                for fact in ("lr.lr_schedule_type", schedule, str(file)):
+                    self.assertIn(fact, str(raised.exception))
+
     def test_label_smoothing_that_is_left_out_is_the_default_of_ffcv_imagenet(self):
         args = argparse.Namespace(classes=10)
         for given, wanted in (({}, 0.1), ({"label_smoothing": 0}, 0)):

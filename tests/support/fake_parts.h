@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -82,8 +83,12 @@ class MemorySink final : public MetricSink {
   void rewind(std::int64_t position) override {
     records.resize(static_cast<std::size_t>(position));
   }
+  [[nodiscard]] double seconds() const override { return clock; }
+  void advance(double seconds) override { clock = std::max(clock, seconds); }
   /// One JSON text per record.
   std::vector<std::string> records;
+  /// Stands still, except in advance().
+  double clock = 0;
 };
 
 }  // namespace precast::test

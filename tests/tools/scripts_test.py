@@ -29,12 +29,12 @@ class Scripts(unittest.TestCase):
         file.write_text(f"#!/bin/sh\n{text}\n")
         file.chmod(0o755)
 
-    def run_script(self, name, *arguments):
-        """Runs a script with the programs in bin/ before those of the system."""
+    def run_script(self, name, *arguments, folder="."):
+        """Runs a script in that folder of the tree, with the programs in bin/ before those of the system."""
         environment = os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}
         environment.pop("PRECAST_BUILD_DIR", None)
-        return subprocess.run([self.root / "tools" / name, *arguments], cwd=self.root, env=environment, text=True,
-                              capture_output=True)
+        return subprocess.run([self.root / "tools" / name, *arguments], cwd=self.root / folder, env=environment,
+                              text=True, capture_output=True)
 
 
 class Options(Scripts):
@@ -70,6 +70,21 @@ class Setup(Scripts):
         self.assertNotIn("--cpu", self.fix("--cpu"))
         self.write("bin/nvcc")
         self.assertIn("--cpu", self.fix())
+
+
+class Coverage(Scripts):
+    def test_folders_are_relative_to_the_tree_wherever_it_is_started(self):
+        for program in ("tools/setup", "bin/cmake", "build-coverage/bin/data_beton_test",
+                        "build-coverage/bin/data_loader_test"):
+            self.write(program)
+        # Like gcovr, which finds filters relative to the current folder.
+        self.write("build-coverage/venv/bin/gcovr", 'for word; do echo "$word"; done; echo "in $(pwd -P)"')
+        for folder in (".", "tools"):
+            done = self.run_script("coverage", "data/ring", folder=folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = done.stdout.splitlines()
+            self.assertIn("--filter=data/ring", lines)
+            self.assertIn(f"in {self.root.resolve()}", lines)
 
 
 class Fuzz(Scripts):

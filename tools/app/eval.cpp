@@ -12,6 +12,7 @@
 #include "tools/app/data_description.h"
 #include "tools/app/eval_session.h"
 #include "tools/app/session.h"
+#include "tools/app/weights_check.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
@@ -72,7 +73,8 @@ struct Evaluated {
 Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries& registries,
                    const RunArgument& used) {
   const auto reader = open_dataset("data.val_dataset", run.recipe);
-  const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), /*labels_matter=*/true);
+  const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), DatasetUse::evaluate);
+  if (ranks.leads()) warn_of_unnamed_labels(run.recipe, *reader, outputs);
   EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), used.checkpoint);
   const EvalSource opened = open_eval_source(model, *reader);
   const auto loss = registries.losses.make(model.plan.loss);

@@ -14,6 +14,7 @@
 #include "tools/app/run_identity.h"
 #include "tools/app/session.h"
 #include "tools/app/task.h"
+#include "tools/app/weights_check.h"
 #include "tools/report/data_verdict.h"
 
 namespace precast::tools {
@@ -37,6 +38,16 @@ class ListedOrder final : public data::SampleOrder {
   std::vector<std::uint64_t> samples_;
 };
 
+/// @throws CheckpointError unless all labels are classes of the weights.
+void check_labels(const data::BetonReader& reader, const Recipe& recipe, std::int64_t classes) {
+  const std::int64_t labels = count_outputs(reader, recipe, recipe.val_pipeline, /*given=*/0);
+  if (labels <= classes) return;
+  throw CheckpointError(fmt::format(
+      "{}: expected weights for at least {} classes, because {} has the label {}, got weights for "
+      "{}. Set data.val_dataset to a dataset with these classes",
+      recipe.config.model.weights, labels, reader.path().string(), labels - 1, classes));
+}
+
 }  // namespace
 
 void check_weights_given(const TrainConfig& config) {
@@ -47,12 +58,16 @@ void check_weights_given(const TrainConfig& config) {
 }
 
 std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
-                                bool labels_matter) {
-  const TrainConfig& config = recipe.config;
-  std::int64_t classes = config.model.num_classes;
-  if (classes == 0) classes = classes_of_weights(config.model.weights);
-  if (reader != nullptr && (labels_matter || classes == 0))
+                                DatasetUse use) {
+  const auto& model = recipe.config.model;
+  if (reader != nullptr && use != DatasetUse::name_classes) check_class_count(recipe, *reader);
+  const bool given = model.num_classes > 0;
+  const std::int64_t classes = given ? model.num_classes : classes_of_weights(model.weights);
+  if (reader != nullptr && (use == DatasetUse::evaluate || classes == 0)) {
+    const bool labels = recipe.targets == TargetKind::class_index;
+    if (labels && !given && classes > 0) check_labels(*reader, recipe, classes);
     return count_outputs(*reader, recipe, recipe.val_pipeline, classes);
+  }
   if (classes > 0) return classes;
   throw ConfigError(
       "model.num_classes: missing. The weights file does not contain the number of classes. Set "

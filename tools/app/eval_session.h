@@ -34,13 +34,24 @@ struct EvalModel {
 /// @throws ConfigError if the recipe does not name any weights.
 void check_weights_given(const TrainConfig& config);
 
+/// What a command does with a dataset.
+enum class DatasetUse {
+  /// Compares the predictions with the labels.
+  evaluate,
+  /// Predicts the samples; labels may be missing or wrong.
+  predict,
+  /// Only reads the names of the classes, for predictions of photos.
+  name_classes,
+};
+
 /// Determines the number of outputs: `model.num_classes`, else the number of outputs of the
 /// weights, else the number that the targets require.
 /// @param reader the dataset with the targets; null: there are no targets.
-/// @param labels_matter whether to check that every label is a valid class.
-/// @throws ConfigError if none of these numbers is known.
+/// @throws ConfigError if none of these numbers is known; CheckpointError if the dataset needs
+/// another number of classes than the weights have; DataError if a label is invalid and the labels
+/// are used.
 [[nodiscard]] std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
-                                              bool labels_matter);
+                                              DatasetUse use);
 
 /// Collective: every rank must call it.
 /// @param labels the dataset whose classes are compared with the classes of the weights; null: no

@@ -41,6 +41,7 @@ bool ends_as_jpeg(const std::string& path) {
 
 void list_folder(const fs::path& root, PhotoList& list) {
   const std::size_t first = list.paths.size();
+  const std::size_t skip = (root / "").string().size();
   std::error_code failed;
   fs::recursive_directory_iterator entry(root, fs::directory_options::follow_directory_symlink,
                                          failed);
@@ -54,7 +55,8 @@ void list_folder(const fs::path& root, PhotoList& list) {
     std::error_code ignored;  // A broken link is not a folder.
     if (entry->is_directory(ignored)) continue;
     const std::string path = entry->path().string();
-    (data::is_image_name(path) ? list.paths : list.ignored).push_back(path);
+    const bool is_image = data::is_image_name(path) && !data::is_hidden(path.substr(skip));
+    (is_image ? list.paths : list.ignored).push_back(path);
   }
   if (failed) throw IoError("cannot list", root.string(), failed.value());
   if (list.paths.size() == first)

@@ -17,13 +17,14 @@ namespace precast::tools {
 struct PhotoList {
   /// The paths as given; for the files of a folder, `folder/path`.
   std::vector<std::string> paths;
-  /// Files in these folders whose names do not have the extension of an image.
+  /// Files in these folders that are hidden or do not have the extension of an image.
   std::vector<std::string> ignored;
 };
 
 /// Lists the images of `inputs`. For a folder: all files with the extension of an image, at any
-/// depth, sorted by path (byte by byte); links are followed. A file that is given directly counts
-/// as an image, whatever its name.
+/// depth, sorted by path (byte by byte), except hidden ones (data::is_hidden()), as in a source of
+/// kind folder; links are followed. A file that is given directly counts as an image, whatever its
+/// name.
 /// @throws IoError if a path does not exist or a folder cannot be listed; DataError for a folder
 /// without images.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);

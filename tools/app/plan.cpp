@@ -107,6 +107,33 @@ std::string why_no_steps(const TrainPlan& plan, std::int64_t samples, const std:
       samples, dataset, plan.global_batch_size);
 }
 
+void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
+  if (plan.image_size_px.empty()) return;  // no epochs
+  const std::int64_t epochs = recipe.config.training.epochs;
+  const auto warn = [&](std::string_view key, std::int64_t epoch, std::string_view consequence) {
+    const std::string scaled =
+        plan.epochs == epochs ? "" : fmt::format(", which methods change to {}", plan.epochs);
+    // The default of the key may not fit the given number of epochs.
+    const std::string_view given = recipe.places.contains(key) ? key : "training.epochs";
+    diagnostics.warning(recipe.place_of(given), key,
+                        fmt::format("expected less than training.epochs ({}{}), got {}: {}", epochs,
+                                    scaled, epoch, consequence));
+  };
+  if (recipe.config.lr.lr_schedule_type == "cyclic") {
+    const auto peak = recipe.resolved.at("lr.lr_peak_epoch").get<std::int64_t>();
+    if (peak >= plan.epochs)
+      warn("lr.lr_peak_epoch", peak, "the learning rate does not reach lr.lr");
+  }
+  const auto& resolution = recipe.config.resolution;
+  const std::int64_t largest_px = *std::ranges::max_element(plan.image_size_px);
+  // Methods may shorten the run, but they then scale the image sizes to its length.
+  if (resolution.end_ramp >= epochs && largest_px < resolution.max_res) {
+    warn("resolution.end_ramp", resolution.end_ramp,
+         fmt::format("images grow to {} px, not to resolution.max_res ({})", largest_px,
+                     resolution.max_res));
+  }
+}
+
 ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
                            const ordered_json& values, bool per_step) {
   const Recipe& recipe = run.recipe;

@@ -25,6 +25,10 @@ namespace precast::tools {
 [[nodiscard]] std::string why_no_steps(const TrainPlan& plan, std::int64_t samples,
                                        const std::string& dataset);
 
+/// Warns if the run ends before the epoch of the highest learning rate, or before the images have
+/// their full size. ffcv-imagenet accepts such recipes, so this is no error.
+void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
+
 /// The plan as JSON. @param values the result of resolved_values(). @param per_step whether to add
 /// the learning rate of every step.
 [[nodiscard]] nlohmann::ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,

@@ -23,6 +23,7 @@
 #include "tools/app/run_argument.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/session.h"
+#include "tools/app/weights_check.h"
 #include "tools/cli/recipe_arguments.h"
 
 namespace precast::tools {
@@ -116,8 +117,10 @@ PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Argum
   return format;
 }
 
-/// The names of the classes, from the weights or the labels of a dataset.
-std::vector<std::string> class_names(const TrainConfig& config, const data::BetonReader* reader) {
+/// The names of the classes, from the weights or the labels of a dataset. @param classes of the
+/// model: names of another number of classes would be wrong
+std::vector<std::string> class_names(const TrainConfig& config, const data::BetonReader* reader,
+                                     std::int64_t classes) {
   const auto spec = read_weights_spec(config.model.weights);
   if (spec && !spec->class_names.empty()) return spec->class_names;
   if (reader == nullptr) return {};
@@ -129,7 +132,11 @@ std::vector<std::string> class_names(const TrainConfig& config, const data::Beto
                                 ? reader->first_field(data::FieldType::integer)
                                 : static_cast<std::size_t>(named - reader->fields().begin());
   if (field >= reader->fields().size()) return {};
-  return data::class_names_of(*reader, field);
+  std::vector<std::string> names = data::class_names_of(*reader, field);
+  if (names.empty() || std::ssize(names) == classes) return names;
+  log_warning("{}: expected names of {} classes, as {} has, got {}. Classes are shown as numbers",
+              reader->path().string(), classes, config.model.weights, names.size());
+  return {};
 }
 
 /// The recipe's validation dataset, for its class names; null if none is set or it cannot be
@@ -148,14 +155,17 @@ class Predictor {
  public:
   /// Collective, like the other members: every rank must call it.
   Predictor(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
-            const data::BetonReader* dataset, const RunArgument& used, PredictFormat format)
+            const data::BetonReader* dataset, DatasetUse use, const RunArgument& used,
+            PredictFormat format)
       : ranks_(ranks),
-        model_(make_eval_model(run, registries, ranks,
-                               count_eval_outputs(run.recipe, dataset, /*labels_matter=*/false),
+        model_(make_eval_model(run, registries, ranks, count_eval_outputs(run.recipe, dataset, use),
                                dataset, used.checkpoint)),
-        writer_(std::move(format), class_names(run.config(), dataset)) {}
+        writer_(std::move(format),
+                class_names(run.config(), dataset, model_.plan.model.num_classes)) {}
 
   int predict_dataset(const data::BetonReader& reader) {
+    if (ranks_.leads())
+      warn_of_unnamed_labels(model_.run.recipe, reader, model_.plan.model.num_classes);
     std::vector<std::string> names;
     for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
       names.push_back(std::to_string(sample));
@@ -275,8 +285,9 @@ class Predictor {
 void report_ignored(const PhotoList& photos) {
   if (photos.ignored.empty()) return;
   const auto shown = std::span(photos.ignored).first(std::min(kFilesShown, photos.ignored.size()));
-  log_info("ignored {} file(s) without an image extension: {}{}", photos.ignored.size(),
-           fmt::join(shown, ", "), shown.size() < photos.ignored.size() ? ", ..." : "");
+  log_info("ignored {} file(s) that are hidden or have no image extension: {}{}",
+           photos.ignored.size(), fmt::join(shown, ", "),
+           shown.size() < photos.ignored.size() ? ", ..." : "");
 }
 
 /// Each rank lists the photos itself, and the ranks' hosts may have different files. Collective.
@@ -336,13 +347,15 @@ int run_predict(const std::vector<std::string>& args) {
     if (ranks.leads()) log_info("=> weights {}", config.model.weights);
     if (inputs.photos.empty()) {
       const auto reader = open_dataset("data.val_dataset", recipe);
-      return Predictor(run, registries, ranks, reader.get(), used, format).predict_dataset(*reader);
+      return Predictor(run, registries, ranks, reader.get(), DatasetUse::predict, used, format)
+          .predict_dataset(*reader);
     }
     const PhotoList photos = list_photos(inputs.photos);
     agree_on_photos(ranks.communicator(), photos);
     if (ranks.leads()) report_ignored(photos);
     const auto dataset = find_dataset(recipe);
-    return Predictor(run, registries, ranks, dataset.get(), used, format).predict_photos(photos);
+    return Predictor(run, registries, ranks, dataset.get(), DatasetUse::name_classes, used, format)
+        .predict_photos(photos);
   });
 }
 

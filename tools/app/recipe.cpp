@@ -37,14 +37,18 @@ ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& valu
   return node;
 }
 
+constexpr const char* kSmoothingKey = "training.label_smoothing";
+
 /// The methods that ffcv-imagenet's keys select. @param smooths_labels whether
 /// training.label_smoothing applies.
-std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_labels) {
+std::vector<PartRequest> legacy_methods(const TrainConfig& config, const Schema& schema,
+                                        bool smooths_labels) {
   std::vector<PartRequest> requests;
-  if (config.training.use_blurpool)
-    requests.push_back({"blurpool", {}, {}, "training.use_blurpool"});
-  if (config.training.channels_last)
-    requests.push_back({"channels_last", {}, {}, "training.channels_last"});
+  const auto add_switch = [&](const char* method, const char* key) {
+    requests.push_back({method, {}, schema.origin(key), key});
+  };
+  if (config.training.use_blurpool) add_switch("blurpool", "training.use_blurpool");
+  if (config.training.channels_last) add_switch("channels_last", "training.channels_last");
   const auto& resolution = config.resolution;
   requests.push_back({"progressive_resize",
                       map_node({{"min_res", std::to_string(resolution.min_res)},
@@ -57,8 +61,7 @@ std::vector<PartRequest> legacy_methods(const TrainConfig& config, bool smooths_
     requests.push_back(
         {"label_smoothing",
          map_node({{"smoothing", fmt::format("{}", config.training.label_smoothing)}}),
-         {},
-         "training.label_smoothing"});
+         schema.origin(kSmoothingKey), kSmoothingKey});
   }
   return requests;
 }
@@ -87,7 +90,7 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
   const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
   std::vector<PartRequest> all;
   for (const PartRequest& legacy :
-       legacy_methods(config, has_option || schema.given("training.label_smoothing"))) {
+       legacy_methods(config, schema, has_option || schema.given(kSmoothingKey))) {
     if (std::ranges::find(listed, legacy.name, &PartRequest::name) == listed.end())
       all.push_back(legacy);
   }
@@ -186,6 +189,8 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
         make_plan(as_requested(recipe), registries, 0,
                   std::max<std::int64_t>(1, recipe.config.model.num_classes), use);
     check_image_sizes(recipe, plan, diagnostics);
+    if (use == RecipeUse::train && !recipe.config.training.eval_only)
+      warn_of_short_run(recipe, plan, diagnostics);
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
     const TargetKind targets = kind_of(plan.loss, registries.losses);
     if (targets != recipe.targets) {
@@ -353,10 +358,12 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   make_methods(recipe, all_methods(recipe.config, schema, diagnostics), registries, diagnostics);
   make_metrics(recipe, registries, diagnostics);
   recipe.best = choose_best(recipe, schema, diagnostics);
+  warn_of_flips(recipe, schema, diagnostics);
   if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
   recipe.unread_keys = diagnostics.unread_keys();
+  recipe.ignored_keys = diagnostics.ignored_keys();
   return recipe;
 }
 

@@ -49,6 +49,8 @@ struct Recipe {
   /// Keys that were given although nothing reads them, with UnreadKeys::warning. ffcv-imagenet's
   /// keys, of which a recipe may contain any, are not among them.
   std::vector<UnreadKey> unread_keys;
+  /// Keys of ffcv-imagenet that were given and have no effect here.
+  std::vector<UnreadKey> ignored_keys;
   /// Warnings for a run of one rank: keys that were given but are read only with several ranks.
   /// They are kept here because the number of ranks is not known until the ranks have joined.
   std::vector<std::string> unread_by_one_rank;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
+#include "tools/app/session.h"
 
 namespace precast::tools {
 namespace {
@@ -72,6 +73,14 @@ TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses) {
 
 void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                     Diagnostics& diagnostics) {
+  // The user set a number and did not name a method.
+  if (request.key == "training.label_smoothing") {
+    diagnostics.error(
+        request.origin, request.key,
+        fmt::format("expected 0 with training.loss: {}, got {}. Label smoothing needs class labels",
+                    recipe.loss.name, recipe.config.training.label_smoothing));
+    return;
+  }
   diagnostics.error(request.origin, request.key,
                     fmt::format("expected a {} for {} targets, which training.loss: {} has, got {}",
                                 kind, name_of(recipe.targets), recipe.loss.name, request.name));
@@ -119,6 +128,15 @@ BestMetric choose_best(const Recipe& recipe, const Schema& schema, Diagnostics& 
   diagnostics.error(schema.origin(kKey), kKey,
                     fmt::format("expected one of {}, got '{}'", fmt::join(names, ", "), wanted));
   return figures.front();
+}
+
+void warn_of_flips(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
+  constexpr std::string_view kKey = "validation.lr_tta";
+  if (!schema.given(kKey) || !recipe.config.validation.lr_tta || mirrors_images(recipe)) return;
+  diagnostics.ignored(
+      schema.origin(kKey), kKey,
+      fmt::format("it has no effect with training.loss: {}, only with a loss for classes",
+                  recipe.loss.name));
 }
 
 }  // namespace precast::tools

@@ -43,4 +43,8 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
 [[nodiscard]] BestMetric choose_best(const Recipe& recipe, const Schema& schema,
                                      Diagnostics& diagnostics);
 
+/// Warns if validation.lr_tta was given as true although the evaluation makes no flips for this
+/// loss. It is no error, because ffcv-imagenet's recipes have the key.
+void warn_of_flips(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
+
 }  // namespace precast::tools

@@ -1,5 +1,6 @@
 #include "tools/app/result_file.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <fstream>
@@ -32,13 +33,14 @@ Failure plain_failure(const std::exception_ptr& exception) {
 ResultFile::ResultFile(std::filesystem::path path)
     : path_(std::move(path)), start_(steady_seconds()) {
   if (path_.empty()) return;
-  std::error_code failure;
-  std::filesystem::remove(path_, failure);
   // Checked now, not after days of training.
-  const auto folder = std::filesystem::absolute(path_).parent_path();
-  if (!failure && !std::filesystem::is_directory(folder))
-    failure = std::make_error_code(std::errc::no_such_file_or_directory);
-  if (failure) throw IoError("cannot write", path_.string(), failure.value());
+  static_cast<void>(AtomicFile(path_));
+  std::error_code failure;
+  // As AtomicFile does: if the name is a link, the link stays.
+  const std::filesystem::path older = std::filesystem::canonical(path_, failure);
+  if (failure) return;  // there is none
+  if (!std::filesystem::remove(older, failure) && failure)
+    throw IoError("cannot remove", older.string(), failure.value());
 }
 
 void ResultFile::add(const nlohmann::ordered_json& facts) {
@@ -85,6 +87,22 @@ void ResultFile::write(int exit_code, const std::string& error) {
   if (!error.empty()) whole["error"] = error;
   whole.update(facts_);
   write_file(path_, whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::string find_result_path(const std::vector<std::string>& args) {
+  std::string path;
+  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    const std::size_t end = std::min(args[i].find('='), args[i].size());
+    std::string name = args[i].substr(0, end);
+    std::ranges::replace(name, '_', '-');
+    if (name != "--result-json") continue;
+    if (end < args[i].size()) {
+      path = args[i].substr(end + 1);
+    } else if (i + 1 < args.size() && !args[i + 1].starts_with('-')) {
+      path = args[i + 1];
+    }
+  }
+  return path;
 }
 
 }  // namespace precast::tools

@@ -5,17 +5,18 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace precast::tools {
 
 /// Writes `--result-json FILE` for the program that started this one, atomically: `{"exit_code",
-/// "error", "seconds", ...}`. The constructor removes an older file. A missing file therefore means
-/// that the process was killed, or that its command line is invalid (an older file then stays).
-/// add() and write_failure() are thread-safe.
+/// "error", "seconds", ...}`. If FILE is a symbolic link, its target is written. The constructor
+/// removes an older file. A missing file therefore means that the process was killed. add() and
+/// write_failure() are thread-safe.
 class ResultFile {
  public:
-  /// @param path empty: nothing is written. @throws IoError if an old file cannot be removed, or
-  /// its folder does not exist.
+  /// @param path empty: nothing is written. @throws IoError if the file could not be written (its
+  /// folder is missing, or it is a device or a folder), or an older file cannot be removed.
   explicit ResultFile(std::filesystem::path path);
 
   /// Adds facts to the file's contents.
@@ -39,5 +40,8 @@ class ResultFile {
   nlohmann::ordered_json facts_ = nlohmann::ordered_json::object();
   double start_;
 };
+
+/// The value of `--result-json` in arguments that may be invalid; empty if there is none.
+[[nodiscard]] std::string find_result_path(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

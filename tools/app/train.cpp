@@ -29,6 +29,8 @@
 #include "tools/app/shared_loading.h"
 #include "tools/app/task.h"
 #include "tools/app/train_run.h"
+#include "tools/app/weights_check.h"
+#include "tools/cli/command.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
@@ -106,10 +108,10 @@ ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
   return described;
 }
 
-/// The keys that nothing reads (--warn-unread), each with the place where it was given.
-ordered_json describe_unread_keys(const Recipe& recipe) {
+/// Keys without effect, each with the place where it was given.
+ordered_json describe_keys(const std::vector<UnreadKey>& unread_keys) {
   auto keys = ordered_json::array();
-  for (const UnreadKey& unread : recipe.unread_keys) {
+  for (const UnreadKey& unread : unread_keys) {
     keys.push_back(
         {{"key", unread.key}, {"place", unread.origin.text()}, {"reason", unread.reason}});
   }
@@ -157,7 +159,7 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
 /// Reads what an evaluation reads: the validation set, and the number of classes of the weights.
 void read_eval_data(const Recipe& recipe, PlannedData& planned) {
   planned.fields = open_dataset("data.val_dataset", recipe);
-  planned.classes = count_eval_outputs(recipe, planned.fields.get(), /*labels_matter=*/true);
+  planned.classes = count_eval_outputs(recipe, planned.fields.get(), DatasetUse::evaluate);
   planned.datasets["val"] = dataset_summary(*planned.fields);
 }
 
@@ -233,12 +235,15 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
     check_weights_given(run.config());
   const PlannedData planned = plan_data(run, registries, train_samples);
   const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
+  if (planned.fields && !trains(run.recipe))
+    warn_of_unnamed_labels(run.recipe, *planned.fields, planned.classes);
   check_model(run, plan, registries, planned.fields.get());
   ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
   described.update(describe_data(run.recipe, planned.datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
   described["graphs"] = describe_graphs(run, plan, registries);
-  described["unread_keys"] = describe_unread_keys(run.recipe);
+  described["unread_keys"] = describe_keys(run.recipe.unread_keys);  // with --warn-unread
+  described["ignored_keys"] = describe_keys(run.recipe.ignored_keys);
   if (const std::string text = kernels_warning(described["kernels"]); !text.empty())
     log_warning("{}", text);
   if (options.has("json")) {
@@ -350,12 +355,29 @@ RecipeArguments train_command() {
   return command;
 }
 
+/// RecipeArguments::parse(), which also writes an error to the result file.
+bool parse_command(RecipeArguments& command, const std::vector<std::string>& args,
+                   const Registries& registries) {
+  try {
+    return command.parse(args, recipe_help(registries));
+  } catch (...) {
+    const Failure failure = describe_failure(std::current_exception());
+    try {
+      ResultFile result(is_other_rank() ? "" : find_result_path(args));
+      result.write_failure(failure.exit_code, failure.text);
+    } catch (const std::exception& error) {
+      log_warning("{}", error.what());
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 int run_train(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command = train_command();
-  if (!command.parse(args, recipe_help(registries))) return 0;
+  if (!parse_command(command, args, registries)) return 0;
   const Arguments& options = command.arguments();
   const bool writes = options.has("result-json") && !is_other_rank();
   ResultFile result(writes ? options.text("result-json") : "");

@@ -26,11 +26,13 @@
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/task.h"
+#include "tools/app/weights_check.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/version.h"
 #include "tools/doctor/torch/torch_versions.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/report_page.h"
+#include "tools/report/run_record.h"
 
 namespace precast::tools {
 namespace {
@@ -48,6 +50,20 @@ std::int64_t major_faults() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return usage.ru_majflt;
+}
+
+/// Warns if the log of a resumed run lacks epochs that the checkpoint has finished.
+void warn_of_missing_epochs(const std::filesystem::path& run_folder, std::int64_t epochs_done) {
+  if (epochs_done == 0) return;
+  std::string missing;
+  try {
+    missing = missing_epochs(load_run(run_folder), epochs_done);
+  } catch (const std::exception& error) {
+    missing = error.what();
+  }
+  if (missing.empty()) return;
+  log_warning("{}: {}. The log was truncated or removed. Reports lack the missing epochs",
+              (run_folder / "log").string(), missing);
 }
 
 }  // namespace
@@ -224,8 +240,13 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   // These files are written only now, after start() has checked that the checkpoint belongs to this
   // run.
   if (ranks_.leads()) {
-    folder_.write_params(values_);
-    write_facts();
+    // With `force`, keys of the training may differ from those that a finished run was trained
+    // with. Nothing is trained then, so the files that describe the training stay.
+    const bool keeps = run_.config().checkpoint.resume == "force" && trainer.global_step() > 0 &&
+                       trainer.epochs_done() >= parts_.plan().epochs;
+    if (!keeps || !std::filesystem::exists(folder_ / "params.json")) folder_.write_params(values_);
+    if (!keeps || !std::filesystem::exists(folder_ / "run.json")) write_facts();
+    warn_of_missing_epochs(folder_.path(), trainer.epochs_done());
   }
   engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval && ranks_.leads()) {
@@ -321,6 +342,7 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
   for (ReplacedSample& entry : val_source_.replaced()) replaced.push_back(std::move(entry));
   return {.train_seconds = summary.train_seconds,
           .wait_seconds = summary.wait_seconds,
+          .process_seconds = summary.process_seconds,
           .times = train_source_.times(),
           .images = summary.images_trained,
           .major_faults = major_faults() - faults_before_,

@@ -42,16 +42,28 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
   return params;
 }
 
-std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
-  // The field may be missing, because predictions are also made without labels.
+/// The field with the labels. It may be missing, because predictions are also made without labels.
+std::optional<std::size_t> label_field(const data::BetonReader& data, const TrainConfig& config) {
   const auto is_label = [&](const data::FieldInfo& field) {
     return config.data.targets.empty() ? field.type == data::FieldType::integer
                                        : field.name == config.data.targets.front();
   };
   const auto& fields = data.fields();
   const auto label = std::ranges::find_if(fields, is_label);
-  if (label == fields.end()) return {};
-  return data::class_names_of(data, static_cast<std::size_t>(label - fields.begin()));
+  if (label == fields.end()) return std::nullopt;
+  return static_cast<std::size_t>(label - fields.begin());
+}
+
+std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
+  const auto label = label_field(data, config);
+  return label ? data::class_names_of(data, *label) : std::vector<std::string>();
+}
+
+/// As classes_of_weights().
+std::int64_t classes_of(const WeightsFile& file, const std::optional<WeightsSpec>& spec) {
+  if (spec) return spec->num_classes;
+  const TensorRecord* bias = file.find("fc.bias");
+  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
 }
 
 /// The transforms of the first images that the network reads.
@@ -226,11 +238,44 @@ void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUs
   }
 }
 
+void check_class_count(const Recipe& recipe, const data::BetonReader& data) {
+  const auto& model = recipe.config.model;
+  if (recipe.targets != TargetKind::class_index || model.num_classes > 0) return;
+  const std::size_t named = class_names(data, recipe.config).size();
+  if (named == 0) return;
+  const WeightsFile file = load_weights(model.weights);
+  const std::optional<WeightsSpec> spec = spec_of(file);
+  const std::int64_t classes = classes_of(file, spec);
+  if (classes == 0 || classes == static_cast<std::int64_t>(named)) return;
+  if (spec && !spec->class_names.empty()) return;
+  const std::string message =
+      fmt::format("{}: expected weights for {} classes, as {} has, got weights for {}",
+                  model.weights, named, data.path().string(), classes);
+  if (model.weights_check == "on") {
+    throw CheckpointError(message +
+                          ". Set data.val_dataset to a dataset with these classes, or load them "
+                          "with --model.weights_check=off");
+  }
+  log_warning("{}", message);
+}
+
+void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
+                            std::int64_t classes) {
+  const std::string& path = recipe.config.model.weights;
+  if (path.empty() || recipe.targets != TargetKind::class_index) return;
+  const auto label = label_field(data, recipe.config);
+  if (!label || !data::class_names_of(data, *label).empty()) return;
+  const auto spec = spec_of(load_weights(path));
+  if (!spec || spec->class_names.empty() || spec->num_classes != classes) return;
+  log_warning(
+      "{}: the labels were not compared with the class names of {}, because the dataset has no "
+      "class names. If its labels mean other classes, the accuracy is wrong",
+      data.path().string(), path);
+}
+
 std::int64_t classes_of_weights(const std::string& path) {
   const WeightsFile file = load_weights(path);
-  if (const auto spec = spec_of(file)) return spec->num_classes;
-  const TensorRecord* bias = file.find("fc.bias");
-  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
+  return classes_of(file, spec_of(file));
 }
 
 }  // namespace precast::tools

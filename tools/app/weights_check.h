@@ -32,6 +32,17 @@ enum class WeightsUse {
 /// @throws CheckpointError naming the file and all differences, with both values
 void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);
 
+/// For eval and predict: compares the number of classes of `model.weights` with the number of class
+/// names of a dataset, if check_weights() cannot, because the file has no names of classes (it has
+/// no spec, such as one of torchvision) and model.num_classes is not given.
+/// @throws CheckpointError naming both numbers; with `model.weights_check: off`, this is a warning
+void check_class_count(const Recipe& recipe, const data::BetonReader& data);
+
+/// For eval and predict: warns if `model.weights` has names of classes and a dataset with labels
+/// has none, because the labels may then mean other classes. @param classes of the model.
+void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
+                            std::int64_t classes);
+
 /// The number of classes of the weights: from their model spec, else from the last layer if it has
 /// torchvision's name, `fc`; 0 if unknown. @throws CheckpointError, IoError
 [[nodiscard]] std::int64_t classes_of_weights(const std::string& path);

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,9 @@ namespace {
 using nlohmann::ordered_json;
 using Kind = ConfigNode::Kind;
 
+/// Keys of a params.json that belong to the run that recorded it: a training run with the same
+/// configuration is a new run.
+constexpr std::string_view kKeysOfTheRun[] = {"logging.run_id", "checkpoint.resume"};
 constexpr const char* kSmoothingKey = "training.label_smoothing";
 /// If this key is given, the default of kSmoothingKey does not apply.
 constexpr const char* kLossSmoothingKey = "loss.label_smoothing";
@@ -199,6 +204,7 @@ ConfigNode given_keys(const RecipeFile& file, const Schema& schema) {
       if (!schema.contains(name)) unknown.push_back(name);
       // Earlier versions recorded the options of every part, chosen or not.
       if (!schema.reads(name)) return true;
+      if (std::ranges::find(kKeysOfTheRun, name) != std::end(kKeysOfTheRun)) return true;
       const auto value = defaults.find(name);
       return value != defaults.end() && is_same(entry.value, *value);
     });

@@ -41,8 +41,9 @@ struct RecipeFile {
 
 /// The keys that count as given by the user. For a recipe, these are all its keys; for a recorded
 /// configuration, those whose values differ from the defaults, because it does not record which of
-/// the other keys the user wrote. Of a recorded configuration, keys that this version does not have
-/// are left out with a warning.
+/// the other keys the user wrote. Of a recorded configuration, logging.run_id and checkpoint.resume
+/// are left out, because a training run with the same configuration is a new run; keys that this
+/// version does not have are left out with a warning.
 [[nodiscard]] ConfigNode given_keys(const RecipeFile& file, const Schema& schema);
 
 }  // namespace precast::tools

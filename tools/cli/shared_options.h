@@ -9,7 +9,8 @@ inline constexpr const char* kWorkersHelp = "number of threads; 0: one per core"
 inline constexpr const char* kSeedHelp = "seed of all random choices";
 inline constexpr const char* kShuffleHelp = "write the samples in random order";
 inline constexpr const char* kNoChecksumsHelp =
-    "leave out checksums, class names and options; as in FFCV's files";
+    "leave out checksums, class names and options; as in FFCV's files, which also consist of whole "
+    "pages: even a small dataset then takes two (16 MiB)";
 inline constexpr const char* kLabelFieldHelp =
     "integer field with the class; default: the first integer field";
 inline constexpr const char* kEveryHelp =

@@ -115,7 +115,9 @@ JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
     if (outs.size() > 1) {
       std::error_code ignored;
       if (fs::exists(file.target, ignored) && !fs::is_regular_file(file.target, ignored))
-        throw IoError(fmt::format("cannot write {}: expected a regular file", out));
+        throw IoError(fmt::format(
+            "cannot write {}: expected a regular file or none, got a {}", out,
+            fs::is_directory(file.target, ignored) ? "folder" : "device, a pipe or a socket"));
       file.place = fmt::format("{}.part.{}", file.target.string(), ::getpid());
     }
     files_.push_back(std::move(file));

@@ -30,6 +30,8 @@ constexpr std::size_t kShownIds = 20;
 /// If there are many classes, this many of the largest and as many of the smallest are shown.
 constexpr std::size_t kShownClasses = 10;
 constexpr double kBarWidth = 40;
+/// Bars begin in the same column, except those of longer labels.
+constexpr std::size_t kMostLabelWidth = 40;
 
 Json count_classes(const BetonReader& reader, const Ids& ids, std::size_t field) {
   std::map<std::int64_t, std::uint64_t> counts;
@@ -83,7 +85,8 @@ struct Bar {
 
 void print_bars(const std::vector<Bar>& bars, std::uint64_t most) {
   std::size_t width = 0;
-  for (const Bar& bar : bars) width = std::max(width, bar.label.size());
+  for (const Bar& bar : bars)
+    if (bar.label.size() <= kMostLabelWidth) width = std::max(width, bar.label.size());
   for (const Bar& bar : bars) {
     const double length = kBarWidth * static_cast<double>(bar.count) / static_cast<double>(most);
     fmt::print("  {:<{}} {:#<{}} {}\n", bar.label, width, "",

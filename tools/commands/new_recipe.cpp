@@ -1,6 +1,7 @@
 #include "tools/commands/new_recipe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +15,7 @@
 #include "framework/core/config/node.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 
@@ -293,6 +295,26 @@ void check_same_classes(const DataFacts& train, const std::string& train_file,
   }
 }
 
+/// Warns if the labels are probably not classes, such as a column of ids.
+void warn_of_ids(const DataFacts& train, const BetonReader& reader) {
+  constexpr std::uint64_t kFewSamples = 20;
+  const auto classes = static_cast<std::uint64_t>(train.classes);
+  if (!train.names.empty() || train.samples <= kFewSamples || classes <= train.samples / 2) return;
+  std::vector<std::string> others;
+  for (const data::FieldInfo& field : reader.fields())
+    if (field.type == FieldType::integer && field.name != train.label) others.push_back(field.name);
+  const std::string hint =
+      others.empty()
+          ? std::string("write the datasets with a field of labels (for tables: --class-column)")
+          : fmt::format(
+                "set data.targets in the recipe to the field with the labels "
+                "(other int fields: {})",
+                fmt::join(others, ", "));
+  log_warning("{}: field '{}' has labels of {} for {}. If they are not classes, {}",
+              reader.path().string(), train.label, format_count(classes, "class"),
+              format_count(train.samples, "sample"), hint);
+}
+
 /// The path of the recipe. @throws ConfigError if the file exists, or its folder does not
 fs::path recipe_path(const Arguments& arguments) {
   fs::path path = arguments.has("NAME") ? arguments.text("NAME") : "recipe";
@@ -330,6 +352,7 @@ int run_new_recipe(const std::vector<std::string>& args) {
   const BetonReader val_reader(val);
   const DataFacts facts = facts_of(train_reader);
   check_same_classes(facts, train, val_reader);
+  warn_of_ids(facts, train_reader);
   const Choice choice = choose(facts);
   write_file(path, recipe_text(facts, choice, path.string(), train, val));
   const std::uint64_t steps = facts.samples / static_cast<std::uint64_t>(choice.batch);

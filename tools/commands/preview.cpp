@@ -61,7 +61,9 @@ void add_epoch_options(po::options_description& options) {
       "positions in the epoch's order; 0,3,5, random:N or all; default: the first 16")(
       "order", po::value<std::string>()->default_value("sequential"),
       "order of the samples in an epoch; sequential: as in the file; random: the default of "
-      "training")("seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
+      "training; quasi_random: with a window of 1024 pages (in training, the window depends on "
+      "data.shuffle_window_mb, the batch size and the memory, so that the order can differ)")(
+      "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
       "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }
 

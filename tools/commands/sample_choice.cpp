@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iterator>
 #include <numeric>
@@ -16,6 +17,7 @@
 #include "data/order/subset.h"
 #include "framework/core/error.h"
 #include "tools/cli/shared_options.h"
+#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {
@@ -60,26 +62,94 @@ Ids labels_in(const data::BetonReader& reader, std::size_t field) {
   return labels;
 }
 
-/// The samples whose label is in --classes. Labels can be very large, so no table up to the largest
-/// label is allocated.
+/// A string in an expression of --where.
+std::string in_quotes(std::string_view text) {
+  const char quote = text.find('"') == std::string_view::npos ? '"' : '\'';
+  return fmt::format("{0}{1}{0}", quote, text);
+}
+
+/// A field's name in an expression of --where, in quotes if it is not a plain word.
+std::string in_expression(const std::string& field) {
+  const auto in_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  const bool is_word = !field.empty() && std::isdigit(static_cast<unsigned char>(field[0])) == 0 &&
+                       std::ranges::all_of(field, in_word);
+  return is_word ? field : in_quotes(field);
+}
+
+/// Finds the labels that the parts of --classes mean.
+class ClassChoice {
+ public:
+  ClassChoice(const data::BetonReader& reader, std::size_t field)
+      : file_(reader.path().string()),
+        field_(in_expression(reader.fields()[field].name)),
+        names_(data::class_names_of(reader, field)),
+        present_(labels_in(reader, field)),
+        end_(std::max<std::uint64_t>(present_.empty() ? 1 : present_.back() + 1, names_.size())) {}
+
+  /// Adds the labels of the class that `part` names or, if there is none, of a number or a range.
+  /// @throws ConfigError, also for a name that is the label of another class
+  void add(const std::string& part, std::unordered_set<std::uint64_t>& labels) const {
+    const bool is_name = std::ranges::find(names_, part) != names_.end();
+    if (!is_name && part.find_first_not_of("0123456789:") == std::string::npos) {
+      // Labels can be very large, so only those that occur are listed.
+      const auto [first, last] = parse_range("classes", part, end_);
+      labels.insert(std::ranges::lower_bound(present_, first),
+                    std::ranges::lower_bound(present_, last));
+      return;
+    }
+    const std::vector<std::int64_t> named = labels_named(part);
+    check_one_meaning(part, named);
+    for (const std::int64_t label : named) labels.insert(static_cast<std::uint64_t>(label));
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::int64_t> labels_named(const std::string& name) const {
+    try {
+      return data::labels_of_class("--classes", name, names_, file_);
+    } catch (const ConfigError& error) {
+      const auto with_comma = std::ranges::find_if(names_, [&](const std::string& known) {
+        return known.find(',') != std::string::npos && known.find(name) != std::string::npos;
+      });
+      if (with_comma == names_.end()) throw;
+      throw ConfigError(fmt::format("{} (a name with a comma needs {})", error.what(),
+                                    where_option(in_quotes(*with_comma))));
+    }
+  }
+
+  /// @param named the labels of the classes called `name`
+  void check_one_meaning(const std::string& name, const std::vector<std::int64_t>& named) const {
+    const auto number = parse_number(name, end_);
+    if (!number || *number >= end_) return;
+    const auto label = static_cast<std::int64_t>(*number);
+    if (std::ranges::all_of(named, [&](std::int64_t other) { return other == label; })) return;
+    throw ConfigError(fmt::format(
+        "--classes: expected a label or a class of {}, got '{}', which is label {} and also the "
+        "name of class {}. Give {} or {}",
+        file_, name, data::class_text(label, names_), data::class_list_text(named, names_),
+        where_option(fmt::to_string(label)), where_option(in_quotes(name))));
+  }
+
+  /// The option that selects the samples with a label or a class in quotes.
+  [[nodiscard]] std::string where_option(const std::string& value) const {
+    return "--where " + shell_word(fmt::format("{} == {}", field_, value));
+  }
+
+  std::string file_;
+  /// The field's name in an expression of --where.
+  std::string field_;
+  std::vector<std::string> names_;
+  Ids present_;
+  /// One past the largest label.
+  std::uint64_t end_;
+};
+
+/// The samples whose label is in --classes.
 Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const std::size_t field = chosen_label_field(arguments, reader);
-  const Ids present = labels_in(reader, field);
-  const std::uint64_t end = std::max<std::uint64_t>(present.empty() ? 1 : present.back() + 1,
-                                                    data::class_names_of(reader, field).size());
-  const std::vector<std::string> names = data::class_names_of(reader, field);
+  const ClassChoice choice(reader, field);
   std::unordered_set<std::uint64_t> classes;
-  for (const std::string& part : split_list("classes", arguments.text("classes"))) {
-    if (part.find_first_not_of("0123456789:") != std::string::npos) {
-      for (const std::int64_t label :
-           data::labels_of_class("--classes", part, names, reader.path().string()))
-        classes.insert(static_cast<std::uint64_t>(label));
-      continue;
-    }
-    const auto [first, last] = parse_range("classes", part, end);
-    classes.insert(std::ranges::lower_bound(present, first),
-                   std::ranges::lower_bound(present, last));
-  }
+  for (const std::string& part : split_list("classes", arguments.text("classes")))
+    choice.add(part, classes);
   Ids kept;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
     const std::int64_t label = reader.integer(i, field);
@@ -88,11 +158,20 @@ Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   return kept;
 }
 
+/// The error with the option in place of `key`, with which most messages of data/order begin.
+ConfigError error_of_option(std::string_view option, std::string_view key,
+                            const ConfigError& error) {
+  std::string_view message = error.what();
+  const std::string prefix = fmt::format("{}: ", key);
+  if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
+  return ConfigError(fmt::format("--{}: {}", option, message));
+}
+
 Ids of_expression(const std::string& expression, const data::BetonReader& reader) {
   try {
     return data::SampleFilter(expression).select(reader, 0, reader.size());
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("--where: {}", error.what()));
+    throw error_of_option("where", "filter", error);
   }
 }
 
@@ -109,7 +188,8 @@ void add_choice_options(Arguments& arguments) {
       "only samples with these ids; 0:100,205 are ids 0 to 99, and 205; random:N draws N ids; "
       "@FILE reads the ids from a text file")(
       "classes", po::value<std::string>()->value_name("RANGES"),
-      "only samples with these labels; 0,5,100:200, or class names such as cats,dogs")(
+      "only samples with these labels; 0,5,100:200, or class names such as cats,dogs. A number "
+      "that is a class's name means that class, and is an error if it is another class's label")(
       "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp);
 }
 
@@ -142,7 +222,7 @@ std::vector<std::uint64_t> parse_samples(std::string_view option, const std::str
     for (std::uint64_t i = 0; i < chosen.size(); ++i) ids.push_back(chosen[i]);
     return ids;
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("--{}: {}", option, error.what()));
+    throw error_of_option(option, "subset", error);
   }
 }
 

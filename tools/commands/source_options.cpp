@@ -10,6 +10,7 @@
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
 #include "tools/cli/shell_word.h"
+#include "tools/plugins/parts_list.h"
 
 namespace precast::tools {
 namespace {
@@ -21,12 +22,7 @@ struct SourceOption {
   Schema::KeyHelp key;
   std::vector<std::string> kinds;
   /// Its name on the command line.
-  [[nodiscard]] std::string name() const {
-    // In other commands, `--classes` chooses samples by their labels.
-    std::string name = key.name == "classes" ? "class-names" : key.name;
-    std::ranges::replace(name, '_', '-');
-    return name;
-  }
+  [[nodiscard]] std::string name() const { return source_option_name(key.name); }
 };
 
 std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {

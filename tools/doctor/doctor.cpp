@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -15,6 +17,15 @@ namespace precast::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& value);
+
+/// The name and the value of a fact, as they are printed.
+std::pair<std::string, std::string> texts_of(const std::string& name, const Json& value) {
+  constexpr std::string_view kBytes = "_bytes";
+  if (!value.is_number() || !name.ends_with(kBytes)) return {name, text_of(value)};
+  return {name.substr(0, name.size() - kBytes.size()), format_bytes(value.get<double>())};
+}
 
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -32,25 +43,16 @@ std::string text_of(const Json& value) {
       all = fmt::format("{} (built with {})", text_of(value["run"]), text_of(value["build"]));
     for (const auto& [name, one] : value.items()) {
       if (versions && (name == "build" || name == "run")) continue;
-      all += fmt::format("{}{} {}", all.empty() ? "" : ", ", name, text_of(one));
+      const auto& [shown, text] = texts_of(name, one);
+      all += fmt::format("{}{} {}", all.empty() ? "" : ", ", shown, text);
     }
     return all;
   }
   return value.dump();
 }
 
-/// A number named `..._bytes` is printed in a suitable unit, without this ending.
 void print_section(const std::string& title, const Json& facts) {
-  fmt::print("\n{}\n", title);
-  constexpr std::string_view kBytes = "_bytes";
-  for (const auto& [name, value] : facts.items()) {
-    if (value.is_number() && name.ends_with(kBytes)) {
-      fmt::print("  {:<18} {}\n", name.substr(0, name.size() - kBytes.size()),
-                 format_bytes(value.get<double>()));
-    } else {
-      fmt::print("  {:<18} {}\n", name, text_of(value));
-    }
-  }
+  fmt::print("\n{}", section_text(title, facts));
 }
 
 void print_report(const Json& facts, const std::vector<Finding>& findings) {
@@ -90,6 +92,15 @@ Arguments doctor_arguments() {
 }
 
 }  // namespace
+
+std::string section_text(const std::string& title, const Json& facts) {
+  std::string section = title + "\n";
+  for (const auto& [name, value] : facts.items()) {
+    const auto& [shown, text] = texts_of(name, value);
+    section += fmt::format("  {:<18} {}\n", shown, text);
+  }
+  return section;
+}
 
 int run_doctor(const std::vector<std::string>& args) {
   Arguments arguments = doctor_arguments();

@@ -27,6 +27,11 @@ struct Finding {
 /// {"missing": why}, or {"error": why}. @param binaries the folder of precast-train.
 [[nodiscard]] nlohmann::ordered_json gather_facts(const std::filesystem::path& binaries);
 
+/// A section of the report: a line for each fact. Numbers named `..._bytes` are printed in a
+/// suitable unit, without this ending.
+[[nodiscard]] std::string section_text(const std::string& title,
+                                       const nlohmann::ordered_json& facts);
+
 /// Checks the facts; missing facts are not checked.
 [[nodiscard]] std::vector<Finding> judge_facts(const nlohmann::ordered_json& facts);
 

@@ -44,7 +44,29 @@ void print_as_json(const std::vector<ListedKind>& kinds) {
   print_json(report);
 }
 
+/// The sources, with their options as on the command line.
+ListedKind list_sources(const data::SourceRegistry& sources) {
+  ListedKind all{"sources", {}};
+  for (const auto& entry : sources.entries()) {
+    const auto made = entry.factory();
+    Schema keys;
+    made->options(keys);
+    Schema options;
+    for (const Schema::KeyHelp& key : keys.keys())
+      options.add_renamed(source_option_name(key.name), keys, key.name);
+    all.parts.push_back({entry.name, entry.help, options.help("    --"), options.values()});
+  }
+  return all;
+}
+
 }  // namespace
+
+std::string source_option_name(std::string key) {
+  // In other commands, `--classes` chooses samples by their labels.
+  if (key == "classes") return "class-names";
+  std::ranges::replace(key, '_', '-');
+  return key;
+}
 
 std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
   ListedKind stages{"stages", {}};
@@ -55,7 +77,7 @@ std::vector<ListedKind> list_data_parts(const data::DataParts& parts) {
           list_parts(parts.pipeline.transforms),
           list_parts(parts.pipeline.labels),
           list_parts(parts.fields),
-          list_parts(parts.sources),
+          list_sources(parts.sources),
           stages};
 }
 

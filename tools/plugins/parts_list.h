@@ -26,6 +26,10 @@ struct ListedKind {
   std::vector<ListedPart> parts;
 };
 
+/// The name on the command line of the option `key` of sources, without dashes in front:
+/// `class-column` for `class_column`, and `class-names` for `classes`.
+[[nodiscard]] std::string source_option_name(std::string key);
+
 /// The parts of a registry. Options are listed if a part declares them and its factory takes no
 /// arguments.
 template <typename Registry>

@@ -12,6 +12,8 @@ namespace {
 
 /// If the model waits for less than this share of the time, data loading is fast enough.
 constexpr double kNoticedShare = 0.02;
+/// If the GPU copies batches for more than this share of the time, the model waits for the copies.
+constexpr double kCopyingShare = 0.9;
 /// With more major page faults per image than this, blocked threads are assumed to wait for the
 /// disk.
 constexpr double kFaultsOfADisk = 0.05;
@@ -36,6 +38,9 @@ std::string advice(const DataFacts& facts, DataLimit limit) {
              "data.order: quasi_random";
     case DataLimit::cores:
       return "lower data.num_workers or OMP_NUM_THREADS, so that threads do not compete for cores";
+    case DataLimit::copies:
+      return "copy fewer bytes: leave out `convert`, so that images are copied as uint8, or train "
+             "on smaller images; and check the GPU's PCIe link (nvidia-smi -q -d PCIE)";
     case DataLimit::nothing:
       break;
   }
@@ -50,15 +55,17 @@ std::string name(DataLimit limit) {
       return "the disk";
     case DataLimit::cores:
       return "a free core";
+    case DataLimit::copies:
     case DataLimit::nothing:
       break;
   }
-  return "nothing";
+  return {};
 }
 
 }  // namespace
 
 DataLimit find_limit(const DataFacts& facts) {
+  if (share(facts.times.copying, facts.process_seconds) >= kCopyingShare) return DataLimit::copies;
   if (share(facts.wait_seconds, facts.train_seconds) < kNoticedShare) return DataLimit::nothing;
   const SourceTimes& times = facts.times;
   if (times.processing + times.disk + times.blocked <= times.ahead) return DataLimit::nothing;
@@ -91,11 +98,16 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
   const double all = times.processing + times.disk + times.blocked + times.ahead;
   const DataLimit limit = find_limit(facts);
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
-  std::vector<std::string> lines = {
-      fmt::format("{} computing, {} waiting for data{}",
-                  percent(1 - share(facts.wait_seconds, facts.train_seconds)),
-                  percent(share(facts.wait_seconds, facts.train_seconds)),
-                  limit == DataLimit::nothing ? "" : ", mainly for " + name(limit))};
+  // The host does not wait for copies: the GPU does, between two steps.
+  const std::string cause = name(limit);
+  std::vector<std::string> lines = {fmt::format(
+      "{} {}, {} waiting for data{}", percent(1 - share(facts.wait_seconds, facts.train_seconds)),
+      limit == DataLimit::copies ? "computing or waiting for copies" : "computing",
+      percent(share(facts.wait_seconds, facts.train_seconds)),
+      cause.empty() ? "" : ", mainly for " + cause)};
+  if (times.copying > 0)
+    lines[0] += fmt::format("; copies to the GPU took {} of the time",
+                            percent(share(times.copying, facts.process_seconds)));
   // If the run takes its batches from a ring, another process loads them, and there are no times to
   // show.
   if (all > 0) {

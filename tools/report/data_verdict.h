@@ -15,6 +15,9 @@ struct DataFacts {
   double train_seconds = 0;
   /// The part of the training time during which the model waited for batches.
   double wait_seconds = 0;
+  /// The part of the training time in this process, which `times` describes; the rest was before
+  /// the run was resumed.
+  double process_seconds = 0;
   SourceTimes times;
   std::int64_t images = 0;
   /// Major page faults of this process: the number of memory pages that it waited for, because they
@@ -30,10 +33,12 @@ struct DataFacts {
 };
 
 /// The main cause of slow data loading.
-enum class DataLimit { nothing, processing, disk, cores };
+enum class DataLimit { nothing, processing, disk, cores, copies };
 
-/// nothing: no cause can be named, because the model waited for less than 2 % of the time, the
-/// threads were ahead of it for at least half of their time, or nothing was measured.
+/// copies: the GPU copied batches for at least 90 % of the training time. The model then probably
+/// waits for them on the GPU, which wait_seconds does not contain. nothing: no cause can be named,
+/// because the model waited for less than 2 % of the time, the threads were ahead of it for at
+/// least half of their time, or nothing was measured.
 [[nodiscard]] DataLimit find_limit(const DataFacts& facts);
 
 /// One line with the number of replaced samples, and one for each of the first ten; empty if there

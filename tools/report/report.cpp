@@ -34,7 +34,8 @@ int run_report(const std::vector<std::string>& args) {
       "Writes a page with the figures of a run, or of several side by side: accuracy, loss, "
       "learning rate, throughput, waiting for data, system, configuration. It is one file without "
       "scripts, and it loads nothing from elsewhere. Runs may be unfinished.");
-  arguments.positional_list("RUN", "a run folder, or a folder of run folders");
+  arguments.positional_list(
+      "RUN", "a run folder, or a folder of run folders; also the folder of a grid or a table");
   arguments.options().add_options()(
       "output,o", po::value<std::string>()->value_name("FILE"),
       "file to write; default: report.html in the run's folder; required for several runs")(

@@ -156,6 +156,26 @@ void drop_earlier_summary(RunRecord& run) {
   run.summary = ordered_json::object();
 }
 
+/// The number of epochs that the run has finished, from its log and, if it has ended, its facts.
+std::int64_t finished_epochs(const RunRecord& run) {
+  std::int64_t epochs = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
+  if (!run.steps.empty()) epochs = std::max(epochs, run.steps.back().epoch);
+  const auto planned = run.facts.find("epochs");
+  if (run.finished() && planned != run.facts.end() && planned->is_number_integer())
+    epochs = std::max(epochs, planned->get<std::int64_t>());
+  return epochs;
+}
+
+/// The folders in `path` that have a log, by name.
+std::vector<std::filesystem::path> runs_in(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    if (std::filesystem::exists(entry.path() / "log")) found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
 }  // namespace
 
 double number_of(const ordered_json& record, std::string_view key) {
@@ -210,24 +230,36 @@ RunRecord load_run(const std::filesystem::path& folder) {
   read_metric(run);
   read_log(run, text_of(folder / "log"));
   drop_earlier_summary(run);
+  if (const std::string missing = missing_epochs(run, finished_epochs(run)); !missing.empty())
+    run.notes.push_back("log: " + missing);
   const double steps = steps_per_epoch(run);
   for (RunRow& row : run.steps)
     row.epochs_done = static_cast<double>(row.epoch) + row.epochs_done / steps;
   return run;
 }
 
+std::string missing_epochs(const RunRecord& run, std::int64_t epochs_done) {
+  std::int64_t found = 0, last = 0;
+  for (const RunRow& row : run.epochs) {
+    if (row.epoch < 0 || row.epoch >= epochs_done) continue;
+    ++found;
+    last = row.epoch + 1;
+  }
+  if (found >= epochs_done) return "";
+  return fmt::format("expected the records of epochs 1 to {}, got {} of them{}", epochs_done, found,
+                     found > 0 ? fmt::format(" (the last is of epoch {})", last) : "");
+}
+
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path) {
   if (std::filesystem::exists(path / "log")) return {path};
-  std::vector<std::filesystem::path> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error))
-    if (std::filesystem::exists(entry.path() / "log")) found.push_back(entry.path());
+  std::vector<std::filesystem::path> found = runs_in(path);
+  // Only a grid's folder has sweep.json.
+  if (found.empty() && std::filesystem::exists(path / "sweep.json")) found = runs_in(path / "runs");
   if (found.empty())
     throw IoError(fmt::format(
-        "report: expected a run folder (with a file named log) or a folder of run folders, got {}, "
-        "which is neither",
+        "report: expected a run folder (with a file named log), a folder of run folders "
+        "or the folder of a grid with runs, got {}, which is none of them",
         path.string()));
-  std::ranges::sort(found);
   return found;
 }
 

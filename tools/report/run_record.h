@@ -69,8 +69,13 @@ struct RunRecord {
 /// step numbers repeat), the last logged value is used. @throws IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
-/// The run folders of a path: the path itself if it has a log, else the folders in it that have
-/// one, by name. @throws IoError if there are none.
+/// Compares the log with the number of epochs that the run has finished. @return a message if it
+/// lacks the record of one of them, else an empty text
+[[nodiscard]] std::string missing_epochs(const RunRecord& run, std::int64_t epochs_done);
+
+/// The run folders of a path: the path itself if it has a log; else the folders in it that have
+/// one, by name; else, for the folder of a grid, those in its folder `runs`. @throws IoError if
+/// there are none.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
 /// The rate or share of each row since the previous row of the list: images per second, or seconds

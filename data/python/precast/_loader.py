@@ -49,8 +49,8 @@ class Loader:
         distributed (rank, world): position p of the order belongs to rank p % world
         image_size  side of the images in px; can be changed between epochs
         options     subset, filter, repeats, label_field, shuffle_window_mb, batches_ahead, on_corrupt, verify,
-                    jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes; shuffle_window_mb and cache_mb are errors
-                    where they have no effect
+                    jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes; label_field, shuffle_window_mb and
+                    cache_mb are errors where they have no effect
 
         @raises ConfigError, IoError, DataError
         """

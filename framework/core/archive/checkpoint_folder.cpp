@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Free space required in addition to the expected size: for the manifest, for folders, and for
-/// data that other processes write meanwhile.
+/// data that the run (its log, its final weights) and other processes write meanwhile.
 constexpr std::uint64_t kSpareBytes = 64'000'000;
 
 /// The paths in a folder, in no particular order. Empty if the folder is missing. @throws IoError
@@ -107,10 +107,10 @@ void check_space(const fs::path& parent, const std::string& name, std::uint64_t 
   }
   const std::uint64_t needed = expected_bytes + kSpareBytes;
   if (static_cast<std::uint64_t>(free_bytes) < needed) {
-    throw IoError(
-        fmt::format("cannot write {}: expected {} free bytes on its disk, got {}. "
-                    "Free some space or keep fewer checkpoints",
-                    (parent / name).string(), needed, free_bytes));
+    throw IoError(fmt::format(
+        "cannot write {}: expected {} free bytes on its disk ({} for the checkpoint, "
+        "and a reserve of {}), got {}. Free some space, or use a folder on another disk",
+        (parent / name).string(), needed, expected_bytes, kSpareBytes, free_bytes));
   }
 }
 

@@ -253,6 +253,11 @@ void Diagnostics::unread(const Origin& origin, std::string_view key, std::string
   unread_keys_.push_back({std::string(key), origin, std::string(reason)});
 }
 
+void Diagnostics::ignored(const Origin& origin, std::string_view key, std::string_view reason) {
+  warning(origin, key, reason);
+  ignored_keys_.push_back({std::string(key), origin, std::string(reason)});
+}
+
 void Diagnostics::throw_if_errors() const {
   if (!errors_.empty()) throw ConfigError(fmt::format("{}", fmt::join(errors_, "\n")));
 }

@@ -65,10 +65,14 @@ class PRECAST_API Diagnostics {
   void warning(const Origin& origin, std::string_view key, std::string_view message);
   /// A warning about a key that nothing reads; unread_keys() lists these keys.
   void unread(const Origin& origin, std::string_view key, std::string_view reason);
+  /// A warning about a key that is accepted only for compatibility with old files; ignored_keys()
+  /// lists these keys.
+  void ignored(const Origin& origin, std::string_view key, std::string_view reason);
 
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] const std::vector<UnreadKey>& unread_keys() const { return unread_keys_; }
+  [[nodiscard]] const std::vector<UnreadKey>& ignored_keys() const { return ignored_keys_; }
   /// @throws ConfigError with one line per error, in the order they were found.
   void throw_if_errors() const;
 
@@ -76,6 +80,7 @@ class PRECAST_API Diagnostics {
   std::vector<std::string> errors_;
   std::vector<std::string> warnings_;
   std::vector<UnreadKey> unread_keys_;
+  std::vector<UnreadKey> ignored_keys_;
 };
 
 /// Parses one YAML document whose top level is a map (an empty document is an empty map). Duplicate

@@ -151,7 +151,7 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
                     std::string_view prefix) {
   const std::string shown = prefix.empty() ? key.name_ : fmt::format("{}.{}", prefix, key.name_);
   if (key.dead_) {
-    diagnostics.warning(value.origin, shown, *key.dead_);
+    diagnostics.ignored(value.origin, shown, *key.dead_);
     return;
   }
   if (key.unread_) {

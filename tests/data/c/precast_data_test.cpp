@@ -238,6 +238,28 @@ TEST_F(PrecastDataTest, WrongOptionsAreAllReported) {
             PRECAST_DATA_CONFIG_ERROR);
 }
 
+TEST_F(PrecastDataTest, ALabelFieldThatNoOrderReadsIsAnError) {
+  const DatasetHandle dataset = open_dataset(path_);
+  const auto options = [](const std::string& order) {
+    return "{batch_size: 2, image_size: 16, label_field: label" + order + "}";
+  };
+  for (const auto& [order, name] : std::vector<std::pair<std::string, std::string>>{
+           {"", "sequential"},
+           {", order: random", "random"},
+           {", order: {quasi_random: }", "quasi_random"},
+           {", order: {weighted: {weight_field: weight}}", "weight_field"}}) {
+    precast_data_loader* none = nullptr;
+    EXPECT_EQ(precast_data_loader_open(dataset.get(), options(order).c_str(), &none),
+              PRECAST_DATA_CONFIG_ERROR)
+        << order;
+    EXPECT_THAT(precast_data_error_message(),
+                Names("label_field", name, "class_balanced", "weighted"));
+  }
+  for (const char* order : {", order: class_balanced",
+                            ", order: {weighted: {weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}}"})
+    EXPECT_NE(open_loader(dataset, options(order).c_str()).get(), nullptr) << order;
+}
+
 TEST_F(PrecastDataTest, NormalizeAndLayoutNeedAType) {
   const DatasetHandle dataset = open_dataset(path_);
   const auto options = [](const std::string& more) {

@@ -63,6 +63,26 @@ TEST(JpegIndexTest, StopsGrowingAtItsLimit) {
   EXPECT_FALSE(index.wants(2)) << "the index has reached its limit";
 }
 
+TEST(JpegIndexTest, TakesNoMoreMemoryThanItSaysWhateverTheSizesOfItsEntries) {
+  constexpr std::uint64_t kSamples = 400;
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 20;
+  // A block has room for 65,536 numbers: 40,000 leave more than a third of it unused, and 70,000 do
+  // not fit in a block.
+  for (const std::vector<std::size_t>& sizes : std::vector<std::vector<std::size_t>>{
+           {99}, {40'000}, {65'535}, {70'000}, {1, 65'535}, {40'000, 99, 70'000, 30'000}}) {
+    JpegIndex index(kSamples, 8, kMaxBytes);
+    std::uint64_t added = 0;
+    for (std::uint64_t s = 0; s < kSamples; ++s) {
+      const std::vector<std::uint64_t> points(sizes[s % sizes.size()], s);
+      index.add(s, points);
+      added += index.find(s).points.size() == points.size() ? 1 : 0;
+      ASSERT_LE(index.bytes(), index.bytes_at_most()) << testing::PrintToString(sizes) << ' ' << s;
+    }
+    EXPECT_GE(added, 4U) << testing::PrintToString(sizes);
+    EXPECT_LE(index.bytes_at_most(), kMaxBytes + kSamples * 8 + (std::uint64_t{1} << 19));
+  }
+}
+
 TEST(JpegIndexTest, FilesShareALimitThatIsBelowTheirNumberOfSamples) {
   const auto index_of = [](std::uint64_t samples) {
     return std::make_shared<JpegIndex>(samples, 8, kNoLimit);

@@ -1,5 +1,6 @@
 #include "data/jobs/write_dataset.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,11 +14,15 @@
 #include "data/write/number_fields.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/other_threads.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
 namespace {
+
+using test::Names;
+using testing::ThrowsMessage;
 
 WriteOptions options(int workers) {
   WriteOptions chosen;
@@ -65,6 +70,23 @@ TEST(WriteDatasetRuns, RunsOfManySmallSamplesAmongLargeOnesKeepTheirOrder) {
     const std::string bytes = bytes_of(i);
     ASSERT_TRUE(std::ranges::equal(blob, std::as_bytes(std::span(bytes)))) << i;
   }
+}
+
+TEST(WriteDatasetRuns, IfAllSamplesAreDamagedTheFirstIsGivenByItsNumberAndItsName) {
+  const test::TemporaryFolder folder;
+  WriteOptions chosen = options(2);
+  chosen.on_corrupt = CorruptPolicy::skip;
+  const auto write = [&](const SampleProvider& provider) {
+    return [&chosen, &folder, provider] {
+      (void)write_dataset(folder / "out.beton", small_fields(), 7, provider, chosen);
+    };
+  };
+  const auto nameless = [](std::uint64_t i) -> Sample { throw DataError(fmt::format("row{}", i)); };
+  EXPECT_THAT(write(nameless), ThrowsMessage<DataError>(Names(7, "sample 0", "row0")));
+  const auto named = [](std::uint64_t i) {
+    return Sample{fmt::format("a{}.txt", i), {std::string("text"), std::string("text")}};
+  };
+  EXPECT_THAT(write(named), ThrowsMessage<DataError>(Names(7, "sample 0", "a0.txt")));
 }
 
 TEST(WriteDatasetRuns, ThreadsDoNotMeetForEachSmallSample) {

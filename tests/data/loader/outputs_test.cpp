@@ -264,7 +264,7 @@ TEST_F(OutputsTest, WhatDoesNotFitTheFileIsReportedAtOnce) {
                          Names("r.yaml:1", "pipeline.train.image", "'image'", "int"),
                          Names("r.yaml:1", "pipeline.train.vector", "'vector'", "ndarray")));
   EXPECT_THAT(config_error("{image: [center_crop], vector: {geometry_of: image}}"),
-              Names("pipeline.train.vector", "u8 ndarray or tensor [H, W]"));
+              Names("pipeline.train.vector", "u8", "tensor", "[H, W]"));
   EXPECT_THAT(config_error("{label: , mask: {geometry_of: label}}"),
               Names("pipeline.train.mask", "geometry_of", "'label'"));
 }

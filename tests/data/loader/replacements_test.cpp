@@ -90,6 +90,19 @@ TEST_F(ReplacementsTest, TheNextSoundSampleTakesThePlaceAndIsListed) {
   EXPECT_EQ(replaced[2].by, 0U);
 }
 
+TEST_F(ReplacementsTest, StatisticsCountTheBytesOfTheReplacement) {
+  damage({3, 4, 25});
+  const BetonReader reader(path_);
+  ASSERT_NE(reader.blob_bytes(3, 0), reader.blob_bytes(5, 0));
+  for (const BlobAccess access : {BlobAccess::mapped, BlobAccess::on_disk}) {
+    const Pass all = pass(2, access);
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t id : all.ids) bytes += reader.blob_bytes(id, 0);
+    EXPECT_EQ(all.statistics.stored_bytes, bytes);
+    EXPECT_EQ(all.statistics.samples, 52);
+  }
+}
+
 TEST_F(ReplacementsTest, BatchesDoNotDependOnThreadsAndAccess) {
   damage({0, 1, 2, 7, 8, 12, 24, 25});
   const Pass one = pass(1);

@@ -189,7 +189,7 @@ TEST_F(ClassFilterTest, AnIntFieldMayBeCalledMode) {
 TEST_F(FilterTest, SaysWhatWasExpectedWhere) {
   EXPECT_THAT(error(""), Names("column 1", "''"));
   EXPECT_THAT(error("label <"), Names("column 8", "'label <'"));
-  EXPECT_THAT(error("label = 3"), Names("< <= > >= == != in", "'='", "column 7"));
+  EXPECT_THAT(error("label = 3"), Names("< <= > >= == !=", "'in'", "'not in'", "'='", "column 7"));
   EXPECT_THAT(error("3 < label"), Names("'3'", "column 1"));
   EXPECT_THAT(error("label in 3"), Names("'('", "'['", "'3'", "column 10"));
   EXPECT_THAT(error("label < \"dogs\""), Names("a number", "column 9"));

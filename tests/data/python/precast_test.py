@@ -300,7 +300,8 @@ class ErrorTest(FileTest):
             self.loader(distributed=(2, 2))
 
     def test_options_without_effect(self):
-        for options in ({"cache_mb": 64}, {"shuffle_window_mb": 64}, {"shuffle_window_mb": 64, "order": "random"}):
+        for options in ({"cache_mb": 64}, {"shuffle_window_mb": 64}, {"shuffle_window_mb": 64, "order": "random"},
+                        {"label_field": "label"}, {"label_field": "label", "order": "random"}):
             with self.assertRaisesRegex(precast.ConfigError, next(iter(options))):
                 self.loader(**options)
         for in_memory in (1, 2):

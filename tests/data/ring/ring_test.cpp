@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -602,6 +603,35 @@ TEST(RingAttachTest, ABatchThatDoesNotFollowTheLastIsAnError) {
   const FakeProducer passed({.kind = 1}, memfd_of(made.bytes()));
   RingConsumer late(passed.connection(), {.mode = RingJoin::Mode::position, .position = {5, 8}});
   EXPECT_THROW(static_cast<void>(late.begin_pass()), RingError);
+}
+
+TEST(RingAttachTest, ADeadProducerInAnotherPidNamespaceIsAnErrorWithoutANumber) {
+  constexpr int kNoNamespace = 97;
+  Child outside([] {
+    MadeRing made;
+    std::optional<FakeProducer> producer(std::in_place, RingReplyMessage{.kind = 1},
+                                         memfd_of(made.bytes()));
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+      return kNoNamespace;
+    Child inside([&producer] {
+      RingConsumer consumer(producer->connection(),
+                            {.mode = RingJoin::Mode::position, .position = {5, 7}});
+      producer.reset();
+      try {
+        while (consumer.begin_pass())
+          while (consumer.next()) {
+          }
+      } catch (const RingError& error) {
+        return test::names(error.what(), "0") ? 1 : static_cast<int>(error.exit_code());
+      }
+      return 2;
+    });
+    producer.reset();
+    return inside.wait();
+  });
+  const int code = outside.wait();
+  if (code == kNoNamespace) GTEST_SKIP() << "this user may not create a PID namespace";
+  EXPECT_EQ(code, static_cast<int>(ExitCode::peer_failed));
 }
 
 }  // namespace

@@ -89,10 +89,26 @@ TEST(IdxSource, RefusesSizesThatDoNotMatch) {
   expect(idx(0x803, {0xFFFFFFFF, 0xFFFF, 2}, 10), good_labels, images, 26);
   expect(good, idx(0x801, {3}, 3), 4, 3);
   expect(good, good, labels, "0x801", "0x803");
-  expect({std::byte{0}}, good_labels, images);
   std::filesystem::remove(labels);
   test::write_bytes(images, good);
   EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(images, labels)));
+}
+
+TEST(IdxSource, AFileShorterThanItsHeaderIsAnErrorWithBothSizes) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path images = folder / "a-images-idx3-ubyte";
+  const std::filesystem::path labels = folder / "a-labels-idx1-ubyte";
+  const auto expect = [&](const std::vector<std::byte>& whole, std::size_t size,
+                          const std::filesystem::path& path, std::size_t header_bytes) {
+    test::write_bytes(path, std::span(whole).first(size));
+    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(path, header_bytes, size)));
+  };
+  const auto whole_images = idx(0x803, {4, 2, 2}, 16);
+  const auto whole_labels = idx(0x801, {4}, 4);
+  test::write_bytes(labels, whole_labels);
+  for (const std::size_t size : {0, 3, 4, 15}) expect(whole_images, size, images, 16);
+  test::write_bytes(images, whole_images);
+  for (const std::size_t size : {1, 4, 7}) expect(whole_labels, size, labels, 8);
 }
 
 TEST(IdxSource, RefusesADamagedGzipFile) {

@@ -64,18 +64,28 @@ TEST_F(LabelListTest, ListsOfNamesAndOfClassesAndKagglesGiveTheSame) {
   }
 }
 
-TEST_F(LabelListTest, NumbersAreLinesOfTheClassesAndLabelsTheirSortedNames) {
+TEST_F(LabelListTest, NumbersAndLabelsCountTheClassesInTheOrderOfTheirFile) {
   const std::vector<std::string> ilsvrc = {"n05", "n03", "n01", "n02"};
-  EXPECT_THAT(arranged("3\n1\n3\n", ilsvrc), ElementsAre("v_1.JPEG 0", "v_3.JPEG 0", "v_2.JPEG 3"));
-  EXPECT_THAT(names_, ElementsAre("n01", "n02", "n03", "n05"));
+  EXPECT_THAT(arranged("3\n1\n3\n", ilsvrc), ElementsAre("v_2.JPEG 0", "v_1.JPEG 2", "v_3.JPEG 2"));
+  EXPECT_EQ(names_, ilsvrc);
   EXPECT_THAT(arranged("v_1 2\nv_2 n02\nv_3 4\n", ilsvrc),
-              ElementsAre("v_2.JPEG 1", "v_3.JPEG 1", "v_1.JPEG 2"));
+              ElementsAre("v_1.JPEG 1", "v_2.JPEG 3", "v_3.JPEG 3"));
   EXPECT_THAT(refusing("490\n361\n171\n"),
               ThrowsMessage<DataError>(Names("line 1", 490, "--class-names")));
   EXPECT_THAT(refusing("0\n1\n2\n", ilsvrc), ThrowsMessage<DataError>(Names("line 1", 1, 4, 0)));
   EXPECT_THAT(refusing("1\n5\n2\n", ilsvrc), ThrowsMessage<DataError>(Names("line 2", 1, 4, 5)));
   EXPECT_THAT(refusing("n01\nn04\nn02\n", ilsvrc),
               ThrowsMessage<DataError>(Names("line 2", 4, "--class-names", "'n04'")));
+}
+
+TEST_F(LabelListTest, EmptyLinesOfTheClassesAreNotCountedByNumbers) {
+  put_text(folder_ / "classes", "\nn05\n\n \t\nn03\nn01\n\n");
+  const std::vector<std::string> classes = read_class_list(folder_ / "classes");
+  EXPECT_THAT(arranged("v_1 1\nv_2 2\nv_3 3\n", classes),
+              ElementsAre("v_1.JPEG 0", "v_2.JPEG 1", "v_3.JPEG 2"));
+  EXPECT_THAT(names_, ElementsAre("n05", "n03", "n01"));
+  EXPECT_THAT(refusing("5\n1\n2\n", classes),
+              ThrowsMessage<DataError>(Names("line 1", "--class-names", 1, 3, 5)));
 }
 
 TEST_F(LabelListTest, MissingAndSurplusNamesAreNamed) {
@@ -152,9 +162,16 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
   put_text(folder_ / "classes", "d\nc\nb\na\n");
   const auto source =
       open_source(folder_ / "tree", "auto", test::option("classes", folder_ / "classes"));
-  EXPECT_THAT(source->class_names(), ElementsAre("a", "b", "c", "d"));
-  EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[1]), 1);
-  EXPECT_EQ(std::get<std::int64_t>(source->sample(1).values[1]), 3);
+  // The order of the file, not the sorted one.
+  EXPECT_THAT(source->class_names(), ElementsAre("d", "c", "b", "a"));
+  EXPECT_EQ(test::label_of(source->sample(0)), 0);
+  EXPECT_EQ(test::label_of(source->sample(1)), 2);
+  put_text(folder_ / "list.csv", "file,label\ntree/b/1.jpg,b\ntree/d/2.jpg,d\n");
+  const auto table =
+      open_source(folder_ / "list.csv", "auto", test::option("classes", folder_ / "classes"));
+  EXPECT_THAT(table->class_names(), ElementsAre("d", "c", "b", "a"));
+  EXPECT_EQ(test::label_of(table->sample(0)), 2);
+  EXPECT_EQ(test::label_of(table->sample(1)), 0);
   put_text(folder_ / "classes", "a\nb\n");
   EXPECT_THAT(
       [&] {

@@ -52,6 +52,10 @@ class QueuedCopies {
   }
   [[nodiscard]] Event record() const { return device_->record(QueuedDevice::kCopies); }
   [[nodiscard]] bool query(const Event& event) { return device_->query(event); }
+  /// One second for each piece of work.
+  [[nodiscard]] double seconds(const Event& from, const Event& to) const {
+    return static_cast<double>(to.position - from.position);
+  }
   void block_consumer(const Event& event) { device_->block(QueuedDevice::kConsumer, event); }
   void record_stream(const Batch& batch) {
     for (const QueuedDevice::Memory& memory : batch.fields) device_->record_stream(*memory);
@@ -178,6 +182,8 @@ TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass
       for (const std::int64_t epoch : {0, 1, 2}) {
         // The size changes, as in progressive resizing, and then changes back.
         rig.batches->begin_epoch({.epoch = epoch, .image_size_px = epoch == 1 ? 5 : 4});
+        // The work of a batch: three allocations, two copies and a kernel.
+        EXPECT_EQ(rig.batches->seconds_copying(), 6.0 * static_cast<double>(epoch * kBatches));
         const int before = rig.device.synchronizations();
         rig.take(kBatches + 1, lag);
         EXPECT_EQ(rig.device.synchronizations(), before);

@@ -19,6 +19,7 @@
 #include "framework/core/error.h"
 #include "tests/data/outside/made_message.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/program.h"
 
 namespace precast::data {
 namespace {
@@ -141,6 +142,24 @@ TEST_F(OutsideSourceTest, AnEpochThatIsTooShortIsAnError) {
   EXPECT_THROW(static_cast<void>(source().next()), ProducerError);
 }
 
+TEST_F(OutsideSourceTest, AnEpochThatIsTooLongIsCutWithOneWarningThatNamesBothNumbers) {
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch)
+    for (std::int64_t batch = 0; batch < 7; ++batch)
+      put(RingPosition{epoch, batch}, /*label=*/epoch);
+  testing::internal::CaptureStderr();
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    begin(epoch);
+    for (int i = 0; i < 2; ++i) {
+      const auto batch = source().next();
+      EXPECT_TRUE(batch && batch->labels()[0].item<std::int64_t>() == epoch) << epoch;
+    }
+    EXPECT_FALSE(source().next());
+  }
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(logged, Names("data.batches_per_epoch", 2, 7, "epoch 0"));
+  EXPECT_EQ(test::occurrences(logged, "data.batches_per_epoch"), 1) << logged;
+}
+
 TEST_F(OutsideSourceTest, AResumedRunSkipsToItsBatch) {
   put(RingPosition{});
   put(RingPosition{.epoch = 0, .batch = 1});
@@ -181,12 +200,13 @@ TEST_F(OutsideSourceTest, TheRestOfAPassThatIsLeftIsSkipped) {
   for (std::int64_t epoch = 0; epoch < 3; ++epoch)
     for (std::int64_t batch = 0; batch < 2; ++batch)
       put(RingPosition{epoch, batch}, /*label=*/epoch);
+  testing::internal::CaptureStderr();
   for (const std::int64_t epoch : {0, 2}) {
     begin(epoch);
     const auto batch = source().next();
-    ASSERT_TRUE(batch);
-    EXPECT_EQ(batch->labels()[0].item<std::int64_t>(), epoch);
+    EXPECT_TRUE(batch && batch->labels()[0].item<std::int64_t>() == epoch) << epoch;
   }
+  EXPECT_EQ(test::occurrences(testing::internal::GetCapturedStderr(), "data.batches_per_epoch"), 0);
 }
 
 TEST_F(OutsideSourceTest, ABatchThatIsSentAgainInALaterPassIsAnError) {

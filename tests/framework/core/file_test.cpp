@@ -133,6 +133,11 @@ TEST(AtomicFile, RefusesWhatIsNoFileAndLeavesIt) {
   }
   EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
   EXPECT_EQ(count_files(folder.path()), 2U);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_THAT([&] { write_file("/proc/self/fd/" + std::to_string(ends[1]), "x"); },
+              ::testing::ThrowsMessage<IoError>(Not(HasSubstr(std::strerror(ENOENT)))));
+  for (const int end : ends) ::close(end);
 }
 
 TEST(AtomicFile, WritesWhatALinkPointsTo) {

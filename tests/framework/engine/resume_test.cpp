@@ -341,9 +341,9 @@ nlohmann::json saved_position(const std::filesystem::path& folder) {
   return nlohmann::json::parse(std::ifstream(latest->path / "state.json")).at("position");
 }
 
-/// Removes the name of the metric from the position in the newest checkpoint, as in the checkpoints
-/// of earlier versions.
-void forget_metric(const std::filesystem::path& folder) {
+/// Changes the state in the newest checkpoint.
+void edit_state(const std::filesystem::path& folder,
+                const std::function<void(nlohmann::ordered_json& state)>& edit) {
   const auto latest = latest_valid(folder);
   if (!latest) throw std::runtime_error(folder.string());
   CheckpointWriter writer(folder, latest->step, 0);
@@ -352,7 +352,7 @@ void forget_metric(const std::filesystem::path& folder) {
     std::string bytes{std::istreambuf_iterator<char>(stored), {}};
     if (file.name == "state.json") {
       auto state = nlohmann::ordered_json::parse(bytes);
-      state.at("position").erase("best_metric");
+      edit(state);
       bytes = state.dump();
     }
     writer.add(file.name, std::as_bytes(std::span(bytes)));
@@ -388,7 +388,8 @@ TEST_P(ResumeTest, TheMetricOfAnEarlierVersionsCheckpointIsInItsIdentity) {
     test::MemorySink sink;
     best_ = first;
     EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
-    forget_metric(folder.path());
+    // As in the checkpoints of earlier versions.
+    edit_state(folder.path(), [](auto& state) { state.at("position").erase("best_metric"); });
     const nlohmann::json before = saved_position(folder.path());
     ASSERT_FALSE(before.contains("best_metric"));
     if (other) best_ = {.name = "val_loss", .higher_is_better = false};
@@ -396,6 +397,20 @@ TEST_P(ResumeTest, TheMetricOfAnEarlierVersionsCheckpointIsInItsIdentity) {
     const nlohmann::json after = saved_position(folder.path());
     EXPECT_EQ(after.at("best_metric"), best_.name);
     EXPECT_EQ(after.at("best_since"), other ? before.at("global_step") : nlohmann::json(0));
+  }
+}
+
+TEST_P(ResumeTest, TheClockOfASinkContinuesFromTheCheckpoint) {
+  for (const bool earlier_version : {false, true}) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    sink.clock = 40;
+    EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+    if (earlier_version)
+      edit_state(folder.path(), [](auto& state) { state.erase("sink_seconds"); });
+    sink.clock = 3;
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    EXPECT_EQ(sink.clock, earlier_version ? 3 : 40);
   }
 }
 

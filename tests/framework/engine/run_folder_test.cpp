@@ -107,6 +107,22 @@ TEST(JsonLinesLogTest, ARewoundLogGoesOnAsIfTheLinesBehindHadNotBeen) {
   EXPECT_GE(lines[1].at("relative_time"), 100.0);
 }
 
+TEST(JsonLinesLogTest, TheTimeBetweenTheLastLineAndTheCheckpointCounts) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "log") << "{\"relative_time\": 100, \"epoch\": 0}\n";
+  JsonLinesLog log(folder / "log");
+  log.rewind(log.position());
+  EXPECT_GE(log.seconds(), 100);
+  log.advance(50);
+  EXPECT_NEAR(log.seconds(), 100, 5) << "the clock never goes back behind the last line";
+  log.advance(160);
+  log.write({{"epoch", 1}});
+  EXPECT_GE(log.seconds(), 160);
+  const auto lines = lines_of(folder / "log");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NEAR(lines[1].at("relative_time").get<double>(), 160, 5);
+}
+
 TEST(JsonLinesLogTest, WritesOneLineARecordWithTimes) {
   const test::TemporaryFolder folder;
   JsonLinesLog log(folder / "log");

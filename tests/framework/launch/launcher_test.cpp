@@ -24,6 +24,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "framework/core/error.h"
@@ -267,6 +268,37 @@ TEST(LauncherTest, PassesAHangUpOnAsARequestToStop) {
   ASSERT_TRUE(shells.printed("ready"));
   kill(shells.id(), SIGHUP);
   EXPECT_EQ(shells.wait(), 85);
+}
+
+/// The command of a launcher of one shell that runs `script`, started with a signal ignored.
+std::vector<std::string> launch_ignoring(const std::string& signal, const std::string& script) {
+  std::vector<std::string> command{"/bin/sh", "-c", "trap '' " + signal + "; exec \"$@\"", "sh"};
+  for (const std::string& argument : launch_command(1, kLongGraceMs, {"/bin/sh", "-c", script}))
+    command.push_back(argument);
+  return command;
+}
+
+TEST(LauncherTest, AsABackgroundJobOfAScriptItStillForwardsRequestsToStop) {
+  const std::vector<std::pair<std::string, int>> requests{
+      {"INT", SIGINT}, {"TERM", SIGTERM}, {"USR1", SIGUSR1}};
+  for (const auto& [name, signal] : requests) {
+    // The trap has no effect if the shell was started with the signal ignored.
+    test::Program launcher(launch_ignoring(
+        name, "trap 'exit 85' " + name + "; echo ready; while :; do sleep 0.02; done"));
+    ASSERT_TRUE(launcher.printed("ready"));
+    kill(launcher.id(), signal);
+    EXPECT_EQ(launcher.wait(), 85) << name;
+  }
+}
+
+TEST(LauncherTest, UnderNohupAHangUpIsNotPassedOn) {
+  test::Program launcher(launch_ignoring("HUP",
+                                         "trap 'exit 1' TERM; trap 'exit 85' INT; kill -HUP $$; "
+                                         "echo ready; while :; do sleep 0.02; done"));
+  ASSERT_TRUE(launcher.printed("ready"));
+  kill(launcher.id(), SIGHUP);
+  kill(launcher.id(), SIGINT);
+  EXPECT_EQ(launcher.wait(), 85);
 }
 
 TEST(LauncherTest, ChildrenThatASentSignalEndsGiveItsCode) {

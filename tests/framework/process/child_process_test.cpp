@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -49,6 +50,19 @@ TEST(ChildProcessTest, KillsWhatTakesTooLong) {
       run_child({"/bin/sh", "-c", "exec sleep 100"}, std::chrono::milliseconds(100));
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(result.exit_code, 128 + 9);
+}
+
+TEST(ChildProcessTest, KillsAProgramOnRequest) {
+  std::atomic<bool> stop = false;
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop = true;
+  });
+  const ChildResult result =
+      run_child({"/bin/sh", "-c", "exec sleep 100"}, std::chrono::minutes(1), 1'000'000, &stop);
+  asks.join();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
 }
 
 /// Makes orphans children of this process, so that it can see how they end.

@@ -89,12 +89,16 @@ TEST_F(DryRunTest, KeysThatNothingReadsAreListed) {
   EXPECT_EQ(unread[0].at("key"), "optimizer.beta1");
   EXPECT_EQ(unread[0].at("place"), "command line");
   EXPECT_THAT(unread[0].at("reason").get<std::string>(), Names("training.optimizer", "adamw"));
-  // A grid accepts keys of published recipes, which cause only a warning.
+  // Keys of published recipes are listed separately: a grid accepts them in its recipe.
   const ChildResult published =
       dry_run({"--warn-unread", "--training.optimizer=adamw", "--training.momentum=0.9"});
   ASSERT_EQ(published.exit_code, 0) << published.errors;
   EXPECT_THAT(published.errors, Names("training.momentum"));
-  EXPECT_EQ(nlohmann::json::parse(published.output).at("unread_keys").size(), 0U);
+  const auto plan = nlohmann::json::parse(published.output);
+  EXPECT_EQ(plan.at("unread_keys").size(), 0U);
+  ASSERT_EQ(plan.at("ignored_keys").size(), 1U);
+  EXPECT_EQ(plan.at("ignored_keys")[0].at("key"), "training.momentum");
+  EXPECT_EQ(plan.at("ignored_keys")[0].at("place"), "command line");
 }
 
 TEST_F(DryRunTest, TheRanksAreThoseThatTheCommandStarts) {

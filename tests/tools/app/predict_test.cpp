@@ -282,6 +282,25 @@ TEST_F(PredictTest, FilesThatAreNoImagesAreNamedAndSkipped) {
   EXPECT_THAT(lines_of(none.output), ElementsAre("name,class,probability"));
 }
 
+TEST_F(PredictTest, HiddenFilesOfAFolderAreIgnoredUnlessTheyAreNamed) {
+  const std::vector<std::byte> image = test::read_bytes(work() / "tree/dog/1.jpg");
+  // The folder itself may be hidden.
+  test::put_file(work() / ".own/a.jpg", image);
+  test::put_file(work() / ".own/._a.jpg", std::vector<std::byte>(100, std::byte{'x'}));
+  test::put_file(work() / ".own/.cache/b.jpg", image);
+  for (const char* folder : {".own", ".own/", "./.own"}) {
+    const ChildResult csv = precast({"predict", "runs/r", folder});
+    ASSERT_EQ(csv.exit_code, 0) << csv.errors;
+    EXPECT_THAT(csv.errors, Names(2, ".own/._a.jpg", ".own/.cache/b.jpg"));
+    EXPECT_EQ(lines_of(csv.output).size(), 2U) << csv.output;
+  }
+  const ChildResult named = precast({"predict", "runs/r", ".own/.cache/b.jpg", ".own/._a.jpg"});
+  EXPECT_EQ(named.exit_code, 3);
+  EXPECT_EQ(lines_of(named.output).size(), 2U) << named.output;
+  fs::remove(work() / ".own/a.jpg");
+  EXPECT_EQ(precast({"predict", "runs/r", ".own"}).exit_code, 3);
+}
+
 TEST_F(PredictTest, NamesAreThoseOfTheWeightsWithoutTheDataset) {
   const ChildResult named =
       precast({"predict", "runs/r", "tree/dog/1.jpg", "--json", "--data.val_dataset=gone.beton"});

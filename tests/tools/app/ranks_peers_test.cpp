@@ -2,10 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/paths.h"
 #include "tests/tools/app/two_ranks.h"
@@ -66,6 +72,20 @@ TEST_F(RanksPeersTest, MpirunStartsTheSame) {
                           {"--dist.port=" + std::to_string(TwoRanks::free_port())});
 }
 
+/// The options of srun in the batch script of framework/launch/README.md.
+std::vector<std::string> srun_options() {
+  std::ifstream file(test::source_dir() + "/framework/launch/README.md");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> options{std::istream_iterator<std::string>(words), {}};
+    if (options.empty() || options[0] != "srun") continue;
+    options.erase(std::ranges::find(options, "precast"), options.end());
+    options.erase(options.begin());
+    return options;
+  }
+  return {};
+}
+
 /// Uses a Slurm cluster with one node, which the test starts itself.
 class SlurmTest : public RanksPeersTest {
  protected:
@@ -76,6 +96,9 @@ class SlurmTest : public RanksPeersTest {
     ASSERT_EQ(code, 0) << start.err;
     environment_.push_back("SLURM_CONF=" + (slurm_ / "slurm.conf").string());
     srun_ = {find_program("srun"), "--ntasks=2", "--job-name=precast"};
+    const std::vector<std::string> options = srun_options();
+    ASSERT_FALSE(options.empty());
+    srun_.insert(srun_.end(), options.begin(), options.end());
   }
   void TearDown() override { Program({node_, "stop", slurm_.path()}).wait(); }
 
@@ -116,6 +139,14 @@ class SlurmTest : public RanksPeersTest {
 
 TEST_F(SlurmTest, SrunStartsTheSame) {
   expect_same_as_launcher(srun_);
+}
+
+TEST_F(SlurmTest, RankZeroMayStopAfterTheOthers) {
+  std::vector<std::string> command = srun_;
+  for (const char* word : {"sh", "-c", "[ $SLURM_PROCID -ne 0 ] || sleep 4; exit 85"})
+    command.emplace_back(word);
+  Program ranks(command, environment_);
+  EXPECT_EQ(ranks.wait(), 85) << ranks.err;
 }
 
 TEST_F(SlurmTest, ARunThatIsPreemptedGoesOnAsIfUncut) {

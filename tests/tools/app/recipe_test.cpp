@@ -346,6 +346,51 @@ TEST_F(RecipeTest, KeysOfPublishedRecipesThatNothingReadsAreWarnings) {
               Names("training.momentum", "adamw", "lr.lr_peak_epoch", "cyclic"));
 }
 
+TEST_F(RecipeTest, LabelSmoothingWithoutClassLabelsIsRefusedAtItsPlace) {
+  EXPECT_THAT(refusal("training: {loss: mse, label_smoothing: 0.2}\n"),
+              Names("r.yaml:1:40: training.label_smoothing", "training.loss: mse", "0.2"));
+  EXPECT_THAT(refusal("training: {loss: mse}\n", {"--training.label_smoothing=0.1"}),
+              Names("command line: training.label_smoothing", "training.loss: mse", "0.1"));
+}
+
+TEST_F(RecipeTest, FlipsThatAreNotMadeAreAWarningIfTheyWereAskedFor) {
+  const auto warnings = [&](const std::string& text) {
+    testing::internal::CaptureStderr();
+    static_cast<void>(load(text));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warnings("training: {loss: mse}\nvalidation: {lr_tta: true}\n"),
+              Names("warning", "r.yaml:2:22", "validation.lr_tta", "training.loss: mse"));
+  EXPECT_EQ(warnings("training: {loss: mse}\n"), "");
+  EXPECT_EQ(warnings("training: {loss: mse}\nvalidation: {lr_tta: false}\n"), "");
+  EXPECT_EQ(warnings("training: {loss: multi_label_bce}\nvalidation: {lr_tta: true}\n"), "");
+}
+
+TEST_F(RecipeTest, ARunTooShortForItsScheduleOrItsImageSizesIsAWarning) {
+  const auto warnings = [&](const std::string& text, RecipeUse use = RecipeUse::train) {
+    testing::internal::CaptureStderr();
+    static_cast<void>(load_recipe(file(text), {}, registries_, use));
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string peak = "training: {epochs: 3}\nlr: {lr_peak_epoch: 4}\n";
+  EXPECT_THAT(warnings(peak),
+              Names("warning", "r.yaml:2:21", "lr.lr_peak_epoch", 4, "training.epochs", 3));
+  EXPECT_EQ(warnings(peak, RecipeUse::evaluate), "");
+  EXPECT_THAT(warnings("training: {epochs: 2}\n"), Names("lr.lr_peak_epoch", 2)) << "the default";
+  EXPECT_EQ(warnings("training: {epochs: 3}\n"), "");
+  EXPECT_EQ(warnings("training: {epochs: 1}\nlr: {lr_schedule_type: one_cycle}\n"), "");
+  EXPECT_THAT(warnings("training: {epochs: 12}\nlr: {lr_peak_epoch: 7}\n"
+                       "methods: [scale_schedule: {ratio: 0.5}]\n"),
+              Names("lr.lr_peak_epoch", 7, "training.epochs", 12, 6));
+  const std::string sizes =
+      "training: {epochs: 5}\nlr: {lr_peak_epoch: 1}\n"
+      "resolution: {min_res: 64, max_res: 192, end_ramp: ";
+  EXPECT_THAT(warnings(sizes + "8}\n"),
+              Names("warning", "r.yaml:3", "resolution.end_ramp", 8, "training.epochs", 5, 192));
+  EXPECT_EQ(warnings(sizes + "4}\n"), "");
+  EXPECT_EQ(warnings(sizes + "4}\nmethods: [scale_schedule: {ratio: 0.5}]\n"), "");
+}
+
 TEST_F(RecipeTest, AnOptionHasTheNamesOfBothItsPartAndFfcvImagenet) {
   const Recipe recipe = load("optimizer: {momentum: 0.5, weight_decay: 0.1}\n");
   EXPECT_EQ(recipe.resolved.at("training.momentum"), 0.5);

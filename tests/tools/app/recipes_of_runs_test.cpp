@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -62,6 +64,31 @@ TEST_F(RecipesOfRunsTest, TheParametersOfARunTrainTheSameAgain) {
   ASSERT_EQ(again.exit_code, 0) << again.errors;
   ASSERT_EQ(losses("a").size(), 2U);
   EXPECT_EQ(losses("a"), losses("b"));
+}
+
+TEST_F(RecipesOfRunsTest, TheParametersOfARunStartANewRunAndTheOldOneIsKept) {
+  const ChildResult first = train_small(
+      {"--data.train_dataset=" + path("d.beton"), "--data.val_dataset=" + path("d.beton"),
+       "--training.batch_size=8", "--resolution.min_res=32", "--resolution.max_res=32",
+       "--validation.resolution=32", "--training.epochs=1", "--lr.lr=0.01",
+       "--logging.folder=" + path("runs"), "--logging.run_id=a", "--checkpoint.resume=auto",
+       "--training.device=cpu"});
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  const auto runs = [&] {
+    const std::filesystem::directory_iterator all(path("runs"));
+    return std::distance(begin(all), end(all));
+  };
+  const std::string params = path("runs/a/params.json");
+  const std::vector<std::byte> before = test::read_bytes(params);
+  const ChildResult again = precast({"train", params, "--lr.lr=0.02"});
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(runs(), 2);
+  // Nothing is left to train, so the record stays that of the training.
+  const ChildResult forced = precast({"train", params, "--lr.lr=0.02", "--training.batch_size=4",
+                                      "--logging.run_id=a", "--checkpoint.resume=force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.errors;
+  EXPECT_EQ(runs(), 2);
+  EXPECT_EQ(test::read_bytes(params), before);
 }
 
 TEST_F(RecipesOfRunsTest, ANewRecipeTrainsAsItIs) {

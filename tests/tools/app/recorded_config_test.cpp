@@ -85,6 +85,20 @@ TEST_F(RecordedConfigTest, OverridesOfKeysThatAddMethodsApply) {
   EXPECT_EQ(methods[2].at("label_smoothing").at("smoothing"), 0.2);
 }
 
+TEST_F(RecordedConfigTest, TheNameOfTheRunAndItsResumeAreLeftOutUnlessTheyAreGiven) {
+  const std::string path = record(load(recipe_file("logging: {run_id: a, every: 5}\n"
+                                                   "checkpoint: {resume: force, keep_last: 3}\n"))
+                                      .resolved);
+  const Recipe again = load(path);
+  EXPECT_EQ(again.config.logging.run_id, "");
+  EXPECT_EQ(again.config.checkpoint.resume, "never");
+  EXPECT_EQ(again.config.logging.every, 5);
+  EXPECT_EQ(again.config.checkpoint.keep_last, 3);
+  const Recipe given = load(path, {"--logging.run_id=b", "--checkpoint.resume=auto"});
+  EXPECT_EQ(given.resolved.at("logging.run_id"), "b");
+  EXPECT_EQ(given.resolved.at("checkpoint.resume"), "auto");
+}
+
 TEST_F(RecordedConfigTest, KeysOfOtherVersionsAreLeftOut) {
   ordered_json resolved = load(recipe_file("lr: {lr: 0.25}\n")).resolved;
   resolved["lr.of_another_version"] = 3;

@@ -66,7 +66,7 @@ TEST_F(SavedRecipeTest, KeysThatShadowMethodsAndOptionsOfPartsAreKept) {
                            "lr: {lr_schedule_type: cosine, warmup_epochs: 3}\n",
                            "pipeline: {train: [random_resized_crop: {scale: [0.5, 1]}, cutout: "
                            "{crop_size: 4}], val: [whole_image]}\n",
-                           "validation: {metrics: [top_k: {k: 3}]}\nlogging: {run_id: '007'}\n"}) {
+                           "validation: {metrics: [top_k: {k: 3}]}\nlogging: {folder: '007'}\n"}) {
     const Recipe recipe = load(text);
     const Recipe saved = load_saved(recipe);
     EXPECT_EQ(saved.resolved, recipe.resolved)

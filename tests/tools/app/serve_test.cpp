@@ -204,7 +204,7 @@ TEST_P(ServeEndsTest, TrainingRunsContinueWithEqualWeights) {
   ::kill(run.id(), SIGCONT);
   EXPECT_EQ(run.wait(), 0) << run.err;
   EXPECT_EQ(weights("r"), whole);
-  EXPECT_EQ(test::occurrences(run.err, "warning: "), 1) << run.err;
+  EXPECT_EQ(test::occurrences(run.err, "warning: ring"), 1) << run.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, ServeEndsTest, ::testing::Values(SIGKILL, SIGTERM, SIGINT));

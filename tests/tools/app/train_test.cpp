@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -143,6 +144,20 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
   EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
 }
 
+TEST_F(TrainTest, TheErrorOfAnInvalidCommandLineReplacesAnOlderResult) {
+  const std::string file = folder_ / "result.json";
+  const auto expect_error = [&](const std::vector<std::string>& args, const std::string& fact) {
+    std::ofstream(file) << R"({"exit_code": 0, "top_1": 0.9})";
+    EXPECT_EQ(precast(args).exit_code, 2);
+    const auto result = nlohmann::json::parse(std::ifstream(file));
+    EXPECT_EQ(result.at("exit_code"), 2);
+    EXPECT_THAT(result.at("error").get<std::string>(), Names(fact));
+    EXPECT_FALSE(result.contains("top_1"));
+  };
+  expect_error({"train", "--nonsense", "--result-json", file}, "nonsense");
+  expect_error({"train", "--result_json=" + file, "--lr.lr"}, "lr.lr");
+}
+
 TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
   // With `ulimit -f 0`, no data can be written to files, so writing the result fails. The recipe is
   // also wrong.
@@ -157,6 +172,58 @@ TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheT
   EXPECT_EQ(nowhere.exit_code, 5);
   EXPECT_THAT(nowhere.errors, Names("no/r.json"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(TrainTest, AResultFileReplacesWhatALinkPointsToButNoDevice) {
+  std::ofstream(folder_ / "target") << "{}";
+  std::filesystem::create_symlink("target", folder_ / "link");
+  ASSERT_EQ(precast({"train", "--lr.lr=-1", "--result-json", folder_ / "link"}).exit_code, 2);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "target")).at("exit_code"), 2);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/full", folder_ / "full");
+  std::filesystem::create_directory(folder_ / "folder");
+  for (const std::string name : {"pipe", "full", "folder"}) {
+    const auto type = std::filesystem::status(folder_ / name).type();
+    const ChildResult run = precast({"train", "--result-json", folder_ / name});
+    EXPECT_EQ(run.exit_code, 5) << name;
+    EXPECT_THAT(run.errors, Names(name == "full" ? "/dev/full" : (folder_ / name).string()));
+    EXPECT_EQ(std::filesystem::status(folder_ / name).type(), type) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+TEST_F(TrainTest, ACompleteRunHasItsResultsEvenIfNoCheckpointCouldBeSaved) {
+  const std::string failure = "checkpoint.before_file=error";
+  const auto run = [&](const std::string& name, const std::string& epochs,
+                       const std::string& failpoints) {
+    return precast({"train", "--logging.run_id=" + name, "--training.epochs=" + epochs,
+                    "--result-json=" + (folder_ / (name + ".json")).string()},
+                   {"/usr/bin/env", "PRECAST_FAILPOINTS=" + failpoints});
+  };
+  for (const std::string epochs : {"1", "4"}) {
+    const std::string name = "epochs" + epochs;
+    const ChildResult whole = run(name, epochs, failure);
+    EXPECT_EQ(whole.exit_code, 0) << whole.errors;
+    EXPECT_THAT(whole.errors, Names("warning", "checkpoint.before_file"));
+    for (const char* file : {"final_weights.safetensors", "summary.json", "report.html"})
+      EXPECT_TRUE(std::filesystem::exists(folder_ / ("runs/" + name) / file)) << file;
+    const auto result = nlohmann::json::parse(std::ifstream(folder_ / (name + ".json")));
+    EXPECT_EQ(result.at("exit_code"), 0);
+    EXPECT_TRUE(result.contains("top_1"));
+  }
+  // An incomplete run needs its checkpoints.
+  EXPECT_EQ(run("epochs5", "5", failure).exit_code, 5);
+  EXPECT_EQ(run("stopped", "2", failure + ",trainer.before_step=term@2").exit_code, 5);
+}
+
+TEST_F(TrainTest, AResumedRunWarnsOfEpochsThatItsLogLacks) {
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  std::filesystem::remove(folder_ / "runs/r/log");
+  std::filesystem::remove(folder_ / "runs/r/summary.json");
+  const ChildResult run = precast({"train", "--checkpoint.resume=auto"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("warning", folder_ / "runs/r/log", 1, 2, 0));
 }
 
 TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
@@ -333,6 +400,17 @@ TEST_F(TrainTest, ABatchLargerThanTheDatasetIsRefused) {
   const ChildResult run = precast({"train", "--training.batch_size=25"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.errors, Names("training.batch_size", 24, data(), 25));
+}
+
+TEST_F(TrainTest, ABatchTooSmallForItsBatchNormsIsRefusedWithAndWithoutPreflight) {
+  for (const std::string preflight : {"off", "on"}) {
+    const ChildResult run = precast(
+        {"train", "--training.batch_size=3", "--training.micro_batches=3", "--resolution.min_res=4",
+         "--resolution.max_res=4", "--training.preflight=" + preflight});
+    EXPECT_EQ(run.exit_code, 1) << preflight << ": " << run.errors;
+    EXPECT_THAT(run.errors, Names("training.batch_size", "1 sample", "4 px",
+                                  "training.micro_batches: 3", "resolution.min_res"));
+  }
 }
 
 TEST_F(TrainTest, AnUnwritableRunFolderIsNamed) {

@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "framework/core/archive/weights_file.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/process/child_process.h"
 #include "tests/data/sources/sample_images.h"
@@ -23,13 +25,15 @@ class WeightsFilesTest : public ::testing::Test {
   WeightsFilesTest() {
     test::make_class_tree(folder_ / "tree");
     write_dataset("d.beton");
+    write_dataset("unnamed.beton", {"--no-checksums"});
     std::filesystem::rename(folder_ / "tree/dog", folder_ / "tree/fox");
     write_dataset("other.beton");
   }
-  void write_dataset(const std::string& name) const {
-    const ChildResult written =
-        run_child({test::bin_dir() + "/precast", "write", folder_ / "tree", folder_ / name},
-                  std::chrono::minutes(1));
+  void write_dataset(const std::string& name, const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> all = {test::bin_dir() + "/precast", "write", folder_ / "tree",
+                                    folder_ / name};
+    all.insert(all.end(), options.begin(), options.end());
+    const ChildResult written = run_child(all, std::chrono::minutes(1));
     EXPECT_EQ(written.exit_code, 0) << written.errors;
   }
   /// Runs `precast args[0] common... args[1...]`.
@@ -114,6 +118,42 @@ TEST_F(WeightsFilesTest, ClassesOfTheDataAreComparedByName) {
   const ChildResult count = precast({"eval", weights, "--model.num_classes=5"});
   EXPECT_EQ(count.exit_code, 4);
   EXPECT_THAT(count.errors, Names(3, 5));
+  const auto unnamed =
+      Names("warning", (folder_ / "unnamed.beton").string(), run("final_weights.pt"));
+  for (const std::string command : {"eval", "predict"}) {
+    const ChildResult not_compared = precast({command, weights}, "unnamed.beton");
+    EXPECT_EQ(not_compared.exit_code, 0) << not_compared.errors;
+    EXPECT_THAT(not_compared.errors, unnamed) << command;
+    EXPECT_THAT(precast({command, weights}).errors, testing::Not(unnamed)) << command;
+  }
+  // In training, the last layer learns the labels of the dataset, whatever their names.
+  EXPECT_THAT(precast({"train", weights, "--dry-run"}, "unnamed.beton").errors,
+              testing::Not(unnamed));
+  // Photos have no labels.
+  const ChildResult photos = precast(
+      {"predict", (folder_ / "runs/r").string(), weights, (folder_ / "tree/cat/b.jpg").string()},
+      "unnamed.beton");
+  EXPECT_EQ(photos.exit_code, 0) << photos.errors;
+  EXPECT_THAT(photos.errors, testing::Not(unnamed));
+}
+
+TEST_F(WeightsFilesTest, WeightsWithoutASpecAreRefusedForAnotherNumberOfClasses) {
+  const auto refused = [&](std::vector<std::string> command, int classes, const std::string& data) {
+    const std::string file = folder_ / ("head" + std::to_string(classes) + ".safetensors");
+    const std::vector<std::byte> bytes(sizeof(float) * static_cast<std::size_t>(classes));
+    const std::vector<TensorRecord> head = {{"fc.bias", DType::f32, {classes}, bytes}};
+    save_weights(file, head, {});
+    command.push_back("--model.weights=" + file);
+    const ChildResult result = precast(command, data);
+    EXPECT_EQ(result.exit_code, 4) << command[0] << result.errors;
+    EXPECT_THAT(result.errors, Names(file, (folder_ / data).string(), 3, classes));
+  };
+  for (const int classes : {2, 20}) {
+    refused({"eval"}, classes, "d.beton");
+    refused({"predict"}, classes, "d.beton");
+    refused({"train", "--training.eval_only=1", "--dry-run"}, classes, "d.beton");
+  }
+  refused({"eval"}, 2, "unnamed.beton");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <sstream>
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
@@ -175,16 +176,16 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
   EXPECT_THAT(error, Names("--where", "--sample"));
 }
 
-/// Four samples of the classes cats, dogs, cats, dogs.
-std::string named_classes(const std::filesystem::path& path) {
-  const std::vector<std::string> names = {"cats", "dogs"};
+/// Samples of each class in turn. @param field the name of the labels' field.
+std::string named_classes(const std::filesystem::path& path, const std::vector<std::string>& names,
+                          std::size_t samples, const std::string& field = "label") {
   data::BetonLayout layout;
-  layout.info = data::file_info_text({.classes = {{"label", names}}, .written = {}});
-  data::BetonWriter writer(path, {{"label", data::FieldType::integer}}, 4, layout);
-  for (std::int64_t i = 0; i < 4; ++i) {
+  layout.info = data::file_info_text({.classes = {{field, names}}, .written = {}});
+  data::BetonWriter writer(path, {{field, data::FieldType::integer}}, samples, layout);
+  for (std::size_t i = 0; i < samples; ++i) {
     data::EncodedValue value;
     value.metadata.resize(8);
-    data::store(value.metadata.data(), i % 2);
+    data::store(value.metadata.data(), static_cast<std::int64_t>(i % names.size()));
     writer.add({&value, 1});
   }
   writer.finish();
@@ -192,7 +193,7 @@ std::string named_classes(const std::filesystem::path& path) {
 }
 
 TEST_F(InspectTest, ClassesAreShownAndChosenByTheirNames) {
-  const std::string file = named_classes(folder_ / "a.beton");
+  const std::string file = named_classes(folder_ / "a.beton", {"cats", "dogs"}, 4);
   ASSERT_EQ(inspect({file}), 0) << error;
   EXPECT_THAT(output, Names("2 classes of 2 samples each", "0 cats", "1 dogs"));
   for (const auto& [option, value] :
@@ -213,6 +214,54 @@ TEST_F(InspectTest, ClassesAreShownAndChosenByTheirNames) {
   EXPECT_THAT(error, Names("--where", "'dosg'", "'dogs'"));
   EXPECT_EQ(inspect({file, "--classes", "cat"}), 2);
   EXPECT_THAT(error, Names("--classes", "'cat'", "'cats'"));
+}
+
+TEST_F(InspectTest, ANumberThatIsAClassNameMeansThatClassUnlessItIsAnothersLabel) {
+  const auto chosen = [this](const std::string& file, const std::string& classes) {
+    EXPECT_EQ(inspect({file, "--classes", classes, "--json"}), 0) << error;
+    return nlohmann::json::parse(output)["ids"];
+  };
+  // The sorted names of class folders: the label of "10" is 2, that of "2" is 3.
+  const std::string file = named_classes(folder_ / "a.beton", {"0", "1", "10", "2"}, 4);
+  EXPECT_EQ(chosen(file, "1,10"), nlohmann::json({1, 2}));
+  EXPECT_EQ(chosen(file, "0:2,3"), nlohmann::json({0, 1, 3}));
+  EXPECT_EQ(inspect({file, "--classes", "0,2"}), 2);
+  EXPECT_THAT(error, Names("--classes", file, "'2'", "2 (10)", "3 (2)", "--where 'label == 2'",
+                           R"(--where 'label == "2"')"));
+  EXPECT_EQ(inspect({file, "--classes", "4"}), 2);
+  EXPECT_THAT(error, Names("--classes", 4, "'4'"));
+  // Leading zeros: a class's name, or a number.
+  const std::string zeros =
+      named_classes(folder_ / "b.beton", {"007", "008", "009"}, 3, "class id");
+  EXPECT_EQ(chosen(zeros, "007"), nlohmann::json({0}));
+  EXPECT_EQ(chosen(zeros, "001"), nlohmann::json({1}));
+  const std::string shifted = named_classes(folder_ / "c.beton", {"001", "002"}, 2, "class id");
+  EXPECT_EQ(inspect({shifted, "--classes", "001"}), 2);
+  EXPECT_THAT(error, Names("'001'", "1 (002)", "0 (001)", R"('"class id" == 1')",
+                           R"('"class id" == "001"')"));
+  ASSERT_EQ(inspect({shifted, "--where", R"("class id" == "001")", "--json"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json({0}));
+}
+
+TEST_F(InspectTest, AClassWhoseNameContainsACommaIsChosenWithWhere) {
+  const std::string file = named_classes(folder_ / "a.beton", {"cats", "dogs, wolves"}, 4);
+  EXPECT_EQ(inspect({file, "--classes", "dogs, wolves"}), 2);
+  EXPECT_THAT(error, Names("--classes", "'dogs'", R"(--where 'label == "dogs, wolves"')"));
+  ASSERT_EQ(inspect({file, "--where", R"(label == "dogs, wolves")", "--json"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json({1, 3}));
+}
+
+TEST_F(InspectTest, ALongClassNameDoesNotMoveTheOtherBars) {
+  const std::string name(250, 'x');
+  ASSERT_EQ(inspect({named_classes(folder_ / "a.beton", {"ant", name, "honeybee"}, 5)}), 0)
+      << error;
+  std::map<std::string, std::string> lines;
+  std::istringstream text(output);
+  for (std::string line; std::getline(text, line);) lines[line.substr(0, line.find(' ', 2))] = line;
+  const std::string bar(40, '#');
+  EXPECT_EQ(lines["  0"], "  0 ant      " + bar + " 2");
+  EXPECT_EQ(lines["  1"], "  1 " + name + " " + bar + " 2");
+  EXPECT_EQ(lines["  2"], "  2 honeybee " + bar.substr(20) + " 1");
 }
 
 TEST_F(InspectTest, SamplesCanBeDrawnAtRandom) {

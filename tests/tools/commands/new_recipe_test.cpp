@@ -52,6 +52,30 @@ class NewRecipeTest : public testing::Test {
     }
     writer.finish();
   }
+  /// Writes pixels of 36 x 20 px and int fields. @param fields the name of each field, and the
+  /// number k of its values: sample i has the value i % k.
+  static void write_pixels(const std::string& path, std::uint64_t samples,
+                           const std::vector<std::pair<std::string, std::uint64_t>>& fields) {
+    std::vector<data::FieldPlan> plans = {
+        {"image", [] {
+           return std::make_unique<data::PixelsField>(
+               data::FieldTag{.kind = data::FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1});
+         }}};
+    for (const auto& [name, values] : fields)
+      plans.push_back({name, [] { return std::make_unique<data::IntField>(); }});
+    (void)data::write_dataset(
+        path, plans, samples,
+        [&](std::uint64_t i) {
+          data::Sample sample{
+              "x",
+              {data::ArrayInput{.format = {.dtype = "|u1", .shape = {20, 36, 1}},
+                                .elements = std::vector<std::byte>(20 * 36, std::byte{7})}}};
+          for (const auto& [name, values] : fields)
+            sample.values.emplace_back(static_cast<std::int64_t>(i % values));
+          return sample;
+        },
+        {});
+  }
   static ConfigNode recipe(const std::string& path) {
     Diagnostics diagnostics;
     ConfigNode node = parse_yaml_file(path, diagnostics);
@@ -94,25 +118,30 @@ TEST_F(NewRecipeTest, SuitsPhotographs) {
 }
 
 TEST_F(NewRecipeTest, TakesPixelsIfThereIsNoImageField) {
-  (void)data::write_dataset(
-      "p.beton",
-      {{"image",
-        [] {
-          return std::make_unique<data::PixelsField>(
-              data::FieldTag{.kind = data::FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1});
-        }},
-       {"label", [] { return std::make_unique<data::IntField>(); }}},
-      24,
-      [](std::uint64_t i) {
-        const data::ArrayInput pixels{.format = {.dtype = "|u1", .shape = {20, 36, 1}},
-                                      .elements = std::vector<std::byte>(20 * 36, std::byte{7})};
-        return data::Sample{"x", {pixels, static_cast<std::int64_t>(i % 3)}};
-      },
-      {});
+  write_pixels("p.beton", 24, {{"label", 3}});
   ASSERT_EQ(run_new_recipe({"--train-dataset", "p.beton", "--val-dataset", "p.beton"}), 0);
   const ConfigNode node = recipe("recipe.yaml");
   EXPECT_EQ(value(node, "model", "arch"), "layers");
   EXPECT_EQ(value(node, "resolution", "max_res"), "20") << "the shorter side";
+}
+
+TEST_F(NewRecipeTest, WarnsOfAFieldWithALabelForEachSample) {
+  const auto warnings = [](const std::string& file, const std::string& name) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run_new_recipe({name, "--train-dataset", file, "--val-dataset", file}), 0);
+    return testing::internal::GetCapturedStderr();
+  };
+  write_pixels("ids.beton", 40, {{"id", 40}, {"kind", 3}});
+  EXPECT_THAT(warnings("ids.beton", "a"), Names("ids.beton", "'id'", 40, "data.targets", "kind"));
+  write_pixels("only.beton", 40, {{"id", 21}});
+  EXPECT_THAT(warnings("only.beton", "b"), Names("'id'", 21, 40, "--class-column"));
+  // Half as many classes as samples, few samples, or class names: no warning.
+  write_pixels("half.beton", 40, {{"id", 20}});
+  EXPECT_THAT(warnings("half.beton", "c"), testing::IsEmpty());
+  write_pixels("few.beton", 20, {{"id", 20}});
+  EXPECT_THAT(warnings("few.beton", "d"), testing::IsEmpty());
+  write("named.beton", 24, 28, std::vector<std::string>(24, "ant"));
+  EXPECT_THAT(warnings("named.beton", "e"), testing::IsEmpty());
 }
 
 TEST_F(NewRecipeTest, RefusesOtherClassesAndFilesThatExist) {

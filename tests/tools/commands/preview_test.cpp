@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/image/image_file.h"
+#include "data/order/order.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -36,6 +37,13 @@ TEST(PreviewTest, NamesTheOptionThatIsWrong) {
     EXPECT_THAT(run.err, test::NamesMatcher(facts));
   }
   EXPECT_FALSE(std::filesystem::exists(png));
+}
+
+TEST(PreviewTest, TheHelpSaysWhichWindowQuasiRandomHas) {
+  const test::PrecastRun run = test::precast_run({"preview", "--help"});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.out, test::Names("quasi_random", data::OrderOptions{}.window_pages,
+                                   "data.shuffle_window_mb"));
 }
 
 TEST(PreviewTest, APictureHasCaptionsAndAnArrayHasNot) {

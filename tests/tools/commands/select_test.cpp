@@ -166,6 +166,19 @@ TEST_F(SelectTest, WrongOptionsEndWithCode2AndWriteNothing) {
   EXPECT_EQ(test::occurrences(itself.err, in_), 2) << itself.err;
 }
 
+TEST_F(SelectTest, AnErrorOfAnExpressionOrOfADrawBeginsWithItsOptionAlone) {
+  using Words = std::vector<std::string>;
+  for (const Words& wrong : {Words{"--where", "lable < 3"}, Words{"--where", "label == 'cats'"},
+                             Words{"--where", "weight == 'cats'"}, Words{"--samples", "random:91"},
+                             Words{"--samples", "@" + out("none")}}) {
+    const auto run = test::precast_run({"select", in_, out(), wrong[0], wrong[1]});
+    EXPECT_EQ(run.code, 2) << wrong[1];
+    EXPECT_THAT(run.err, Names(wrong[0]));
+    for (const char* key : {"filter:", "subset:"})
+      EXPECT_EQ(test::occurrences(run.err, key), 0) << run.err;
+  }
+}
+
 TEST_F(SelectTest, WhereOnePartCannotBeWrittenTheOthersAreTakenBack) {
   const auto run =
       test::precast_run({"select", in_, out("a"), out("missing/b"), "--split", "0.5,0.5"});
@@ -179,6 +192,18 @@ TEST_F(SelectTest, AFileThatCannotBeWrittenIsNamedOnce) {
   const auto run = test::precast_run({"select", in_, out("folder")});
   EXPECT_EQ(run.code, 5);
   EXPECT_EQ(test::occurrences(run.err, out("folder")), 1) << run.err;
+}
+
+TEST_F(SelectTest, APartThatWouldReplaceAFolderOrADeviceIsNamedWithItsKind) {
+  std::filesystem::create_directory(out("x"));
+  const std::vector<std::pair<std::string, std::string>> cases = {{out("x"), "folder"},
+                                                                  {"/dev/null", "device"}};
+  for (const auto& [path, kind] : cases) {
+    const auto run = test::precast_run({"select", in_, out("a"), path, "--split", "0.5,0.5"});
+    EXPECT_EQ(run.code, 5);
+    EXPECT_THAT(run.err, Names(path, kind));
+    EXPECT_FALSE(std::filesystem::exists(out("a")));
+  }
 }
 
 TEST_F(SelectTest, WhereOnePartCannotBeWrittenOlderFilesStay) {

@@ -184,7 +184,7 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
   for (const char* name : {"1", "10"})
     std::filesystem::copy(folder_ / "tree" / "dog" / (std::string(name) + ".jpg"),
                           folder_ / "flat");
-  std::ofstream(folder_ / "labels.txt") << "1.jpg 3\n10.jpg 1\n";
+  std::ofstream(folder_ / "labels.txt") << "1.jpg 3\n10.jpg 2\n";
   std::ofstream(folder_ / "classes.txt") << "dog\ncat\nape\n";
   const std::string flat = (folder_ / "flat").string();
   ASSERT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string(), "--class-names",
@@ -192,8 +192,8 @@ TEST_F(WriteTest, AListOfLabelsAndOneOfClassesAreReadFromTheirFiles) {
             0)
       << error;
   const data::BetonReader reader(out_);
-  EXPECT_EQ(data::class_names_of(reader, 1), (std::vector<std::string>{"ape", "cat", "dog"}));
-  EXPECT_EQ(reader.integer(0, 1), 0);
+  EXPECT_EQ(data::class_names_of(reader, 1), (std::vector<std::string>{"dog", "cat", "ape"}));
+  EXPECT_EQ(reader.integer(0, 1), 1);
   EXPECT_EQ(reader.integer(1, 1), 2);
   EXPECT_EQ(write(flat, {"--labels", (folder_ / "labels.txt").string()}), 3);
   EXPECT_THAT(error, Names(folder_ / "labels.txt", "line 1", 3, "--class-names"));

@@ -113,6 +113,15 @@ TEST(DoctorTest, JudgesOnlyWhatIsKnown) {
   EXPECT_TRUE(judge_facts(facts).empty());
 }
 
+TEST(DoctorTest, SizesAreShownInUnitsInListsToo) {
+  const std::string text = section_text("machine", Json::parse(R"({
+    "memory_bytes": 512000000, "memory_limit_bytes": null,
+    "cgroup": {"version": 2, "cpus": 1.5, "memory_bytes": 16000000000},
+    "devices": [{"name": "A GPU", "memory_bytes": 80000000000}]})"));
+  EXPECT_THAT(text, Names("512.0 MB", "16.0 GB", "80.0 GB", "A GPU", "1.5"));
+  EXPECT_EQ(text.find("memory_bytes"), std::string::npos);
+}
+
 class DoctorFactsTest : public testing::Test {
  protected:
   /// Replaces precast-train with a script.

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -241,6 +242,20 @@ TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
   EXPECT_EQ(listed.at("sources").back().at("name"), "count");
   EXPECT_EQ(listed.at("sources").back().at("options").at("step"), 1);
   EXPECT_EQ(listed.at("orders").front().at("name"), "sequential");
+}
+
+TEST(PartsList, OptionsOfSourcesHaveTheirNamesOnTheCommandLine) {
+  for (const ListedKind& kind : list_data_parts(make_data_parts())) {
+    if (kind.kind != "sources") continue;
+    const auto table = std::ranges::find(kind.parts, "table", &ListedPart::name);
+    ASSERT_NE(table, kind.parts.end());
+    EXPECT_THAT(table->option_lines, Names("--class-names", "--class-column", "--texts"));
+    for (const char* option : {"class-names", "class-column", "texts"})
+      EXPECT_TRUE(table->options.contains(option)) << option;
+    EXPECT_EQ(table->options.size(), 3U);
+    return;
+  }
+  FAIL() << "no sources";
 }
 
 TEST(CommandTest, WhateverIsThrownEndsWithAMessage) {

@@ -13,6 +13,7 @@ using test::Names;
 DataFacts slow_data() {
   return {.train_seconds = 100,
           .wait_seconds = 40,
+          .process_seconds = 100,
           .times = {.processing = 90, .disk = 0, .blocked = 5, .ahead = 5},
           .images = 1000,
           .workers = 2,
@@ -60,6 +61,24 @@ TEST(DataVerdictTest, ThreadsThatWereMostlyAheadAreNoCause) {
   EXPECT_EQ(find_limit(facts), DataLimit::nothing);
   EXPECT_EQ(describe_data(facts).size(), 1U);
   EXPECT_EQ(facts.times.longest(), "");
+}
+
+TEST(DataVerdictTest, CopiesThatTakeNearlyAllOfTheTimeAreTheLimitAlthoughTheHostDoesNotWait) {
+  DataFacts facts = slow_data();
+  facts.wait_seconds = 1;
+  facts.times.copying = 89;
+  EXPECT_EQ(find_limit(facts), DataLimit::nothing);
+  EXPECT_THAT(describe_data(facts)[0], Names("89.0 %"));
+  facts.times.copying = 40;
+  facts.process_seconds = 42;  // the run was resumed
+  EXPECT_EQ(find_limit(facts), DataLimit::copies);
+  facts.process_seconds = 100;
+  facts.times.copying = 96;
+  EXPECT_EQ(find_limit(facts), DataLimit::copies);
+  const auto lines = describe_data(facts);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], Names("96.0 %", "1.0 %"));
+  EXPECT_THAT(lines[1], Names("convert"));
 }
 
 TEST(DataVerdictTest, WithoutMeasurementsThereIsNoCause) {

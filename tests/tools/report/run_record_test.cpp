@@ -112,6 +112,20 @@ TEST_F(RunRecordTest, WhatWasLoggedLastCountsWhereARunWentBack) {
   EXPECT_THAT(load(sample_log(3) + sample_log(1)).steps, SizeIs(2));
 }
 
+TEST_F(RunRecordTest, EpochsThatTheLogLacksAreNoted) {
+  const std::size_t first = sample_log(1).size(), second = sample_log(2).size();
+  EXPECT_THAT(load(sample_log(3).substr(first)).notes, ElementsAre(Names("log", 1, 3, 2)));
+  const std::string steps = sample_log(3).substr(second);
+  EXPECT_THAT(load(steps.substr(0, steps.find('\n') + 1)).notes, ElementsAre(Names("log", 2, 0)));
+  EXPECT_EQ(missing_epochs(load(sample_log(2)), 2), "");
+  EXPECT_THAT(missing_epochs(load(sample_log(2)), 5), Names(1, 5, 2));
+  // The run has finished, and its log was truncated afterwards.
+  write_run(folder_ / "r", sample_log(1));
+  write_file(folder_ / "r/run.json", R"({"epochs":2,"steps_per_epoch":10})");
+  write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"steps":20})");
+  EXPECT_THAT(load_run(folder_ / "r").notes, ElementsAre(Names("log", 2, 1)));
+}
+
 TEST_F(RunRecordTest, NullsAreMissingNumbers) {
   const RunRecord run = load("{\"epoch\":0,\"train_loss\":null,\"top_1\":0.5}\n");
   EXPECT_TRUE(std::isnan(run.epochs[0].loss));
@@ -135,6 +149,15 @@ TEST_F(RunRecordTest, AFolderOfRunsMeansAllOfThem) {
   EXPECT_THROW((void)find_runs(folder_ / "no-run"), IoError);
   EXPECT_THROW((void)find_runs(folder_ / "nowhere"), IoError);
   EXPECT_THROW((void)load_run(folder_ / "no-run"), IoError);
+}
+
+TEST_F(RunRecordTest, TheFolderOfAGridMeansItsTrials) {
+  write_run(folder_ / "grid/runs/b", sample_log(1));
+  write_run(folder_ / "grid/runs/a", sample_log(1));
+  EXPECT_THROW((void)find_runs(folder_ / "grid"), IoError) << "no sweep.json";
+  write_file(folder_ / "grid/sweep.json", "{}");
+  EXPECT_THAT(find_runs(folder_ / "grid"),
+              ElementsAre(folder_ / "grid/runs/a", folder_ / "grid/runs/b"));
 }
 
 TEST_F(RunRecordTest, RatesAreThoseBetweenRows) {

@@ -118,7 +118,9 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
     costs.push_back(std::move(cost));
   };
   if (!backward) {
-    if (half && !shape.depthwise) costs.push_back(cast_cost(op, weight));
+    // BlurPool's filter already has the type of the activations.
+    const bool is_filter = shape.depthwise && !weight.needs_gradient;
+    if (half && !is_filter) costs.push_back(cast_cost(op, weight));
     add(convolution_cost(op, "convolution", shape, bytes, products.result));
     return costs;
   }

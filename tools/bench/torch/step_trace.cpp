@@ -19,7 +19,8 @@ namespace {
 TracedTensor describe(const at::Tensor& tensor) {
   if (!tensor.defined()) return {.defined = false};
   TracedTensor traced{.element_bytes = static_cast<int>(tensor.element_size()),
-                      .is_float = tensor.is_floating_point()};
+                      .is_float = tensor.is_floating_point(),
+                      .needs_gradient = tensor.requires_grad()};
   for (std::int64_t d = 0; d < tensor.dim(); ++d)
     traced.sizes.push_back(tensor.stride(d) == 0 ? 1 : tensor.size(d));
   return traced;

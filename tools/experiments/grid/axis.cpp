@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "framework/core/config/schema.h"
+#include "framework/core/config/value.h"
 #include "framework/core/rng.h"
 #include "framework/core/suggest.h"
 #include "tools/experiments/trial/trial.h"
@@ -163,6 +164,16 @@ class Reader {
 SweepAxis read_axis(const std::string& key, const ConfigNode& node, std::uint64_t seed,
                     Diagnostics& diagnostics) {
   return Reader(key, seed, diagnostics).read(node);
+}
+
+std::string sameness(const std::string& text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.scalar = text;
+  // Integers first: a double would not distinguish all of them.
+  if (std::int64_t whole = 0; read_value(node, &whole)) return fmt::format("{}", whole);
+  if (double number = 0; read_value(node, &number)) return fmt::format("{}", number);
+  return text;
 }
 
 }  // namespace precast::tools

@@ -34,4 +34,7 @@ struct SweepAxis {
 [[nodiscard]] SweepAxis read_axis(const std::string& key, const ConfigNode& node,
                                   std::uint64_t seed, Diagnostics& diagnostics);
 
+/// Equal for two values that are the same number (`0.1`, `0.10`, `1e-1`), or the same text.
+[[nodiscard]] std::string sameness(const std::string& text);
+
 }  // namespace precast::tools

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "tools/experiments/trial/trial.h"
 
 namespace precast::tools {
 namespace {
@@ -22,6 +26,34 @@ std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
   const std::string rest = problem.text.substr(kPlace.size());
   const std::string key = rest.substr(0, rest.find(':'));
   return fmt::format("{}: {}", origin_of(sweep, *problem.trial, key).text(), rest);
+}
+
+/// The settings of a trial that decide which keys it reads, as far as is known: those that are not
+/// `unread`, without the seed.
+std::vector<std::string> read_values(const Trial& trial, const std::set<std::string>& unread) {
+  std::vector<std::string> values;
+  for (const Setting& setting : trial.settings) {
+    if (setting.key != "training.seed" && !unread.contains(setting.key))
+      values.push_back(setting.value);
+  }
+  return values;
+}
+
+/// For DryRunOptions::further. Trials that differ only in keys without effect, or in the seed, read
+/// the same keys, so one of them is enough. All trials of a sweep have the same keys in the same
+/// order.
+std::optional<std::vector<const Trial*>> further_trials(const Sweep& sweep,
+                                                        const std::vector<const Trial*>& checked,
+                                                        const std::set<std::string>& unread) {
+  std::set<std::vector<std::string>> known;
+  for (const Trial* trial : checked) known.insert(read_values(*trial, unread));
+  std::vector<const Trial*> further;
+  for (const Trial& trial : sweep.trials) {
+    if (!known.insert(read_values(trial, unread)).second) continue;
+    further.push_back(&trial);
+    if (checked.size() + further.size() > kMostChecks) return std::nullopt;
+  }
+  return further;
 }
 
 }  // namespace
@@ -47,13 +79,14 @@ std::vector<const Trial*> covering_trials(const Sweep& sweep) {
   return chosen;
 }
 
-void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
+bool check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
                   DryRunOptions options) {
-  // A setting that no checked trial reads may have an effect in other trials.
-  options.unread =
-      trials.size() == sweep.trials.size() ? UnreadSettings::refuse : UnreadSettings::warn;
-  check_by_dry_run(trials, options,
-                   [&](const TrialProblem& problem) { return place_in_sweep(sweep, problem); });
+  options.further = [&](const std::vector<const Trial*>& checked,
+                        const std::set<std::string>& unread) {
+    return further_trials(sweep, checked, unread);
+  };
+  return check_by_dry_run(
+      trials, options, [&](const TrialProblem& problem) { return place_in_sweep(sweep, problem); });
 }
 
 }  // namespace precast::tools

@@ -12,10 +12,11 @@ namespace precast::tools {
 /// missing. The trials are in the sweep's order.
 [[nodiscard]] std::vector<const Trial*> covering_trials(const Sweep& sweep);
 
-/// check_by_dry_run() for `trials`. Keys that none of these trials reads are errors if `trials` are
-/// all trials of the sweep, otherwise warnings; `options.unread` is ignored. The errors have their
-/// locations in the sweep, if these are known.
-void check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
-                  DryRunOptions options);
+/// check_by_dry_run() for `trials`. If some keys have no effect in any of them, further trials of
+/// the sweep are checked, up to 64 together. The keys are errors if no trial of the sweep can read
+/// them, otherwise warnings; `options.unread` and `options.further` are ignored. The errors have
+/// their locations in the sweep, if these are known. @return false if a signal stopped the check.
+[[nodiscard]] bool check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
+                                DryRunOptions options);
 
 }  // namespace precast::tools

@@ -150,16 +150,18 @@ class SweepFile {
   bool is_written_ = false;
 };
 
-void check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
+/// @return false if a signal stopped the check.
+bool check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
   file.keep_checks_for(options.slots);
   std::vector<const Trial*> trials = covering_trials(sweep);
   const auto is_checked = [&](const Trial* trial) { return file.is_checked(*trial); };
-  if (std::ranges::all_of(trials, is_checked)) return;
+  if (std::ranges::all_of(trials, is_checked)) return true;
   // Together with trials that were checked before, because these may be the only ones that read a
   // key.
-  check_trials(sweep, trials, options);
+  if (!check_trials(sweep, trials, options)) return false;
   std::erase_if(trials, is_checked);
   file.add_checked(trials);
+  return true;
 }
 
 void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json) {
@@ -231,6 +233,15 @@ States read_states(const Sweep& sweep, bool retry_failed) {
   return states;
 }
 
+/// Warns if the results in the folder do not belong to the recipe or the datasets as they are now.
+void warn_of_changes(const Sweep& sweep) {
+  try {
+    static_cast<void>(SweepFile(sweep));
+  } catch (const Error& error) {
+    log_warning("{}", error.what());
+  }
+}
+
 /// Records the early stops that a killed grid could not record.
 void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states) {
   for (const Trial* trial : watcher.at_closed_rungs()) {
@@ -267,15 +278,22 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
       make_slots(sweep.slots, allowed_cores(), visible_gpus(), usable_cores());
   if (options.has("dry-run")) {
     static_cast<void>(SweepFile(sweep));
-    check_trials(sweep, covering_trials(sweep),
-                 {.program = program, .slots = slots, .trains_here = false});
+    if (!check_trials(sweep, covering_trials(sweep),
+                      {.program = program, .slots = slots, .trains_here = false}))
+      return stopped_job();
     print_trials(sweep, slots, options.has("json"));
     return 0;
   }
   create_folders(sweep.folder);
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::exclusive);
   SweepFile file(sweep);
-  check_new(sweep, file, {.program = program, .slots = slots});
+  // A key that an older version accepted must not make the results of a grid unusable.
+  const bool is_new = read_journals(sweep.folder, /*warns=*/false).empty();
+  if (!check_new(sweep, file,
+                 {.program = program,
+                  .slots = slots,
+                  .unread = is_new ? UnreadSettings::refuse : UnreadSettings::warn}))
+    return stopped_job();
   file.tie();
   Journal journal(sweep.folder / "results.jsonl");
   States states = read_states(sweep, options.has("retry-failed"));
@@ -285,10 +303,8 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
     throw ConfigError(
         "a trial's recipe, keys or program are invalid, so all trials of this sweep would fail; "
         "see above");
-  if (code == ExitCode::preempted)
-    log_info("stopped. To continue, run the same command again");
-  else
-    show_results(sweep, states, options.has("json"));
+  if (code == ExitCode::preempted) return stopped_job();
+  show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);
 }
 
@@ -327,6 +343,7 @@ int run_grid(const std::vector<std::string>& args) {
     return 0;
   }
   if (options.has("status")) {
+    warn_of_changes(sweep);
     const States states = read_states(sweep, false);
     write_page(sweep, states);
     show_results(sweep, states, options.has("json"));

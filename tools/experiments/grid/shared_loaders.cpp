@@ -27,7 +27,6 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kLoaderFolder = "loaders";
 /// How long a loader waits for the rest of its cohort after the first trial has joined.
 constexpr int kPatienceS = 60;
-constexpr auto kMostStart = std::chrono::seconds(120);
 constexpr auto kMostEnd = std::chrono::seconds(5);
 
 /// Keys and sections whose values can change batches.
@@ -99,8 +98,9 @@ std::vector<Trial> in_cohorts(const Sweep& sweep) {
 }
 
 SharedLoaders::SharedLoaders(const Sweep& sweep, std::filesystem::path program,
-                             const std::vector<Slot>& slots)
-    : folder_(sweep.folder), program_(std::move(program)) {
+                             const std::vector<Slot>& slots,
+                             std::chrono::milliseconds longest_start)
+    : folder_(sweep.folder), program_(std::move(program)), longest_start_(longest_start) {
   std::set<int> all;
   for (const Slot& slot : slots) all.insert(slot.cores.begin(), slot.cores.end());
   cores_.assign(all.begin(), all.end());
@@ -131,8 +131,12 @@ bool SharedLoaders::is_starting(Cohort& cohort) {
     static_cast<void>(data::read_ring_description(cohort.ring));
     cohort.ready = true;
   } catch (const Error&) {
-    if (Clock::now() - cohort.start < kMostStart) return true;
-    cohort.ready = true;  // its trials load their batches themselves
+    if (Clock::now() - cohort.start < longest_start_) return true;
+    cohort.ready = true;
+    log_warning(
+        "a loader process has not made its ring after {} s: {}. Its trials load their batches "
+        "themselves",
+        std::chrono::duration<double>(longest_start_).count(), first_error(cohort.output));
   }
   return false;
 }

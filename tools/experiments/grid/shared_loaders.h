@@ -30,8 +30,10 @@ namespace precast::tools {
 /// the ring. Not thread-safe.
 class SharedLoaders {
  public:
-  /// @param program `precast`. @param slots the slots of the pool.
-  SharedLoaders(const Sweep& sweep, std::filesystem::path program, const std::vector<Slot>& slots);
+  /// @param program `precast`. @param slots the slots of the pool. @param longest_start how long a
+  /// loader may take to make its ring. If it takes longer, its trials start without waiting for it.
+  SharedLoaders(const Sweep& sweep, std::filesystem::path program, const std::vector<Slot>& slots,
+                std::chrono::milliseconds longest_start = std::chrono::seconds(120));
   SharedLoaders(const SharedLoaders&) = delete;
   SharedLoaders& operator=(const SharedLoaders&) = delete;
   /// Ends the loaders; waits up to five seconds for them.
@@ -56,7 +58,7 @@ class SharedLoaders {
     std::unique_ptr<TrialProcess> process;
     std::chrono::steady_clock::time_point start;
     std::size_t size = 0;
-    /// Whether the ring accepts consumers.
+    /// Whether the ring accepts consumers, or the loader has taken too long to make it.
     bool ready = false;
     /// Number of trials that have joined at the start, at most `size`.
     std::size_t members = 0;
@@ -72,6 +74,7 @@ class SharedLoaders {
 
   const std::filesystem::path folder_;
   const std::filesystem::path program_;
+  const std::chrono::milliseconds longest_start_;
   std::vector<int> cores_;
   std::list<Cohort> cohorts_;
   /// The keys (loading_of()) for which no loader could start. Trials with these keys load their

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "framework/core/log.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/experiments/grid/axis_product.h"
 #include "tools/experiments/grid/recipe_metric.h"
@@ -176,11 +177,14 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
       diagnostics.error(origin, axis.key, "is set by the grid itself. Remove this key");
     // A drawn value may occur twice, with the same origin: zip may pair it with different values of
     // another axis. A value that is written twice is a mistake.
-    std::map<std::string, std::string> values;
+    std::map<std::string, const AxisValue*> values;
     for (const AxisValue& value : axis.values) {
-      const auto [first, added] = values.emplace(value.text, value.origin.text());
-      if (!added && first->second != value.origin.text())
-        diagnostics.error(value.origin, axis.key, fmt::format("{} is given twice", value.text));
+      const auto [first, added] = values.emplace(sameness(value.text), &value);
+      if (added || first->second->origin.text() == value.origin.text()) continue;
+      const std::string& before = first->second->text;
+      diagnostics.error(value.origin, axis.key,
+                        fmt::format("{} is given twice{}", value.text,
+                                    before == value.text ? "" : ", also as " + before));
     }
   }
 }
@@ -205,6 +209,12 @@ void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduc
     trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
     // With drawn values, the same combination may occur twice.
     if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
+  }
+  if (sweep.trials.size() < count.value_or(0)) {
+    log_warning(
+        "{}: axes: expected {} different combinations of values, got {}, because some drawn values "
+        "are equal. Each of them is trained once",
+        sweep.path.string(), *count, sweep.trials.size());
   }
 }
 

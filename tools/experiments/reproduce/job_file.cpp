@@ -92,6 +92,16 @@ void JobFile::check(const Trial& trial) const {
   }
 }
 
+bool JobFile::has_other_recipe(const Trial& trial) const {
+  const auto found = trials_.find(trial.id);
+  if (found == trials_.end()) return false;
+  try {
+    return found->value(kRecipe, "") != recipe_hash(trial.recipe);
+  } catch (const IoError&) {
+    return true;
+  }
+}
+
 void JobFile::note(const Trial& trial) {
   if (trials_.contains(trial.id)) return;
   trials_[trial.id] = facts_of(trial);

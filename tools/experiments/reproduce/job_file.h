@@ -22,6 +22,8 @@ class JobFile {
   /// @throws ConfigError naming the trial and the difference if the trial was started with another
   /// recipe, other keys or datasets of another size.
   void check(const Trial& trial) const;
+  /// Whether the trial was started with another recipe, or its recipe cannot be read any more.
+  [[nodiscard]] bool has_other_recipe(const Trial& trial) const;
   /// Records a trial when it is started. @throws IoError
   void note(const Trial& trial);
   /// The keys with which a trial was started; nothing if it was not started.

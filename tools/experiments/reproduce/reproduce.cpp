@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <filesystem>
+#include <iterator>
 #include <span>
 
 #include "framework/core/error.h"
@@ -111,6 +112,36 @@ class Reproduction {
   /// The number of rows to train. The first rows() trials are the first seeds of these rows.
   [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
 
+  /// @throws ConfigError if any run that the table would show was started with another recipe,
+  /// datasets or keys. Rows that this command does not train may have other keys of the command
+  /// line, because the table lists these.
+  void check(const JobFile& begun) const {
+    for (const Trial& trial : trials_) begun.check(trial);
+    for (const RowTrials& row : shown(begun)) {
+      for (std::size_t seed = 0; seed < row.trials.size(); ++seed) {
+        std::vector<Setting> settings;  // of the command line, and of the run
+        std::ranges::copy_if(settings_, std::back_inserter(settings),
+                             [](const Setting& one) { return !changes_results(one); });
+        std::ranges::copy(row.trials[seed].settings, std::back_inserter(settings));
+        begun.check(make_row_trial(*row.row, static_cast<std::int64_t>(seed), settings, folder_));
+      }
+    }
+  }
+
+  /// Warns if runs that the table shows were started with another recipe.
+  void warn_of_changes(const JobFile& begun) const {
+    std::vector<std::string> changed;
+    for (const RowTrials& row : shown(begun)) {
+      for (const Trial& trial : row.trials)
+        if (begun.has_other_recipe(trial)) changed.push_back(trial.id);
+    }
+    if (changed.empty()) return;
+    log_warning(
+        "{}: expected results of the recipes as they are now, got results of other recipes, or of "
+        "earlier versions, for {}. Give another --folder to train with the new recipes",
+        folder_.string(), fmt::join(changed, ", "));
+  }
+
   /// Writes table.md, table.json and report.html.
   void write_results(const JobFile& begun, const States& states) const {
     const std::vector<RowResult> results = collect_results(shown(begun), states);
@@ -166,7 +197,8 @@ class Reproduction {
 
 /// Checks each row with one seed, because errors do not depend on the seed.
 /// @param trains_here false for a dry run.
-void check_rows(const Reproduction& job, const std::filesystem::path& program,
+/// @return false if a signal stopped the check.
+bool check_rows(const Reproduction& job, const std::filesystem::path& program,
                 const std::vector<Slot>& slots, bool trains_here) {
   const JobFile begun(job.folder());
   std::vector<const Trial*> first;
@@ -176,10 +208,10 @@ void check_rows(const Reproduction& job, const std::filesystem::path& program,
   const bool is_new = std::ranges::none_of(
       first, [&](const Trial* trial) { return begun.settings_of(trial->id).has_value(); });
   // An error in a key of the command line is the same in all rows; it is reported once.
-  check_by_dry_run(first, {.program = program,
-                           .slots = slots,
-                           .unread = is_new ? UnreadSettings::refuse : UnreadSettings::warn,
-                           .trains_here = trains_here});
+  return check_by_dry_run(first, {.program = program,
+                                  .slots = slots,
+                                  .unread = is_new ? UnreadSettings::refuse : UnreadSettings::warn,
+                                  .trains_here = trains_here});
 }
 
 /// A display that also records each run in the job file before it begins, and writes the results
@@ -208,7 +240,7 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   create_folders(job.folder());
   const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
   JobFile begun(job.folder());
-  for (const Trial& trial : job.trials()) begun.check(trial);
+  job.check(begun);
   Journal journal(job.folder() / "results.jsonl");
   States states = fold_states(read_journals(job.folder()));
   if (options.has("retry-failed")) forget_failures(states);
@@ -218,10 +250,7 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
         .run(job.trials());
   }();
   job.write_results(begun, states);
-  if (code == ExitCode::preempted) {
-    log_info("stopped. To continue, run the same command again");
-    return static_cast<int>(code);
-  }
+  if (code == ExitCode::preempted) return stopped_job();
   job.print_results(begun, states, options.has("json"));
   log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
   if (code == ExitCode::usage)
@@ -242,8 +271,9 @@ int run_reproduce(const std::vector<std::string>& args) {
   check_range("at-once", options.get<std::int64_t>("at-once"), 1, kMostSeeds);
   const Reproduction job(options, overrides);
   if (options.has("status")) {
-    job.print_results(JobFile(job.folder()), fold_states(read_journals(job.folder())),
-                      options.has("json"));
+    const JobFile begun(job.folder());
+    job.warn_of_changes(begun);
+    job.print_results(begun, fold_states(read_journals(job.folder())), options.has("json"));
     return 0;
   }
   const std::filesystem::path program =
@@ -256,10 +286,10 @@ int run_reproduce(const std::vector<std::string>& args) {
       share_slots(static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(),
                   visible_gpus(), usable_cores());
   // Checked before anything is trained, so that an error in the last row is not found days later.
-  check_rows(job, program, slots, /*trains_here=*/!options.has("dry-run"));
+  if (!check_rows(job, program, slots, /*trains_here=*/!options.has("dry-run")))
+    return stopped_job();
   if (options.has("dry-run")) {
-    const JobFile begun(job.folder());
-    for (const Trial& trial : job.trials()) begun.check(trial);
+    job.check(JobFile(job.folder()));
     for (const Trial& trial : job.trials())
       fmt::print("{}\n", fmt::join(trial.train_arguments(), " "));
     return 0;

@@ -1,8 +1,10 @@
 #include "tools/experiments/reproduce/row_result.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
 
 #include "tools/report/run_record.h"
 
@@ -52,15 +54,18 @@ std::optional<MeanInterval> RowResult::minutes() const {
 }
 
 std::string RowResult::progress() const {
-  std::size_t done = 0;
-  for (const SeedRun& run : runs) {
-    if (run.status == TrialStatus::done) {
-      ++done;
-    } else if (run.status != TrialStatus::waiting) {
-      return fmt::format("seed {}: {}", run.seed, name_of(run.status));
-    }
+  std::map<TrialStatus, std::vector<std::int64_t>> seeds;
+  for (const SeedRun& run : runs) seeds[run.status].push_back(run.seed);
+  const std::size_t done = seeds[TrialStatus::done].size();
+  seeds.erase(TrialStatus::done);
+  seeds.erase(TrialStatus::waiting);
+  std::vector<std::string> ended;
+  for (const auto& [status, those] : seeds) {
+    ended.push_back(fmt::format("seed{} {}: {}", those.size() == 1 ? "" : "s",
+                                fmt::join(those, ", "), name_of(status)));
   }
-  return fmt::format("{} of {}", done, runs.size());
+  return ended.empty() ? fmt::format("{} of {}", done, runs.size())
+                       : fmt::format("{}", fmt::join(ended, "; "));
 }
 
 Trial make_row_trial(const TableRow& row, std::int64_t seed, const std::vector<Setting>& settings,

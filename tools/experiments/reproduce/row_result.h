@@ -40,8 +40,8 @@ struct RowResult {
   [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
   /// Minutes of training and evaluation together, because published times include both.
   [[nodiscard]] std::optional<MeanInterval> minutes() const;
-  /// How many runs are done: `2 of 3`; or the first run that ended without a result: `seed 1:
-  /// diverged`.
+  /// How many runs are done: `2 of 3`; or which runs ended without a result: `seed 1: diverged`,
+  /// `seeds 0, 1: diverged; seed 2: failed`.
   [[nodiscard]] std::string progress() const;
 };
 

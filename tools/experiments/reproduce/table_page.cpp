@@ -127,7 +127,7 @@ HtmlFigure best_figure(const std::vector<RowResult>& results) {
     const auto top_1 = result.figure("top_1");
     if (!top_1 || (best && top_1->mean <= best->mean)) continue;
     best = top_1;
-    note = fmt::format("{} in {} minutes", result.row->id, figure_text(result.minutes(), 1));
+    note = fmt::format("{} in {} minutes", result.row->id, minutes_text(result.minutes()));
   }
   return {figure_text(best, 4), "best top-1 here", note};
 }
@@ -140,7 +140,7 @@ std::optional<HtmlFigure> best_published_figure(const std::vector<RowResult>& re
     const PublishedFigures theirs = result.row->compared_with();
     if (!theirs.top_1 || theirs.top_1 <= best) continue;
     best = theirs.top_1;
-    note = fmt::format("{} in {} minutes, {}", result.row->id, figure_text(theirs.minutes, 1),
+    note = fmt::format("{} in {} minutes, {}", result.row->id, minutes_text(theirs.minutes),
                        theirs.hardware);
   }
   if (!best) return std::nullopt;
@@ -164,8 +164,8 @@ void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
   figures.push_back(
       {fmt::format("{} of {}", std::ranges::count_if(results, is_trained), results.size()),
        "rows trained", ""});
-  figures.push_back(
-      {fmt::format("{:.1f}", minutes), "minutes", "training and evaluation of all finished runs"});
+  figures.push_back({minutes_text(std::optional(minutes)), "minutes",
+                     "training and evaluation of all finished runs"});
   page.figures(figures);
 }
 
@@ -180,7 +180,7 @@ std::vector<Compared> compare(const RowResult& result) {
   const PublishedFigures theirs = result.row->compared_with();
   return {{"top-1", figure_text(result.figure("top_1"), 4), figure_text(theirs.top_1, 4)},
           {"top-5", figure_text(result.figure("top_5"), 4), figure_text(theirs.top_5, 4)},
-          {"minutes", figure_text(result.minutes(), 1), figure_text(theirs.minutes, 1)}};
+          {"minutes", minutes_text(result.minutes()), minutes_text(theirs.minutes)}};
 }
 
 /// Which of the figures of compare() are published for any row.
@@ -247,7 +247,7 @@ HtmlTable others_table(const ResultTable& table) {
     others.rows.push_back({{other.system},
                            {other.model},
                            {figure_text(other.figures.top_1, 4)},
-                           {figure_text(other.figures.minutes, 1)},
+                           {minutes_text(other.figures.minutes)},
                            {other.figures.hardware},
                            {other.figures.source},
                            {other.figures.note}});

@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <string_view>
+
+#include "framework/core/progress.h"
 
 namespace precast::tools {
 namespace {
@@ -14,14 +17,21 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kShareDigits = 4;
-constexpr int kMinuteDigits = 1;
+
+/// The number of decimal places of minutes_text().
+int minute_digits(double minutes) {
+  constexpr int kMostDigits = 4;
+  if (!(minutes > 0)) return 1;
+  return std::clamp(1 - static_cast<int>(std::floor(std::log10(minutes))), 1, kMostDigits);
+}
 
 /// `8 x NVIDIA A100` or, for training on a CPU, `2 cores of` and the processor; empty if unknown.
 std::string hardware_of(const ordered_json& facts) {
   const std::string device = facts.value("device", "");
   if (device.empty()) return {};
   if (device == facts.value("processor", ""))
-    return fmt::format("{} cores of {}", facts.value("cores", 0), device);
+    return fmt::format("{} of {}", format_count(facts.value("cores", std::uint64_t{0}), "core"),
+                       device);
   return fmt::format("{} x {}", facts.value("world_size", 1), device);
 }
 
@@ -66,8 +76,8 @@ void append_row(const RowResult& result, std::string& out) {
       std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
       cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
       figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
-      figure_text(theirs.top_5, kShareDigits), figure_text(result.minutes(), kMinuteDigits),
-      figure_text(theirs.minutes, kMinuteDigits), result.progress());
+      figure_text(theirs.top_5, kShareDigits), minutes_text(result.minutes()),
+      minutes_text(theirs.minutes), result.progress());
 }
 
 void append_sources(const ResultTable& table, std::string& out) {
@@ -85,7 +95,7 @@ void append_others(const ResultTable& table, std::string& out) {
   for (const OtherSystem& other : table.others) {
     fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n", cell(other.system),
                    cell(other.model), figure_text(other.figures.top_1, kShareDigits),
-                   figure_text(other.figures.minutes, kMinuteDigits), cell(other.figures.hardware),
+                   minutes_text(other.figures.minutes), cell(other.figures.hardware),
                    cell(other.figures.note));
   }
 }
@@ -133,6 +143,14 @@ std::string figure_text(const std::optional<MeanInterval>& figure, int digits) {
 
 std::string figure_text(const std::optional<double>& figure, int digits) {
   return figure ? fmt::format("{:.{}f}", *figure, digits) : kNoFigure;
+}
+
+std::string minutes_text(const std::optional<MeanInterval>& minutes) {
+  return figure_text(minutes, minutes ? minute_digits(minutes->mean) : 1);
+}
+
+std::string minutes_text(const std::optional<double>& minutes) {
+  return figure_text(minutes, minutes ? minute_digits(*minutes) : 1);
 }
 
 std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {

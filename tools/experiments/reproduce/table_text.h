@@ -16,6 +16,12 @@ inline constexpr const char* kNoFigure = "-";
 /// `0.7376`; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
 
+/// Minutes as figure_text(), with one decimal place or, below one minute, as many as show two
+/// significant digits (at most four): `2.5`, `0.50`, `0.017`. @{
+[[nodiscard]] std::string minutes_text(const std::optional<MeanInterval>& minutes);
+[[nodiscard]] std::string minutes_text(const std::optional<double>& minutes);
+/// @}
+
 /// How the runs of a row differ from the published runs: hardware, number of training images, and
 /// keys that were set in addition to the row's own. Each difference is one line.
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,

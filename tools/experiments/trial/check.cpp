@@ -12,12 +12,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "framework/core/log.h"
 #include "framework/process/child_process.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast::tools {
 namespace {
@@ -77,32 +79,34 @@ bool needs_gpu(const Finding& finding) {
   return config.is_object() && config.value("training.device", "") == "cuda";
 }
 
-/// The keys of a dry run's command line that have no effect, each with its place and the reason.
-std::map<std::string, std::string> unread_keys(const Finding& finding) {
+/// Keys without effect, each with its place and the reason.
+using UnreadTexts = std::map<std::string, std::string>;
+
+/// The keys of a dry run's command line that have no effect. `ignored_keys` are those of
+/// ffcv-imagenet, which a recipe's file may contain.
+UnreadTexts unread_keys(const Finding& finding) {
   constexpr const char* kPlace = "command line";
-  std::map<std::string, std::string> unread;
-  if (!finding.plan.contains("unread_keys")) return unread;
-  for (const ordered_json& entry : finding.plan.at("unread_keys")) {
-    if (!entry.is_object() || entry.value("place", "") != kPlace) continue;
-    const std::string key = entry.value("key", "");
-    unread.emplace(key, fmt::format("{}: {}: {}", kPlace, key, entry.value("reason", "")));
+  UnreadTexts unread;
+  for (const char* list : {"unread_keys", "ignored_keys"}) {
+    if (!finding.plan.contains(list)) continue;
+    for (const ordered_json& entry : finding.plan.at(list)) {
+      if (!entry.is_object() || entry.value("place", "") != kPlace) continue;
+      const std::string key = entry.value("key", "");
+      unread.emplace(key, fmt::format("{}: {}: {}", kPlace, key, entry.value("reason", "")));
+    }
   }
   return unread;
 }
 
-/// The keys of the first trial that have no effect in any of the trials.
-std::vector<TrialProblem> unread_by_all(const std::vector<const Trial*>& trials,
-                                        const std::vector<Finding>& findings) {
-  std::vector<TrialProblem> problems;
-  if (trials.empty()) return problems;
-  std::map<std::string, std::string> unread = unread_keys(findings[0]);
+/// The keys that have no effect in any of the trials, with the texts of the first trial.
+UnreadTexts unread_by_all(const std::vector<Finding>& findings) {
+  if (findings.empty()) return {};
+  UnreadTexts unread = unread_keys(findings[0]);
   for (const Finding& finding : findings) {
-    const std::map<std::string, std::string> others = unread_keys(finding);
+    const UnreadTexts others = unread_keys(finding);
     std::erase_if(unread, [&](const auto& entry) { return !others.contains(entry.first); });
   }
-  for (auto& [key, text] : unread)
-    problems.push_back({trials[0], std::move(text), ExitCode::usage});
-  return problems;
+  return unread;
 }
 
 /// While it exists, the programs that this process starts see only the GPUs of a slot.
@@ -130,7 +134,7 @@ Finding dry_run(const Trial& trial, const std::filesystem::path& program) {
   std::vector<std::string> command = {program.string()};
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
   command.insert(command.end(), {"--dry-run", "--json"});
-  ChildResult run = run_child(command, kPatience, kMostBytes);
+  ChildResult run = run_child(command, kPatience, kMostBytes, &StopSignals::requested());
   Finding finding{.exit_code = run.exit_code,
                   .errors = std::move(run.errors),
                   .output_bytes = run.output.size(),
@@ -140,13 +144,14 @@ Finding dry_run(const Trial& trial, const std::filesystem::path& program) {
   return finding;
 }
 
-/// The findings of all dry runs, in the order of the trials.
+/// The findings of all dry runs, in the order of the trials. After a request to stop (StopSignals),
+/// some are missing.
 std::vector<Finding> dry_run_all(const std::vector<const Trial*>& trials,
                                  const DryRunOptions& options) {
   std::vector<Finding> findings(trials.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < trials.size(); i = next++)
+    for (std::size_t i = next++; i < trials.size() && !StopSignals::requested(); i = next++)
       findings[i] = dry_run(*trials[i], options.program);
   };
   // Set before the threads start, because they read the environment.
@@ -157,6 +162,33 @@ std::vector<Finding> dry_run_all(const std::vector<const Trial*>& trials,
   for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
   for (std::future<void>& worker : workers) worker.get();
   return findings;
+}
+
+/// The trials that were checked.
+struct Checked {
+  std::vector<const Trial*> trials;
+  std::vector<Finding> findings;
+  /// The keys without effect, and whether it is certain that no trial reads them.
+  UnreadTexts unread;
+  bool is_certain = true;
+};
+
+/// Checks the trials and, if some keys have no effect in any of them, further ones.
+Checked check_all(std::vector<const Trial*> trials, const DryRunOptions& options) {
+  Checked checked{.trials = std::move(trials), .findings = {}, .unread = {}};
+  checked.findings = dry_run_all(checked.trials, options);
+  checked.unread = unread_by_all(checked.findings);
+  while (!checked.unread.empty() && options.further && !StopSignals::requested()) {
+    std::set<std::string> keys;
+    for (const auto& [key, text] : checked.unread) keys.insert(key);
+    const auto further = options.further(checked.trials, keys);
+    checked.is_certain = further.has_value();
+    if (!further || further->empty()) break;
+    std::ranges::move(dry_run_all(*further, options), std::back_inserter(checked.findings));
+    std::ranges::copy(*further, std::back_inserter(checked.trials));
+    checked.unread = unread_by_all(checked.findings);
+  }
+  return checked;
 }
 
 using TextOf = std::function<std::string(const TrialProblem&)>;
@@ -183,30 +215,33 @@ std::vector<std::string> texts_of(const std::vector<TrialProblem>& problems, con
 
 }  // namespace
 
-void check_by_dry_run(const std::vector<const Trial*>& trials, const DryRunOptions& options,
+bool check_by_dry_run(std::vector<const Trial*> trials, const DryRunOptions& options,
                       const std::function<std::string(const TrialProblem&)>& text) {
   require(!options.slots.empty(), "there is a slot");
-  const std::vector<Finding> findings = dry_run_all(trials, options);
+  const StopSignals signals(StopSignals::kTraining);
+  Checked checked = check_all(std::move(trials), options);
+  if (StopSignals::requested()) return false;
   const bool has_gpus = !options.slots.front().gpu.empty();
   std::vector<TrialProblem> problems, warnings;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    for (TrialProblem& problem : problems_of(*trials[i], findings[i])) {
+  for (std::size_t i = 0; i < checked.trials.size(); ++i) {
+    for (TrialProblem& problem : problems_of(*checked.trials[i], checked.findings[i])) {
       const bool may_suit_another_host =
           !options.trains_here && problem.exit_code == ExitCode::environment;
       (may_suit_another_host ? warnings : problems).push_back(std::move(problem));
     }
-    if (options.trains_here && !has_gpus && needs_gpu(findings[i])) {
-      problems.push_back({trials[i],
+    if (options.trains_here && !has_gpus && needs_gpu(checked.findings[i])) {
+      problems.push_back({checked.trials[i],
                           "training.device: expected a GPU that the trials can use, got none. Set "
                           "it to auto or cpu",
                           ExitCode::environment});
     }
   }
-  std::ranges::move(
-      unread_by_all(trials, findings),
-      std::back_inserter(options.unread == UnreadSettings::refuse ? problems : warnings));
+  const bool refuses = options.unread == UnreadSettings::refuse && checked.is_certain;
+  for (auto& [key, why] : checked.unread)
+    (refuses ? problems : warnings).push_back({checked.trials[0], std::move(why), ExitCode::usage});
   for (const std::string& warning : texts_of(warnings, text)) log_warning("{}", warning);
   if (!problems.empty()) refuse(problems, text);
+  return true;
 }
 
 }  // namespace precast::tools

@@ -370,4 +370,9 @@ ExitCode TrialPool::result() const {
   return failed ? ExitCode::failed : ExitCode::done;
 }
 
+int stopped_job() {
+  log_info("stopped. To continue, run the same command again");
+  return static_cast<int>(ExitCode::preempted);
+}
+
 }  // namespace precast::tools

@@ -85,8 +85,9 @@ class PoolWatcher {
 /// from running the same trial. If a run finished while no pool was running, its result is taken
 /// from its summary.json.
 ///
-/// SIGTERM, SIGINT, SIGHUP and SIGUSR1 make the trials save and end; a second SIGINT kills them.
-/// Only one pool may run in a process at a time, and it must be used from one thread.
+/// SIGTERM, SIGINT, SIGHUP (unless it is ignored, as under nohup) and SIGUSR1 make the trials save
+/// and end; a second SIGINT kills them. Only one pool may run in a process at a time, and it must
+/// be used from one thread.
 class TrialPool {
  public:
   /// Keeps references to `journal`, `states` and `watcher`.
@@ -151,5 +152,8 @@ class TrialPool {
   bool interrupted_ = false;
   bool fatal_ = false;
 };
+
+/// Prints how to continue a job (a grid, a table) that a signal has stopped. @return its exit code.
+[[nodiscard]] int stopped_job();
 
 }  // namespace precast::tools

@@ -11,7 +11,7 @@ that torch cannot use. These keys of the recipe are used:
 
     model       arch
     resolution  min_res, max_res, start_ramp, end_ramp
-    lr          lr, lr_peak_epoch
+    lr          lr, lr_peak_epoch, lr_schedule_type (any other than cyclic is an error)
     training    batch_size, epochs, use_blurpool, momentum, weight_decay, label_smoothing
     validation  resolution, batch_size, lr_tta
     data        num_workers (class folders only)
@@ -29,7 +29,7 @@ import recipe
 import twin_data
 
 
-def read_recipe(path):
+def read_sections(path):
     with open(path) as file:
         if not str(path).endswith(".json"):
             import yaml
@@ -40,6 +40,14 @@ def read_recipe(path):
         section, _, name = key.partition(".")
         sections.setdefault(section, {})[name] = value
     return sections
+
+
+def read_recipe(path):
+    config = read_sections(path)
+    schedule = config["lr"].get("lr_schedule_type", "cyclic")
+    if schedule != "cyclic":
+        raise SystemExit(f"twin: lr.lr_schedule_type: expected cyclic, got {schedule} ({path})")
+    return config
 
 
 def open_data(place, device, workers):

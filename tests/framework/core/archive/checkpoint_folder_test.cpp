@@ -319,7 +319,8 @@ class SmallDisk final : public test::ForwardingFileOps {
 TEST_F(CheckpointFolderTest, TooLittleSpaceIsToldBeforeAnythingIsWritten) {
   SmallDisk small(64'000'999);
   EXPECT_THAT([&] { CheckpointWriter(parent_, 3, 1000, small); },
-              ThrowsMessage<IoError>(Names(parent_ / "ckpt-0000000003", 64001000, 64000999)));
+              ThrowsMessage<IoError>(
+                  Names(parent_ / "ckpt-0000000003", 64001000, 1000, 64000000, 64000999)));
   EXPECT_TRUE(std::filesystem::is_empty(parent_));
   SmallDisk enough(64'001'000);
   EXPECT_NO_THROW(CheckpointWriter(parent_, 3, 1000, enough));

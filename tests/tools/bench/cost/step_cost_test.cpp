@@ -126,6 +126,25 @@ TEST(OpCostTest, DepthwiseConvolutionsUseNoTensorCores) {
   EXPECT_EQ(costs[0].gemm.rows, 0);
 }
 
+TEST(OpCostTest, ATrainedDepthwiseWeightIsCastAndItsGradientIsCastBack) {
+  TracedTensor weight = parameter({kOut, 1, 3, 3});
+  const TracedOp backward{.name = "convolution_backward",
+                          .phase = StepPhase::backward,
+                          .inputs = {activation(kOut), activation(kOut), weight},
+                          .outputs = {activation(kOut), weight}};
+  weight.needs_gradient = true;
+  const TracedOp forward{
+      .name = "convolution", .inputs = {activation(kOut), weight}, .outputs = {activation(kOut)}};
+  for (const TracedOp& op : {forward, backward}) {
+    double cast = 0;
+    for (const OpCost& cost : costs_of(op, CostPrecision::fp16))
+      if (cost.kind == OpKind::cast) cast += cost.bytes;
+    EXPECT_DOUBLE_EQ(cast, kOut * 9 * 6.) << op.name;
+    for (const OpCost& cost : costs_of(op, CostPrecision::fp32))
+      EXPECT_EQ(cost.kind, OpKind::depthwise) << op.name;
+  }
+}
+
 TEST(OpCostTest, PassesOverActivations) {
   EXPECT_DOUBLE_EQ(bytes_of(elementwise("relu_", 1)), 2 * kPass);
   EXPECT_DOUBLE_EQ(bytes_of(elementwise("add_", 2)), 3 * kPass);

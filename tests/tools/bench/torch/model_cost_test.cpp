@@ -1,5 +1,6 @@
 // Tests `precast bench step --model-cost`, and the tracing of a step's ops on which it is based.
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/conv2d.h>
 #include <ATen/ops/conv_transpose2d.h>
 #include <ATen/ops/erfinv.h>
 #include <ATen/ops/mul.h>
@@ -103,6 +104,24 @@ TEST(StepTraceTest, TransposedConvolutionsMultiplyEachInputPixelWithEveryTap) {
   }
   EXPECT_DOUBLE_EQ(forward, 2. * 10 * 25 * 6 * 4 * 9);
   EXPECT_DOUBLE_EQ(backward, 2 * forward);
+}
+
+TEST(StepTraceTest, OnlyTrainedDepthwiseWeightsAreCast) {
+  const at::Tensor trained = at::ones({6, 1, 3, 3}).requires_grad_(true);
+  const at::Tensor filter = at::ones({6, 1, 3, 3});
+  const auto step = [&](std::int64_t samples) {
+    const at::Tensor x = at::ones({samples, 6, 5, 5}).requires_grad_(true);
+    const auto depthwise = [](const at::Tensor& images, const at::Tensor& weight) {
+      return at::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1, /*dilation=*/1,
+                        /*groups=*/6);
+    };
+    at::relu(depthwise(depthwise(x, trained), filter)).sum().backward();
+  };
+  std::map<StepPhase, int> casts;
+  for (const TracedOp& op : trace_step(step, 1, 10).ops)
+    for (const OpCost& cost : costs_of(op, CostPrecision::fp16))
+      if (cost.kind == OpKind::cast) ++casts[cost.phase];
+  EXPECT_EQ(casts, (std::map<StepPhase, int>{{StepPhase::forward, 1}, {StepPhase::backward, 1}}));
 }
 
 /// Forward multiply-accumulates per image, in units of 10^9.

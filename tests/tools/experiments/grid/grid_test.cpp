@@ -196,10 +196,10 @@ TEST_F(GridTest, ASecondGridInTheSameFolderIsRefused) {
   test::Program first(command());
   wait_for_a_start();
   const ChildResult second = grid();
-  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_EQ(second.exit_code, 5);
   EXPECT_EQ(second.output, "");
   EXPECT_THAT(second.errors, Names(folder_ / "g"));
-  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 1);
+  EXPECT_EQ(grid({"--trial", "0"}).exit_code, 5);
   EXPECT_EQ(grid({"--status"}).exit_code, 0);
   ::kill(first.id(), SIGINT);
   EXPECT_EQ(first.wait(), 85) << first.err;
@@ -239,11 +239,48 @@ TEST_F(GridTest, AKeyThatSomeTrialsReadIsAccepted) {
   EXPECT_EQ(fake_log(" start ").size(), 2U);
 }
 
-TEST_F(GridTest, AKeyOfPublishedRecipesMayHaveNoEffect) {
-  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset: {fake.published: 1}");
-  const ChildResult run = grid();
+TEST_F(GridTest, AKeyOfPublishedRecipesMayHaveNoEffectOnlyInTheRecipe) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  EXPECT_EQ(grid({"--dry-run"}).exit_code, 0) << "fake_train finds fake.published in the recipe";
+  EXPECT_EQ(grid({"--dry-run", "--fake.published=1"}).exit_code, 2);
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset:\n  fake.published: 1");
+  EXPECT_EQ(grid({"--dry-run"}).exit_code, 2);
+  // Two trials have all values. The key could be read in the other two with other values of the
+  // axes that have an effect.
+  write_sweep(
+      "axes: {fake.quality: [0.1, 0.2], fake.script: [done, 'epochs:1'],\n"
+      "  fake.published: [1, 2]}");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--dry-run"}, {}}) {
+    const ChildResult run = grid(options);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":4:20", "fake.published"));
+  }
+  EXPECT_TRUE(fake_log().empty());
+}
+
+TEST_F(GridTest, AKeyThatNoCheckedTrialReadsIsAWarningIfTooManyTrialsAreLeft) {
+  write_sweep(
+      "axes: {fake.quality: {uniform: {low: 0, high: 1, n: 40}},\n"
+      "  fake.script: ['epochs:1', 'epochs:2']}\nset: {fake.option: 1}");
+  const ChildResult run = grid({"--dry-run"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_EQ(fake_log(" start ").size(), 2U);
+  EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":5:20", "fake.option"));
+}
+
+TEST_F(GridTest, ASignalDuringTheCheckStopsItAndLeavesNoProcess) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2, 0.3]}\nset: {fake.check_hangs: 1}");
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
+    std::filesystem::remove(folder_ / "fake.log");
+    test::Program run(command());
+    EXPECT_TRUE(eventually([this] { return fake_log("check ").size() == 2; }));
+    ::kill(run.id(), signal);
+    EXPECT_EQ(run.wait(), 85) << run.err;
+    for (const std::string& line : fake_log()) {
+      ASSERT_TRUE(line.starts_with("check ")) << line;
+      EXPECT_EQ(::kill(std::stoi(line.substr(6)), 0), -1) << line;
+      EXPECT_EQ(errno, ESRCH);
+    }
+  }
 }
 
 TEST_F(GridTest, TrialsThatNeedMoreGpusThanASlotHasAreRefusedBeforeAnythingRuns) {
@@ -332,6 +369,21 @@ TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
   const ChildResult run = grid();
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
+  const ChildResult status = grid({"--status"});
+  EXPECT_EQ(status.exit_code, 0);
+  EXPECT_THAT(status.errors,
+              Names("warning", folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
+  EXPECT_THAT(status.output, HasSubstr("0.1000"));
+}
+
+TEST_F(GridTest, ChoicesThatAreDrawnAgainAreTrainedOnce) {
+  write_sweep("axes: {fake.quality: {random: {choices: [0.1, 0.2, 0.3], samples: 5}}}");
+  const ChildResult run = grid({"--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", "axes", 5, 3));
+  write_sweep("axes: {fake.quality: {random: {choices: [0.1, 0.2, 0.3], samples: 3}}}");
+  EXPECT_EQ(grid({"--dry-run"}).errors.find("warning: " + (folder_ / "s.yaml").string()),
+            std::string::npos);
 }
 
 TEST_F(GridTest, ADatasetThatIsReplacedIsAnotherGrid) {

@@ -87,6 +87,25 @@ TEST(SharedLoadersTest, ALoaderThatDiesBeforeATrialAsksIsNotStartedAgain) {
   EXPECT_EQ(test::occurrences(starts_in(folder), "serve"), 1);
 }
 
+TEST(SharedLoadersTest, ALoaderThatHangsIsGivenUpWithOneWarning) {
+  const test::TemporaryFolder folder;
+  Sweep sweep;
+  sweep.folder = folder.path();
+  const std::vector<Slot> slots(2, Slot{.name = "cpu", .gpu = "", .cores = allowed_cores()});
+  SharedLoaders loaders(sweep, make_program(folder, "exec sleep 1000"), slots,
+                        std::chrono::milliseconds(125));
+  const Trial first = trial("a", {});
+  const Trial second = trial("b", {});
+  const NextStart next{.trial = first, .slot = slots[0], .free_slots = 1, .waiting = {&second}};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(loaders.prepare(next), std::nullopt);
+  EXPECT_TRUE(test::eventually([&] { return loaders.prepare(next).has_value(); }));
+  EXPECT_TRUE(loaders.prepare({.trial = second, .slot = slots[1], .free_slots = 0, .waiting = {}}));
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, Names("warning", "0.125", folder / "loaders"));
+  EXPECT_EQ(test::occurrences(text, "warning"), 1);
+}
+
 TEST(SharedLoadersTest, ACohortIsAtMostAsLargeAsARing) {
   const test::TemporaryFolder folder;
   Sweep sweep;

@@ -164,6 +164,15 @@ TEST_F(SweepTest, TellsAllThatIsWrongWithItsPlace) {
               Names(s + ":3:13", "zip", 2, 1));
 }
 
+TEST_F(SweepTest, TheSameNumberWrittenInTwoWaysIsGivenTwice) {
+  EXPECT_THAT(refused("axes: {lr.lr: [0.1, 0.10]}"), Names(path() + ":2:21: lr.lr", "0.10"));
+  EXPECT_THAT(refused("axes: {lr.lr: [1, 0.5, 1e0]}"), Names(path() + ":2:24: lr.lr", "1e0"));
+  EXPECT_THAT(refused("axes: {a.a: [1]}\nseeds: [3, 03]"), Names(path() + ":3:12", "03"));
+  EXPECT_EQ(refused("axes: {lr.lr: [0.1, 0.11], a.a: [x1, x01]}"), "");
+  EXPECT_EQ(refused("seeds: [9007199254740993, 9007199254740992]"), "")
+      << "equal as floating-point numbers";
+}
+
 TEST_F(SweepTest, ReadsRulesOfEarlyStopping) {
   EXPECT_EQ(read("early_stop: median").early_stop.rule, EarlyStopOptions::Rule::median);
   const Sweep sweep = read("metric: val_loss\nearly_stop: {asha: {min_epochs: 2, reduction: 4}}");

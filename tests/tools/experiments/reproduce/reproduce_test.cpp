@@ -124,6 +124,7 @@ TEST_F(ReproduceTest, AKeyThatNoRowReadsStopsBeforeTheFirstTraining) {
   EXPECT_EQ(test::occurrences(run.errors, "fake.option"), 1) << run.errors;
   EXPECT_EQ(starts(), 0U);
   EXPECT_EQ(reproduce({"--fake.option=1"}).exit_code, 0) << "the other rows read it";
+  EXPECT_EQ(reproduce({"--folder", folder_ / "new", "--fake.published=1"}).exit_code, 2);
 }
 
 TEST_F(ReproduceTest, ResultsOfOtherDatasetsAreNotMixedIn) {
@@ -184,6 +185,70 @@ TEST_F(ReproduceTest, ResultsOfOtherKeysAreNotMixedIn) {
   std::ofstream(folder_ / "out/reproduce.json") << begun;
   EXPECT_EQ(reproduce().exit_code, 0);
   EXPECT_EQ(starts(), 3U);
+}
+
+TEST_F(ReproduceTest, ResultsOfTwoVersionsOfARecipeAreNotShownTogether) {
+  write_table("done");
+  ASSERT_EQ(reproduce({"--rows", "a", "--seeds", "2"}).exit_code, 0);
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 2}\n";
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--rows", "b"}, {"--rows", "b", "--dry-run"}}) {
+    const ChildResult run = reproduce(options);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.errors, Names(folder_ / "out", "a-seed0", "--folder"));
+  }
+  const ChildResult status = reproduce({"--status"});
+  EXPECT_EQ(status.exit_code, 0);
+  EXPECT_THAT(status.errors, Names("warning", folder_ / "out", "a-seed0", "a-seed1", "--folder"));
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
+  EXPECT_EQ(reproduce({"--status"}).errors, "");
+  EXPECT_EQ(reproduce({"--rows", "b"}).exit_code, 0);
+}
+
+TEST_F(ReproduceTest, ResultsOfOtherDatasetsAndKeysOfARowAreNotShownTogether) {
+  write_table("done");
+  for (const auto& [name, bytes] : {std::pair("first", 3), std::pair("other", 7)})
+    std::ofstream(folder_ / name) << std::string(static_cast<std::size_t>(bytes), 'x');
+  const auto with = [&](const char* row, const std::string& file, const std::string& key) {
+    return reproduce({"--rows", row, "--data.train_dataset=" + (folder_ / file).string(), key});
+  };
+  ASSERT_EQ(with("a", "first", "--fake.quality=0.4").exit_code, 0);
+  const ChildResult other = with("b", "other", "--fake.quality=0.4");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, Names("data.train_dataset", 3, 7, "a-seed0"));
+  // The table lists the keys of the command line for each row.
+  EXPECT_EQ(with("c", "first", "--fake.quality=0.6").exit_code, 0);
+  EXPECT_EQ(reproduce({"--status"}).errors, "");
+
+  std::string table = text_of("table.yaml");
+  table.replace(table.find("fake.quality: 0.25"), 18, "fake.quality: 0.25, fake.gpus: 0");
+  std::ofstream(folder_ / "table.yaml") << table;
+  const ChildResult changed = with("b", "first", "--fake.quality=0.4");
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_THAT(changed.errors, Names("fake.gpus", "a-seed0"));
+}
+
+TEST_F(ReproduceTest, ASignalDuringTheCheckStopsItAndLeavesNoProcess) {
+  test::Program run(command({"--fake.check_hangs=1"}));
+  EXPECT_TRUE(
+      test::eventually([this] { return test::occurrences(text_of("fake.log"), "check ") > 0; }));
+  ::kill(run.id(), SIGTERM);
+  EXPECT_EQ(run.wait(), 85) << run.err;
+  const std::string log = text_of("fake.log");
+  EXPECT_EQ(test::occurrences(log, "\n"), 1) << log;
+  EXPECT_EQ(::kill(std::stoi(log.substr(log.find(' '))), 0), -1);
+}
+
+TEST_F(ReproduceTest, ASecondJobInTheSameFolderIsRefused) {
+  write_table("hang+done");
+  test::Program first(command({}));
+  EXPECT_TRUE(test::eventually(
+      [this] { return test::occurrences(text_of("fake.log"), "b-seed0 start") == 1; }));
+  const ChildResult second = reproduce();
+  EXPECT_EQ(second.exit_code, 5);
+  EXPECT_THAT(second.errors, Names(folder_ / "out"));
+  ::kill(first.id(), SIGTERM);
+  EXPECT_EQ(first.wait(), 85) << first.err;
 }
 
 TEST_F(ReproduceTest, ARowThatCannotBeRecordedIsNotTrained) {

@@ -89,6 +89,37 @@ TEST_F(TableTextTest, NamesWhatDiffersFromThePublishedRuns) {
   EXPECT_TRUE(differences(table_, results[1]).empty()) << "nothing ran";
 }
 
+TEST_F(TableTextTest, OneCoreIsSingular) {
+  auto results = collect_results(rows_, states_);
+  results[0].runs[0].facts = {{"device", "EPYC"}, {"processor", "EPYC"}, {"cores", 1}};
+  EXPECT_THAT(differences(table_, results[0])[0], AllOf(Names(1, "EPYC"), Not(HasSubstr("cores"))));
+}
+
+TEST_F(TableTextTest, ShortTimesKeepTwoDigits) {
+  const auto text = [](double minutes) { return minutes_text(std::optional(minutes)); };
+  EXPECT_EQ(text(12.54), "12.5");
+  EXPECT_EQ(text(1), "1.0");
+  EXPECT_EQ(text(0.5), "0.50");
+  EXPECT_EQ(text(0.0174), "0.017");
+  EXPECT_EQ(text(0.000003), "0.0000");
+  EXPECT_EQ(text(0), "0.0");
+  for (auto& [trial, state] : states_)
+    state.figures.update(
+        {{"train_minutes", trial == "a-seed0" ? 0.02 : 0.03}, {"eval_minutes", 0.001}});
+  const auto results = collect_results(rows_, states_);
+  // t(1 degree of freedom, 97.5 %) = 12.7062 x 0.005.
+  EXPECT_THAT(table_markdown(table_, results), HasSubstr("| 0.026 ± 0.064 |"));
+  EXPECT_THAT(table_page(table_, results), HasSubstr("0.026 ± 0.064"));
+}
+
+TEST_F(TableTextTest, EverySeedThatEndedWithoutAResultIsNamed) {
+  for (const char* trial : {"b-seed0", "b-seed1"}) states_[trial].status = TrialStatus::diverged;
+  EXPECT_THAT(collect_results(rows_, states_)[1].progress(), Names(0, 1, "diverged"));
+  states_["b-seed1"].status = TrialStatus::failed;
+  EXPECT_THAT(collect_results(rows_, states_)[1].progress(),
+              Names("seed 0: diverged", "seed 1: failed"));
+}
+
 TEST_F(TableTextTest, WhatDiffersInSeveralRowsIsSaidOnce) {
   auto results = collect_results(rows_, states_);
   results[0].runs[0].facts = {{"device", "EPYC"}, {"processor", "EPYC"}, {"cores", 2}};
