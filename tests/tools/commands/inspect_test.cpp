@@ -223,8 +223,8 @@ TEST_F(InspectTest, ANumberThatIsAClassNameMeansThatClassUnlessItIsAnothersLabel
   };
   // The sorted names of class folders: the label of "10" is 2, that of "2" is 3.
   const std::string file = named_classes(folder_ / "a.beton", {"0", "1", "10", "2"}, 4);
-  EXPECT_EQ(chosen(file, "1,10"), nlohmann::json({1, 2}));
-  EXPECT_EQ(chosen(file, "0:2,3"), nlohmann::json({0, 1, 3}));
+  EXPECT_EQ(chosen(file, "1,10"), nlohmann::json::array({1, 2}));
+  EXPECT_EQ(chosen(file, "0:2,3"), nlohmann::json::array({0, 1, 3}));
   EXPECT_EQ(inspect({file, "--classes", "0,2"}), 2);
   EXPECT_THAT(error, Names("--classes", file, "'2'", "2 (10)", "3 (2)", "--where 'label == 2'",
                            R"(--where 'label == "2"')"));
@@ -233,14 +233,14 @@ TEST_F(InspectTest, ANumberThatIsAClassNameMeansThatClassUnlessItIsAnothersLabel
   // Leading zeros: a class's name, or a number.
   const std::string zeros =
       named_classes(folder_ / "b.beton", {"007", "008", "009"}, 3, "class id");
-  EXPECT_EQ(chosen(zeros, "007"), nlohmann::json({0}));
-  EXPECT_EQ(chosen(zeros, "001"), nlohmann::json({1}));
+  EXPECT_EQ(chosen(zeros, "007"), nlohmann::json::array({0}));
+  EXPECT_EQ(chosen(zeros, "001"), nlohmann::json::array({1}));
   const std::string shifted = named_classes(folder_ / "c.beton", {"001", "002"}, 2, "class id");
   EXPECT_EQ(inspect({shifted, "--classes", "001"}), 2);
   EXPECT_THAT(error, Names("'001'", "1 (002)", "0 (001)", R"('"class id" == 1')",
                            R"('"class id" == "001"')"));
   ASSERT_EQ(inspect({shifted, "--where", R"("class id" == "001")", "--json"}), 0) << error;
-  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json({0}));
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json::array({0}));
 }
 
 TEST_F(InspectTest, AClassWhoseNameContainsACommaIsChosenWithWhere) {
@@ -248,7 +248,7 @@ TEST_F(InspectTest, AClassWhoseNameContainsACommaIsChosenWithWhere) {
   EXPECT_EQ(inspect({file, "--classes", "dogs, wolves"}), 2);
   EXPECT_THAT(error, Names("--classes", "'dogs'", R"(--where 'label == "dogs, wolves"')"));
   ASSERT_EQ(inspect({file, "--where", R"(label == "dogs, wolves")", "--json"}), 0) << error;
-  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json({1, 3}));
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json::array({1, 3}));
 }
 
 TEST_F(InspectTest, ALongClassNameDoesNotMoveTheOtherBars) {
@@ -282,7 +282,7 @@ TEST_F(InspectTest, SamplesCanBeListedInAFile) {
   const std::string list = (folder_ / "ids.txt").string();
   std::ofstream(list) << "5\n0:2  # two\n";
   ASSERT_EQ(inspect({file, "--samples", "@" + list, "--json"}), 0) << error;
-  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json({0, 1, 5}));
+  EXPECT_EQ(nlohmann::json::parse(output)["ids"], nlohmann::json::array({0, 1, 5}));
   std::ofstream(list) << "5\n1000000\n";
   EXPECT_EQ(inspect({file, "--samples", "@" + list}), 2);
   EXPECT_THAT(error, Names("--samples", "ids.txt:2", 1000000));
