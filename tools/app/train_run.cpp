@@ -26,7 +26,6 @@
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/task.h"
-#include "tools/app/weights_check.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/version.h"
 #include "tools/doctor/torch/torch_versions.h"

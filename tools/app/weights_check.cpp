@@ -265,7 +265,7 @@ void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
   if (path.empty() || recipe.targets != TargetKind::class_index) return;
   const auto label = label_field(data, recipe.config);
   if (!label || !data::class_names_of(data, *label).empty()) return;
-  const auto spec = spec_of(load_weights(path));
+  const auto spec = read_weights_spec(path);
   if (!spec || spec->class_names.empty() || spec->num_classes != classes) return;
   log_warning(
       "{}: the labels were not compared with the class names of {}, because the dataset has no "
