@@ -89,10 +89,10 @@ std::string differs(std::string_view key, std::string_view there, std::string_vi
 
 void compare_params(const WeightsSpec& there, const WeightsSpec& here, Lines& lines) {
   std::map<std::string, std::pair<std::string, std::string>> values;
-  const std::string kDefault = "the default";
-  for (const auto& [name, value] : there.params) values[name] = {value, kDefault};
+  const std::string the_default = "the default";
+  for (const auto& [name, value] : there.params) values[name] = {value, the_default};
   for (const auto& [name, value] : here.params) {
-    values.try_emplace(name, kDefault, value).first->second.second = value;
+    values.try_emplace(name, the_default, value).first->second.second = value;
   }
   for (const auto& [name, both] : values) {
     if (both.first != both.second)
