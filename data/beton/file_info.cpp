@@ -30,9 +30,39 @@ std::vector<std::string> texts_of(const Json& list) {
   return texts;
 }
 
+/// `text` as bash and zsh read it: `$'caf\xe9'`.
+std::string escaped(std::string_view text) {
+  std::string quoted = "$'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    if (c >= ' ' && c <= '~')
+      quoted += c;
+    else
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return quoted + "'";
+}
+
+/// @throws DataError for a name that is not UTF-8. As replacement characters, different names would
+/// be equal.
+void check_utf8(const std::string& field, const std::vector<std::string>& names) {
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    try {
+      (void)Json(names[label]).dump();
+    } catch (const Json::type_error&) {
+      const std::string name = escaped(names[label]);
+      throw DataError(fmt::format(
+          "class names: expected UTF-8, got {} (label {} of '{}'). Rename the folder (mv {} NAME), "
+          "or convert the file that contains the name (such as iconv -f GBK -t UTF-8)",
+          name, label, field, name));
+    }
+  }
+}
+
 }  // namespace
 
 std::string file_info_text(const FileInfo& info, std::size_t max_bytes) {
+  for (const auto& [field, names] : info.classes) check_utf8(field, names);
   const Json json = {{"classes", info.classes}, {"written", info.written}};
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > max_bytes) {

@@ -26,8 +26,9 @@ struct FileInfo {
 /// limits the memory that a damaged file can occupy.
 inline constexpr std::size_t kMaxInfoBytes = std::size_t{64} << 20;
 
-/// Returns `{"classes": {"label": [...]}, "written": {...}}`; bytes that are not UTF-8 are
-/// replaced. @throws ConfigError for a text of more than `max_bytes`.
+/// Returns `{"classes": {"label": [...]}, "written": {...}}`; bytes of `written` that are not UTF-8
+/// are replaced. @throws DataError for a class name that is not UTF-8; ConfigError for a text of
+/// more than `max_bytes`.
 [[nodiscard]] PRECAST_API std::string file_info_text(const FileInfo& info,
                                                      std::size_t max_bytes = kMaxInfoBytes);
 /// Reads what file_info_text() writes and ignores everything else. Never throws; returns an empty

@@ -24,8 +24,14 @@ struct SampleFilter::Node {
   std::vector<std::unique_ptr<const Node>> parts;
   /// The name of a SampleProperty.
   std::string name;
-  /// long double represents every int64.
-  std::vector<long double> numbers;
+  /// A number of the expression.
+  struct Number {
+    /// For integers: long double represents every int64.
+    long double exact = 0;
+    /// For values of float fields: the nearest double, which is what a file has for the same text.
+    long double as_double = 0;
+  };
+  std::vector<Number> numbers;
   /// Class names that the value is compared with, in addition to the numbers.
   std::vector<std::string> classes;
   /// Whether one of the numbers was written as an image mode: jpg or raw.
@@ -183,11 +189,12 @@ class Parser {
     advance();
   }
 
-  long double parse_number(Node& node, bool named) {
+  Node::Number parse_number(Node& node, bool named) {
     for (const auto& [word, mode] : kModes) {
       if (!accept(word)) continue;
       node.modes = true;
-      return static_cast<long double>(mode);
+      const auto number = static_cast<long double>(mode);
+      return {number, number};
     }
     long double value = 0;
     std::string_view digits = token_.text;
@@ -201,7 +208,10 @@ class Parser {
       fail(named ? "a number, or a class name in quotes" : "a number");
     }
     advance();
-    return value;
+    double rounded = 0;
+    const bool in_range =
+        std::from_chars(digits.data(), digits.data() + digits.size(), rounded).ec == std::errc();
+    return {value, in_range && std::isfinite(rounded) ? rounded : value};
   }
   void parse_list(Node& node) {
     const bool round = accept("(");
@@ -226,7 +236,8 @@ class Bound {
     if (node.modes && !property_->is_mode())
       throw ConfigError(
           fmt::format("filter: expected numbers to compare '{}' with, got jpg or raw", node.name));
-    numbers_ = node.numbers;
+    for (const Node::Number& number : node.numbers)
+      numbers_.push_back(property_->is_floating() ? number.as_double : number.exact);
     add_classes(reader);
     std::ranges::sort(numbers_);
   }

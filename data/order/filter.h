@@ -20,8 +20,9 @@ class BetonReader;
 ///     "class id" == 1
 ///     label == "dogs" or label in ["cats", "green apples"]
 /// A comparison is NAME (< <= > >= == !=) NUMBER, NAME in [NUMBERS] or NAME not in [NUMBERS].
-/// Numbers are finite. Names are those of SampleProperty. A name must be in quotes if it is `not`,
-/// begins with a digit or a dot, or has characters other than letters, digits, _ and dots.
+/// Numbers are finite; with a float field, a number means the double that is nearest to it (0.1 is
+/// equal to a stored 0.1). Names are those of SampleProperty. A name must be in quotes if it is
+/// `not`, begins with a digit or a dot, or has characters other than letters, digits, _ and dots.
 /// (NUMBERS) is the same as [NUMBERS]. An image's mode is compared with jpg or raw. A class name in
 /// single or double quotes stands for the labels of all classes with this name. It is allowed with
 /// ==, !=, in and not in, for int fields whose class names are in the file.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "data/beton/file_info.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -22,9 +23,19 @@ std::size_t find(const BetonReader& reader, const std::string& name) {
 
 }  // namespace
 
+std::size_t default_label_field(const BetonReader& reader) {
+  const FileInfo info = file_info_of(reader);
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    const auto names = info.classes.find(reader.fields()[field].name);
+    if (is(reader, field, FieldType::integer) && names != info.classes.end() &&
+        !names->second.empty())
+      return field;
+  }
+  return reader.first_field(FieldType::integer);
+}
+
 std::size_t label_field(const BetonReader& reader, const std::string& name) {
-  const std::size_t field =
-      name.empty() ? reader.first_field(FieldType::integer) : find(reader, name);
+  const std::size_t field = name.empty() ? default_label_field(reader) : find(reader, name);
   if (!is(reader, field, FieldType::integer)) {
     throw ConfigError(fmt::format("label_field: expected an integer field{} in {}, got none",
                                   name.empty() ? "" : " '" + name + "'", reader.path().string()));

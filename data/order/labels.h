@@ -9,8 +9,13 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Index of the integer field `name`, or of the first integer field if `name` is "". @throws
-/// ConfigError if there is no such field.
+/// Index of the first int field that has class names, else of the first int field; fields().size()
+/// if there is no int field. Training does not use this default: without `data.targets`, it uses
+/// the first int field.
+[[nodiscard]] PRECAST_API std::size_t default_label_field(const BetonReader& reader);
+
+/// Index of the int field `name`, or the default if `name` is "". @throws ConfigError if there is
+/// no such field.
 [[nodiscard]] PRECAST_API std::size_t label_field(const BetonReader& reader,
                                                   const std::string& name);
 

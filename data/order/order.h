@@ -41,7 +41,7 @@ struct OrderOptions {
   /// and each is augmented independently (Hoffer et al., "Augment your batch", 2019; DeiT's
   /// repeated augmentation).
   std::int64_t repeats = 1;
-  /// weighted, class_balanced: name of the integer field; "": the first one.
+  /// weighted, class_balanced: name of the int field; "": default_label_field() (labels.h).
   std::string label_field = {};
   /// quasi_random: number of pages that are open at the same time.
   std::uint64_t window_pages = 1024;

@@ -22,6 +22,8 @@ class SampleProperty {
   /// The value for a sample; long double represents every int64. `mode` is a data::ImageMode.
   [[nodiscard]] long double of(std::uint64_t sample) const;
   [[nodiscard]] bool is_mode() const { return kind_ == Kind::mode; }
+  /// Whether the number is the value of a float field, which is a double.
+  [[nodiscard]] bool is_floating() const { return kind_ == Kind::floating; }
   /// The index of the int field, if the number is the value of an int field; otherwise nothing.
   [[nodiscard]] std::optional<std::size_t> integer_field() const {
     return kind_ == Kind::integer ? std::optional(field_) : std::nullopt;

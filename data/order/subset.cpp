@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
+#include "data/beton/sums.h"
 #include "data/order/sample_list.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
@@ -83,6 +85,15 @@ Members choose_subset(std::string_view text, std::uint64_t size, std::string_vie
   }
   if (subset->drawn > 0) return draw(size, subset->drawn, subset->seed);
   return {subset->first, end};
+}
+
+std::string subset_identity(std::string_view text, std::uint64_t size, std::string_view place) {
+  if (!text.starts_with(kList)) return std::string(text);
+  const Members listed = choose_subset(text, size, place);
+  std::vector<std::uint64_t> ids(listed.size());
+  for (std::uint64_t i = 0; i < ids.size(); ++i) ids[i] = listed[i];
+  return fmt::format("{} listed samples, xxh3 {:016x}", ids.size(),
+                     hash_of(std::as_bytes(std::span(ids))));
 }
 
 }  // namespace precast::data

@@ -47,4 +47,10 @@ inline constexpr const char* kSubsetForms =
 [[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
                                                 std::string_view place);
 
+/// Identifies the samples of a subset, so that two runs can compare them: the text, or for "@FILE"
+/// the number of the listed samples and a hash of their ids. The file may thus be moved, but must
+/// not change. @throws as choose_subset()
+[[nodiscard]] PRECAST_API std::string subset_identity(std::string_view text, std::uint64_t size,
+                                                      std::string_view place);
+
 }  // namespace precast::data

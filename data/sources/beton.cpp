@@ -9,6 +9,7 @@
 #include "data/beton/json_text.h"
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
+#include "data/order/labels.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 
@@ -44,8 +45,7 @@ class BetonSource final : public Source {
                          std::move(tag),
                          field.arguments});
     }
-    const std::size_t label = reader_.first_field(FieldType::integer);
-    if (label < fields_.size()) class_names_ = class_names_of(reader_, label);
+    read_class_names();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return reader_.size(); }
@@ -58,6 +58,16 @@ class BetonSource final : public Source {
   }
 
  private:
+  void read_class_names() {
+    other_class_names_ = file_info_of(reader_).classes;
+    const std::size_t label = default_label_field(reader_);
+    if (label == fields_.size()) return;
+    const auto names = other_class_names_.find(fields_[label].name);
+    if (names == other_class_names_.end() || names->second.empty()) return;
+    class_field_ = names->first;
+    class_names_ = std::move(names->second);
+    other_class_names_.erase(names);
+  }
   [[nodiscard]] Value value(std::uint64_t i, std::size_t field) const {
     switch (reader_.fields()[field].type) {
       case FieldType::floating:

@@ -10,8 +10,8 @@ namespace precast::data {
 
 /// Opens another .beton file, written by FFCV or precast, with all its fields, to store its samples
 /// in another way (mode, quality, resolution, page size, order). JPEGs are passed on as files, so
-/// that those that need no change can be stored unchanged. Class names are those of the first int
-/// field, if it has any. @param options layouts of custom fields.
+/// that those that need no change can be stored unchanged. class_names() are those of
+/// default_label_field(). @param options layouts of custom fields.
 /// @throws IoError, DataError; ConfigError @{
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_beton(const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_beton(const std::filesystem::path& path,

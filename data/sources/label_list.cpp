@@ -13,6 +13,7 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
+#include "data/order/labels.h"
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -59,12 +60,16 @@ std::vector<Line> lines_of(const MappedFile& file) {
   return lines;
 }
 
+/// A file's name without folders.
+std::string_view name_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 /// A file's name without folders and image extension: `ILSVRC2012_val_00000001` for
 /// `val/ILSVRC2012_val_00000001.JPEG`.
 std::string_view key_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
-  return is_image_name(path) ? path.substr(0, path.rfind('.')) : path;
+  const std::string_view name = name_of(path);
+  return is_image_name(name) ? name.substr(0, name.rfind('.')) : name;
 }
 
 /// The text from the first word to the last.
@@ -74,8 +79,8 @@ std::string_view whole_line(const Words& words) {
 }
 
 /// Names of all folders in the files' paths.
-std::unordered_set<std::string_view> folders_in(const std::vector<std::string>& paths) {
-  std::unordered_set<std::string_view> folders;
+NameSet folders_in(const std::vector<std::string>& paths) {
+  NameSet folders;
   for (const std::string& path : paths) {
     std::string_view rest = path;
     for (std::size_t slash = rest.find('/'); slash != std::string_view::npos;
@@ -109,8 +114,10 @@ class ListArranger {
       if (leave_out(paths[i], skipped_)) continue;
       const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
       if (!is_new) {
-        throw DataError(fmt::format("{}: expected images with different names, got {} and {}",
-                                    place, paths[other->second], paths[i]));
+        throw DataError(
+            fmt::format("{}: expected images whose names without folder and extension differ, "
+                        "because the lines of {} contain these names, got {} and {}. Rename one",
+                        place, list_, paths[other->second], paths[i]));
       }
     }
     if (images_.empty())
@@ -131,8 +138,7 @@ class ListArranger {
       numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
     for (const auto& [path, name] : labels_) result.files.push_back({path, numbers.at(name)});
     std::ranges::sort(result.files, {}, [this](const ClassFile& file) {
-      const std::string_view path = paths_[file.path];
-      return std::pair(file.label, path.substr(path.rfind('/') + 1));
+      return std::pair(file.label, name_of(paths_[file.path]));
     });
     result.skipped = std::move(skipped_);
     return result;
@@ -200,8 +206,13 @@ class ListArranger {
                       "names, got {}",
                       list_, images_.size(), place_, lines.size()));
     }
+    // The order of the whole names, as programs list them: `a-2.png`, `a.png`. Without extensions,
+    // `a` would come first.
+    std::vector<std::size_t> sorted;
+    for (const auto& [key, path] : images_) sorted.push_back(path);
+    std::ranges::sort(sorted, {}, [this](std::size_t path) { return name_of(paths_[path]); });
     auto line = lines.begin();
-    for (const auto& [key, path] : images_) {
+    for (const std::size_t path : sorted) {
       labels_.emplace_back(path, class_of(line->words[0], line->number));
       ++line;
     }
@@ -242,7 +253,7 @@ class ListArranger {
   const std::unordered_set<std::string_view> known_{classes_.begin(), classes_.end()};
   const std::string& place_;
   MappedFile file_;
-  /// Index of each image's path, sorted by name.
+  /// Index of each image's path, by its key.
   std::map<std::string_view, std::size_t> images_;
   Labels labels_;
   LeftOutFiles skipped_;
@@ -250,15 +261,11 @@ class ListArranger {
 
 }  // namespace
 
-std::vector<std::string> read_class_list(const fs::path& file,
-                                         const std::vector<std::string>& paths) {
+std::vector<std::string> read_class_list(const fs::path& file, const NameSet& names) {
   const MappedFile mapped(file);
   const std::vector<Line> lines = lines_of(mapped);
-  const bool several =
-      std::ranges::any_of(lines, [](const Line& line) { return line.words.size() > 1; });
-  const auto folders = several ? folders_in(paths) : std::unordered_set<std::string_view>();
   const bool whole = std::ranges::any_of(lines, [&](const Line& line) {
-    return line.words.size() > 1 && folders.contains(whole_line(line.words));
+    return line.words.size() > 1 && names.contains(whole_line(line.words));
   });
   std::vector<std::string> classes;
   for (const Line& line : lines)
@@ -276,14 +283,14 @@ std::vector<std::string> read_class_list(const fs::path& file,
   return classes;
 }
 
-ClassList read_classes(const fs::path& file, const std::vector<std::string>& paths) {
+ClassList read_classes(const fs::path& file, const NameSet& names) {
   if (file.empty()) return {};
-  if (!is_beton(file)) return {read_class_list(file, paths), /*from_dataset=*/false};
+  if (!is_beton(file)) return {read_class_list(file, names), /*from_dataset=*/false};
   const BetonReader reader(file);
-  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
-    if (reader.fields()[field].type != FieldType::integer) continue;
-    std::vector<std::string> names = class_names_of(reader, field);
-    if (!names.empty()) return {std::move(names), /*from_dataset=*/true};
+  const std::size_t field = default_label_field(reader);
+  if (field < reader.fields().size()) {
+    std::vector<std::string> classes = class_names_of(reader, field);
+    if (!classes.empty()) return {std::move(classes), /*from_dataset=*/true};
   }
   throw DataError(fmt::format(
       "{}: expected a .beton file with class names, got one without. Give a list of names, one per "
@@ -306,7 +313,8 @@ void ImageListOptions::options(Schema& schema) {
 ClassFiles arrange_images(const std::vector<std::string>& paths,
                           const std::vector<std::string>& folders, const ImageListOptions& options,
                           const std::string& place) {
-  const ClassList classes = read_classes(options.classes, paths);
+  const ClassList classes =
+      read_classes(options.classes, options.classes.empty() ? NameSet() : folders_in(paths));
   if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, place);
   return arrange_by_class(paths, folders, place, classes.names);
 }

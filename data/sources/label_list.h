@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "data/sources/class_files.h"
@@ -20,20 +22,22 @@ struct ClassList {
   bool from_dataset = false;
 };
 
+using NameSet = std::unordered_set<std::string_view>;
+
 /// Reads class names, in the file's order. A name is the first word of a line (such as the WordNet
 /// ids in ILSVRC's lists of classes; the rest of the line is ignored). But if any line of several
-/// words is the name of a folder in `paths`, each name is an entire line.
-/// @param paths of the images. @throws IoError; DataError for a duplicate class, or a file without
-/// classes
+/// words is in `names`, each name is an entire line.
+/// @param names that may be classes: folders of the images, or strings in a column of a table.
+/// @throws IoError; DataError for a duplicate class, or a file without classes
 [[nodiscard]] PRECAST_API std::vector<std::string> read_class_list(
-    const std::filesystem::path& file, const std::vector<std::string>& paths = {});
+    const std::filesystem::path& file, const NameSet& names = {});
 
 /// Reads the class names of a .beton file (of its first int field that has any), or of a list
 /// (read_class_list()). Labels are positions in the file, so that the list of an existing model's
 /// classes gives the labels of that model. @param file empty: the result is empty.
 /// @throws as read_class_list(); DataError for a .beton file without class names
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
-                                                 const std::vector<std::string>& paths = {});
+                                                 const NameSet& names = {});
 
 /// The help text of the option `classes`, which is --class-names on the command line.
 inline constexpr const char* kClassesHelp =
@@ -47,7 +51,8 @@ inline constexpr const char* kClassesHelp =
 /// - LOC_val_solution.csv of ImageNet's Kaggle edition (`ImageId,PredictionString`),
 /// - on each line an image's name and its class, separated by blanks, tabs, commas or semicolons;
 ///   folders and extensions of names are ignored,
-/// - on each line a class, for the images in the order of their names.
+/// - on each line a class, for the images in the order of their names (with extensions, sorted by
+///   bytes).
 ///
 /// A number that is not the name of a class is a position in `classes`, counted from 1 as in
 /// ILSVRC, so that its label is the number minus 1. Such numbers are an error if `classes` come

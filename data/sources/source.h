@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,10 @@ class PRECAST_API Source {
   [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
   /// The field that class_names() belong to; empty: the first int field.
   [[nodiscard]] const std::string& class_field() const { return class_field_; }
+  /// The class names of other int fields, by field; only a .beton file has any.
+  [[nodiscard]] const std::map<std::string, std::vector<std::string>>& other_class_names() const {
+    return other_class_names_;
+  }
   /// Counts to report to the user after opening the dataset: `skipped_files` ...
   [[nodiscard]] const Tally& notes() const { return notes_; }
   /// Files of the dataset that are not read.
@@ -55,6 +60,7 @@ class PRECAST_API Source {
   std::vector<SourceField> fields_ = {{"image", "image"}, {"label", "int"}};
   std::vector<std::string> class_names_;
   std::string class_field_;
+  std::map<std::string, std::vector<std::string>> other_class_names_;
   Tally notes_;
   LeftOutFiles left_out_;
 };

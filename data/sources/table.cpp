@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -17,6 +17,8 @@
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
 #include "data/sources/label_list.h"
+#include "data/sources/number_list.h"
+#include "data/sources/table_column.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/suggest.h"
@@ -26,76 +28,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Parses a number as programs print it. Digits with a leading zero are a code, not a number
-/// (`007`, `01234`).
-template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
-  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')
-    return std::nullopt;
-  Number number{};
-  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || failed != std::errc() || stopped != text.data() + text.size())
-    return std::nullopt;
-  return number;
-}
-
-/// Returns nothing for -0, because an integer would lose the sign.
-std::optional<std::int64_t> parse_whole(std::string_view text) {
-  return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
-}
-
-/// Returns nothing for what a double cannot represent: an integer that would be rounded, or a NaN
-/// with a payload.
-std::optional<double> parse_float(std::string_view text) {
-  if (text.find('(') != std::string_view::npos) return std::nullopt;
-  if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
-      std::string_view::npos) {
-    constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
-    const auto number = parse_number<std::int64_t>(text);
-    if (!number || *number > kLargestExact || *number < -kLargestExact) return std::nullopt;
-  }
-  return parse_number<double>(text);
-}
-
-/// The type of a value in the list. Cells of delimited text have no type.
-enum class Form { cell, number, text, other };
-
 /// A row as strings. In .jsonl, each is a JSON document, except that strings have no quotes.
 struct Row {
   std::vector<std::string> cells;
-  std::vector<Form> forms;
+  std::vector<CellForm> forms;
+  /// The cells that are lists of numbers; set only when the file is opened, and empty for delimited
+  /// text.
+  std::vector<std::optional<NumberList>> lists = {};
 };
 
 /// Text columns that are class names unless the user says otherwise.
 constexpr std::string_view kClassColumns[] = {"label", "labels", "class", "target", "category"};
-
-/// The common properties of the values of a column.
-class Column {
- public:
-  void add(const std::string& cell, Form form) {
-    numbers_ = numbers_ && (form == Form::number || form == Form::cell);
-    texts_ = texts_ && (form == Form::text || form == Form::cell);
-    whole_ = whole_ && numbers_ && parse_whole(cell).has_value();
-    floats_ = floats_ && numbers_ && parse_float(cell).has_value();
-    images_ = images_ && texts_ && is_image_name(cell);
-  }
-  /// Whether all values are strings, but neither all numbers nor all names of images.
-  [[nodiscard]] bool has_texts() const { return texts_ && kind() == "bytes"; }
-  [[nodiscard]] std::string kind() const {
-    if (whole_) return "int";
-    if (floats_) return "float";
-    if (images_) return "image";
-    return numbers_ || texts_ ? "bytes" : "json";
-  }
-
- private:
-  bool numbers_ = true;
-  bool texts_ = true;
-  bool whole_ = true;
-  bool floats_ = true;
-  bool images_ = true;
-};
 
 /// Finds the rows once and reads them again on request.
 class TableSource : public Source {
@@ -113,7 +56,7 @@ class TableSource : public Source {
         continue;
       }
       sample.values.push_back(
-          value_of(fields_[field].type, std::move(row.cells[field]), row.forms[field], sample));
+          value_of(fields_[field], std::move(row.cells[field]), row.forms[field], sample));
     }
     return sample;
   }
@@ -132,23 +75,26 @@ class TableSource : public Source {
   void add_row(std::size_t at, const Row& row) {
     rows_.push_back(at);
     columns_.resize(row.cells.size());
-    for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add(row.cells[i], row.forms[i]);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      columns_[i].add(row.cells[i], row.forms[i], row.lists.empty() ? std::nullopt : row.lists[i]);
+    }
   }
-  /// Call after the last row.
-  void name_fields(const std::vector<std::string>& names, const std::vector<std::string>& texts) {
+  /// Call after the last row. @throws ConfigError, DataError
+  void name_fields(const std::vector<std::string>& names, const TableOptions& options) {
     if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", place()));
+    choose_kinds(names, options);
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::string name = field_name(names, i);
-      const bool as_text = std::ranges::find(texts, name) != texts.end();
-      fields_.push_back({name, as_text ? "bytes" : columns_[i].kind()});
+      fields_.push_back({field_name(names, i), columns_[i].kind()});
+      if (fields_.back().type == "ndarray") fields_.back().array = *columns_[i].array();
     }
   }
   /// Call after name_fields(). @throws ConfigError, DataError
   void find_classes(const std::vector<std::string>& names, const TableOptions& options) {
     class_at_ = class_column(names, options);
     if (class_at_ == kNone) return;
-    class_names_ = read_classes(options.classes).names;
-    if (class_names_.empty()) class_names_ = texts_in(class_at_);
+    std::vector<std::string> texts = texts_in(class_at_);
+    class_names_ = read_classes(options.classes, {texts.begin(), texts.end()}).names;
+    if (class_names_.empty()) class_names_ = std::move(texts);
     for (const std::string& name : class_names_)
       labels_.emplace(name, static_cast<std::int64_t>(labels_.size()));
     fields_[class_at_].type = "int";
@@ -165,26 +111,61 @@ class TableSource : public Source {
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
+  void choose_kinds(const std::vector<std::string>& names, const TableOptions& options) {
+    std::map<std::size_t, std::string> chosen;
+    const auto choose = [&](const std::vector<std::string>& columns, const std::string& kind) {
+      for (const std::string& name : columns) {
+        const std::size_t i = column_called(name, kind, names);
+        const std::string& first = chosen.emplace(i, kind).first->second;
+        if (first != kind) {
+          throw ConfigError(fmt::format("{}: expected one kind for column '{}', got {} and {}",
+                                        place(), name, first, kind));
+        }
+        const std::string own = columns_[i].kind();
+        if (columns_[i].choose(kind)) continue;
+        throw ConfigError(
+            fmt::format("{}: expected numbers that a float64 represents in column '{}', to store "
+                        "it as {}, got a column of kind {}",
+                        place(), name, kind, own));
+      }
+    };
+    choose(options.texts, "bytes");
+    choose(options.documents, "json");
+    choose(options.floats, "float");
+  }
+
+  /// The column with this name, entire or truncated. @param kind wanted, for the message.
+  /// @throws ConfigError
+  [[nodiscard]] std::size_t column_called(const std::string& name, const std::string& kind,
+                                          const std::vector<std::string>& names) const {
+    if (const auto column = find_column(name, names)) return *column;
+    throw ConfigError(fmt::format("{}: expected a column to store as {}, got '{}'. {}", place(),
+                                  kind, name, suggest(name, names)));
+  }
+  [[nodiscard]] static std::optional<std::size_t> find_column(
+      const std::string& name, const std::vector<std::string>& names) {
+    const auto at = std::ranges::find_if(names, [&](const std::string& column) {
+      return name == column || name == column.substr(0, kFieldNameBytes);
+    });
+    if (at == names.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - names.begin());
+  }
+
   /// The column whose strings are class names, or kNone.
   [[nodiscard]] std::size_t class_column(const std::vector<std::string>& names,
                                          const TableOptions& options) const {
-    const auto is_class = [&](std::size_t i) {
-      return columns_[i].has_texts() &&
-             std::ranges::find(options.texts, fields_[i].name) == options.texts.end();
-    };
     if (!options.class_column.empty()) {
-      const auto at = std::ranges::find(names, options.class_column);
-      if (at == names.end()) {
+      const auto column = find_column(options.class_column, names);
+      if (!column) {
         throw ConfigError(fmt::format("--class-column: expected a column of {}, got '{}'. {}",
                                       place(), options.class_column,
                                       suggest(options.class_column, names)));
       }
-      const auto i = static_cast<std::size_t>(at - names.begin());
-      if (is_class(i)) return i;
+      if (columns_[*column].has_texts()) return *column;
       throw ConfigError(
           fmt::format("--class-column: expected a text column, got '{}', a column "
                       "of kind {}",
-                      options.class_column, fields_[i].type));
+                      options.class_column, fields_[*column].type));
     }
     std::size_t found = kNone;
     std::string got = "none";
@@ -195,7 +176,7 @@ class TableSource : public Source {
         found = kNone;
         break;
       }
-      if (found == kNone && is_class(i)) found = i;
+      if (found == kNone && columns_[i].has_texts()) found = i;
     }
     if (found == kNone && !options.classes.empty()) {
       throw ConfigError(fmt::format(
@@ -247,13 +228,20 @@ class TableSource : public Source {
                     columns[static_cast<std::size_t>(same - fields_.begin())], columns[i]));
   }
 
-  [[nodiscard]] Value value_of(const std::string& kind, std::string cell, Form form,
+  [[nodiscard]] Value value_of(const SourceField& field, std::string cell, CellForm form,
                                const Sample& sample) const {
+    const std::string& kind = field.type;
     if (kind == "int") return number_of(parse_whole(cell), sample);
     if (kind == "float") return number_of(parse_float(cell), sample);
     if (kind == "image")
       return ImageInput{read_file(file_.path().parent_path() / cell), {}, promised_format(cell)};
-    if (kind == "json" && form == Form::text) return nlohmann::json(cell).dump();
+    if (kind == "ndarray") {
+      ArrayInput array{field.array, number_bytes(cell, field.array.dtype)};
+      if (array.elements.size() != array_bytes(field.array, sample.name))
+        throw changed(sample.name);
+      return array;
+    }
+    if (kind == "json" && form == CellForm::text) return nlohmann::json(cell).dump();
     return cell;
   }
   template <typename Number>
@@ -271,7 +259,7 @@ class TableSource : public Source {
   const MappedFile file_;
   /// The offset at which each row begins. A deque, so that growing does not need twice the memory.
   std::deque<std::uint64_t> rows_;
-  std::vector<Column> columns_;
+  std::vector<TableColumn> columns_;
   /// The column whose strings are class names, and the label of each class name.
   std::size_t class_at_ = kNone;
   std::unordered_map<std::string, std::int64_t> labels_;
@@ -286,7 +274,7 @@ class DelimitedTable final : public TableSource {
     if (!reader.next(names))
       throw DataError(
           fmt::format("{}: expected a line of column names, got an empty file", place()));
-    Row row{{}, std::vector<Form>(names.size(), Form::cell)};
+    Row row{{}, std::vector<CellForm>(names.size(), CellForm::cell)};
     while (reader.next(row.cells)) {
       if (row.cells.size() != names.size()) {
         throw DataError(fmt::format("{}: row {}: expected {} cells, got {}", place(), size() + 1,
@@ -294,14 +282,14 @@ class DelimitedTable final : public TableSource {
       }
       add_row(reader.offset(), row);
     }
-    name_fields(names, options.texts);
+    name_fields(names, options);
     find_classes(names, options);
   }
 
  private:
   void read_row(std::size_t at, Row& row) const override {
     (void)DelimitedReader(text().substr(at), delimiter_, place()).next(row.cells);
-    row.forms.assign(row.cells.size(), Form::cell);
+    row.forms.assign(row.cells.size(), CellForm::cell);
   }
 
   const char delimiter_;
@@ -319,11 +307,13 @@ class JsonTable final : public TableSource {
         if (size() == 0 && parsed.is_object())
           for (const auto& [name, value] : parsed.items()) names_.push_back(name);
         take_values(parsed, fmt::format("{}: line {}", place(), line), row);
+        for (const std::string& name : names_)
+          row.lists.push_back(read_number_list(parsed.at(name)));
         add_row(at, row);
       }
       at += one.size() + 1;
     }
-    name_fields(names_, options.texts);
+    name_fields(names_, options);
     find_classes(names_, options);
   }
 
@@ -352,9 +342,9 @@ class JsonTable final : public TableSource {
     for (const std::string& name : names_) {
       const auto value = parsed.find(name);
       row.cells.push_back(value->is_string() ? value->get<std::string>() : value->dump());
-      row.forms.push_back(value->is_number()   ? Form::number
-                          : value->is_string() ? Form::text
-                                               : Form::other);
+      row.forms.push_back(value->is_number()   ? CellForm::number
+                          : value->is_string() ? CellForm::text
+                                               : CellForm::other);
     }
   }
 
@@ -377,6 +367,10 @@ class JsonTable final : public TableSource {
 
 void TableOptions::options(Schema& schema) {
   schema.add("texts", &texts, "names of columns to store as unchanged text");
+  schema.add("documents", &documents, "names of columns to store as JSON documents");
+  schema.add("floats", &floats,
+             "names of columns of numbers, or of lists of numbers, to store as float64 even if all "
+             "are integers");
   schema.add("class_column", &class_column,
              "the column whose strings are class names; else the first text column called label, "
              "labels, class, target or category");

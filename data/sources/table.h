@@ -11,6 +11,11 @@ namespace precast::data {
 struct PRECAST_API TableOptions {
   /// Columns whose values are stored as the text in the file.
   std::vector<std::string> texts = {};
+  /// Columns whose values are stored as JSON documents.
+  std::vector<std::string> documents = {};
+  /// Columns of numbers, or of lists of numbers, that are stored as floats even if all are
+  /// integers, so that the type does not depend on the rows of a split.
+  std::vector<std::string> floats = {};
   /// The text column that contains class names; empty: the first text column called label, labels,
   /// class, target or category, unless an int column has such a name.
   std::string class_column = {};
@@ -25,10 +30,14 @@ struct PRECAST_API TableOptions {
 /// depends on all values of the column, so that no information is lost: int if all are integers as
 /// a program prints them (`007` and `-0` are not), float if all are numbers and no integer would be
 /// rounded (other numbers become the nearest double), image if all are names of image files
-/// (relative to the list's folder), else bytes. In .jsonl strings are never numbers, and a column
-/// with an object, a list, a boolean or null, or with both strings and numbers, is json. Columns in
-/// `options.texts` are bytes: a cell unchanged; in .jsonl a string without its quotes, or the
-/// document of any other value. Column names are truncated to 16 bytes; notes() counts the
+/// (relative to the list's folder), else bytes. In .jsonl strings are never numbers. A column of
+/// lists of numbers that all have the same shape is an ndarray: int64 if all numbers are integers,
+/// float64 if no integer would be rounded. A column with any other list, with an object, a boolean
+/// or null, or with both strings and numbers, is json. Columns in `options.texts` are bytes: a cell
+/// unchanged; in .jsonl a string without its quotes, or the document of any other value. Columns in
+/// `options.documents` are json: in .jsonl the document of any value, else a cell, which must be a
+/// document. Columns in `options.floats` are float or, for lists, ndarray of float64. Column names
+/// are truncated to 16 bytes (`options` may contain entire and truncated names); notes() counts the
 /// truncated ones (`cut_column_names`).
 ///
 /// The strings of one column, `options.class_column`, are class names. The field of this column is
@@ -38,7 +47,8 @@ struct PRECAST_API TableOptions {
 ///
 /// The file is read on opening, and stays mapped, so it must not change while the source is in use.
 /// Memory use is 8 bytes per row, plus the row that sample() reads.
-/// @throws IoError; DataError naming file, line and column
+/// @throws IoError; DataError naming file, line and column; ConfigError if `options` name a column
+/// that does not exist, or whose values do not fit
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});
 [[nodiscard]] bool is_table(const std::filesystem::path& path);

@@ -166,15 +166,28 @@ TEST_F(FileWithSidecar, ADamagedSidecarIsRefused) {
 }
 
 TEST(FileInfo, ComesBackAndWhatIsNoneIsEmpty) {
-  const FileInfo info{.classes = {{"label", {"cat", "d\"og", "\xff"}}},
-                      .written = {{"precast", "1"}}};
+  const FileInfo info{.classes = {{"label", {"cat", "d\"og", "\xEF\xBF\xBD"}}},
+                      .written = {{"precast", "1"}, {"seed", "\xff"}}};
   const FileInfo back = parse_file_info(file_info_text(info));
-  EXPECT_THAT(back.classes.at("label"), ElementsAre("cat", "d\"og", "\xEF\xBF\xBD"));
-  EXPECT_EQ(back.written, info.written);
+  EXPECT_EQ(back.classes, info.classes);
+  EXPECT_THAT(back.written,
+              ElementsAre(testing::Pair("precast", "1"), testing::Pair("seed", "\xEF\xBF\xBD")));
   for (const char* text : {"", "[", "[]", "{}", R"({"classes": 3})", R"({"classes": {"a": 3}})",
                            R"({"classes": {"a": [1]}, "written": {"b": 2}})"}) {
     EXPECT_THAT(parse_file_info(text).written, testing::IsEmpty()) << text;
     EXPECT_THAT(parse_file_info(text).classes["a"], testing::IsEmpty()) << text;
+  }
+}
+
+TEST(FileInfo, AClassNameThatIsNotUtf8IsAnError) {
+  const auto write = [](const std::string& name) {
+    (void)file_info_text({.classes = {{"color", {"red", name}}}, .written = {}});
+  };
+  // As replacement characters, the first two names would be equal.
+  for (const auto& [name, shown] : {std::pair("\xb9\xb7", R"($'\xb9\xb7')"),
+                                    {"\xc3\xa8\xff", R"($'\xc3\xa8\xff')"},
+                                    {"d\\'\xb9", R"($'d\\\'\xb9')"}}) {
+    EXPECT_THAT([&] { write(name); }, ThrowsMessage<DataError>(Names("label 1", "'color'", shown)));
   }
 }
 

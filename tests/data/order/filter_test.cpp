@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
 #include <optional>
 
 #include "data/beton/file_info.h"
@@ -52,6 +55,56 @@ TEST_F(FilterTest, ComparesIntegersAndFloats) {
   EXPECT_THAT(kept("weight == +4"), ElementsAre(4));
   EXPECT_THAT(kept("label != 2").size(), 7U);
   EXPECT_THAT(kept("weight > -1").size(), 10U);
+}
+
+/// Three samples: weight 0.1, 0.3, 0.7; id 2^63 - 2, 2^63 - 1, 2^53 + 1.
+class ExactFilterTest : public ::testing::Test {
+ protected:
+  ExactFilterTest() {
+    BetonWriter writer(path_, {{"weight", FieldType::floating}, {"id", FieldType::integer}}, 3, {});
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    constexpr double kWeights[] = {0.1, 0.3, 0.7};
+    constexpr std::int64_t kIds[] = {kMost - 1, kMost, (std::int64_t{1} << 53) + 1};
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::array<EncodedValue, 2> values;
+      for (EncodedValue& value : values) value.metadata.resize(8);
+      store(values[0].metadata.data(), kWeights[i]);
+      store(values[1].metadata.data(), kIds[i]);
+      writer.add(values);
+    }
+    writer.finish();
+    reader_.emplace(path_);
+  }
+  [[nodiscard]] std::vector<std::uint64_t> kept(std::string_view expression) const {
+    return SampleFilter(expression).select(*reader_, 0, 3);
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_ / "x.beton";
+  std::optional<BetonReader> reader_;
+};
+
+TEST_F(ExactFilterTest, ADecimalIsEqualToTheStoredDecimal) {
+  EXPECT_THAT(kept("weight == 0.1"), ElementsAre(0));
+  EXPECT_THAT(kept("weight != 0.3"), ElementsAre(0, 2));
+  EXPECT_THAT(kept("weight < 0.3"), ElementsAre(0));
+  EXPECT_THAT(kept("weight <= 0.3"), ElementsAre(0, 1));
+  EXPECT_THAT(kept("weight > 0.3"), ElementsAre(2));
+  EXPECT_THAT(kept("weight >= 0.7"), ElementsAre(2));
+  EXPECT_THAT(kept("weight in [0.7, +0.1]"), ElementsAre(0, 2));
+  EXPECT_THAT(kept("weight not in [7e-1, 0.1]"), ElementsAre(1));
+  EXPECT_THAT(kept("weight > -1e999 and weight < 1e999"), ElementsAre(0, 1, 2));
+}
+
+TEST_F(ExactFilterTest, LargeIntegersAreNotRounded) {
+  EXPECT_THAT(kept("id == 9223372036854775807"), ElementsAre(1));
+  EXPECT_THAT(kept("id != 9223372036854775807"), ElementsAre(0, 2));
+  EXPECT_THAT(kept("id < 9223372036854775807"), ElementsAre(0, 2));
+  EXPECT_THAT(kept("id <= 9223372036854775806"), ElementsAre(0, 2));
+  EXPECT_THAT(kept("id > 9223372036854775806"), ElementsAre(1));
+  EXPECT_THAT(kept("id >= 9223372036854775807"), ElementsAre(1));
+  EXPECT_THAT(kept("id in [9223372036854775806, 9007199254740993]"), ElementsAre(0, 2));
+  EXPECT_THAT(kept("id == 9007199254740992"), ElementsAre());
 }
 
 TEST_F(FilterTest, FindsValuesInLists) {

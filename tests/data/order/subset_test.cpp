@@ -101,6 +101,17 @@ TEST_F(SampleListTest, AnOrderHasItsSamplesAndFiltersThem) {
   EXPECT_THAT(some->ids(0, 0), ElementsAre(11, 21));
 }
 
+TEST_F(SampleListTest, IsIdentifiedByItsSamples) {
+  const auto identity = [](const std::string& text) { return subset_identity(text, 9, "x.beton"); };
+  const std::string one = identity(list("1\n3:5\n"));
+  EXPECT_EQ(identity(list("# the same\n4\n3\n1\n")), one);
+  EXPECT_NE(identity(list("1\n3:6\n")), one);
+  EXPECT_NE(identity(list("1\n3\n5\n")), one);
+  EXPECT_THAT(one, testing::Not(testing::HasSubstr(folder_.path().string())));
+  for (const char* text : {"", "4", "2:6", "random:4"}) EXPECT_EQ(identity(text), text);
+  EXPECT_THROW((void)identity("@"), ConfigError);
+}
+
 TEST(Subset, WhatIsNoneIsRefused) {
   for (const char* text : {"random:", "random:0", "random:x", "random:3:", "random:3:x", "random",
                            "a", "3:3", "-1", "1:2:3"}) {

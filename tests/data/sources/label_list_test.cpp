@@ -64,6 +64,13 @@ TEST_F(LabelListTest, ListsOfNamesAndOfClassesAndKagglesGiveTheSame) {
   }
 }
 
+TEST_F(LabelListTest, ClassesInOrderBelongToTheNamesWithTheirExtensions) {
+  paths_ = {"IMG_2.png", "IMG_1.png", "b/IMG_1-2.png", "a (2).jpg", "a.jpg"};
+  EXPECT_THAT(
+      arranged("n01\nn02\nn03\nn04\nn05\n"),
+      ElementsAre("b/IMG_1-2.png 0", "IMG_1.png 1", "IMG_2.png 2", "a (2).jpg 3", "a.jpg 4"));
+}
+
 TEST_F(LabelListTest, NumbersAndLabelsCountTheClassesInTheOrderOfTheirFile) {
   const std::vector<std::string> ilsvrc = {"n05", "n03", "n01", "n02"};
   EXPECT_THAT(arranged("3\n1\n3\n", ilsvrc), ElementsAre("v_2.JPEG 0", "v_1.JPEG 2", "v_3.JPEG 2"));
@@ -105,13 +112,32 @@ TEST_F(LabelListTest, MissingAndSurplusNamesAreNamed) {
               ThrowsMessage<DataError>(Names("v_1.JPEG", "more/v_1.png")));
 }
 
-TEST_F(LabelListTest, AListOfClassesHasWholeLinesWhereFoldersAreCalledSo) {
+TEST_F(LabelListTest, AListOfClassesHasWholeLinesWhereClassesAreCalledSo) {
   put_text(folder_ / "classes", "polar bear\r\ncat\npolar fox\n");
-  EXPECT_THAT(read_class_list(folder_ / "classes", {"a/cat/1.jpg", "a/polar fox/2.jpg"}),
+  EXPECT_THAT(read_class_list(folder_ / "classes", {"cat", "polar fox"}),
               ElementsAre("polar bear", "cat", "polar fox"));
-  put_text(folder_ / "classes", "n02 tench, Tinca tinca\nn01 goldfish\n");
-  EXPECT_THAT(read_class_list(folder_ / "classes", {"n02/1.jpg", "n01/1.jpg"}),
-              ElementsAre("n02", "n01"));
+  for (const char* name : {"cat/1.jpg", "polar fox/2.jpg"})
+    test::put_file(folder_ / "tree" / name, test::jpeg_file(test::gradient(8, 8)));
+  put_text(folder_ / "list.csv",
+           "file,label\ntree/cat/1.jpg,cat\ntree/polar fox/2.jpg,polar fox\n");
+  for (const char* name : {"tree", "list.csv"}) {
+    const auto source =
+        open_source(folder_ / name, "auto", test::option("classes", folder_ / "classes"));
+    EXPECT_THAT(source->class_names(), ElementsAre("polar bear", "cat", "polar fox")) << name;
+    EXPECT_EQ(test::label_of(source->sample(0)), 1);
+    EXPECT_EQ(test::label_of(source->sample(1)), 2);
+  }
+}
+
+TEST_F(LabelListTest, OfWordNetsListsTheClassesOfATableAreTheFirstWords) {
+  put_text(folder_ / "classes", "n01440764 tench, Tinca tinca\nn01443537 goldfish\n");
+  EXPECT_THAT(read_class_list(folder_ / "classes", {"n01443537", "n01440764"}),
+              ElementsAre("n01440764", "n01443537"));
+  put_text(folder_ / "list.csv", "x,label\n5,n01443537\n");
+  const auto source =
+      open_source(folder_ / "list.csv", "auto", test::option("classes", folder_ / "classes"));
+  EXPECT_THAT(source->class_names(), ElementsAre("n01440764", "n01443537"));
+  EXPECT_EQ(test::label_of(source->sample(0)), 1);
 }
 
 TEST_F(LabelListTest, AListOfClassesIsTheFirstWordOfItsLines) {

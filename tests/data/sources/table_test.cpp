@@ -6,7 +6,10 @@
 #include <malloc.h>
 
 #include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
 
+#include "data/beton/dtype.h"
 #include "data/sources/register.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -171,11 +174,47 @@ TEST(TableSource, TextsOfJsonAreNeverNumbersAndKeepTheirKindBesideThem) {
 TEST(TableSource, AFieldWantedAsTextIsWhatStandsInTheList) {
   const test::TemporaryFolder folder;
   write_file(folder / "a.csv", "n,x,a_name_of_17_char\n1,1.50,a.jpg\n2,2,b.jpg\n");
-  const auto source =
-      open_table(folder / "a.csv", {.texts = {"x", "a_name_of_17_cha", "another_list"}});
+  const auto source = open_table(folder / "a.csv", {.texts = {"x", "a_name_of_17_cha"}});
   EXPECT_THAT(kinds_of(*source), ElementsAre("int", "bytes", "bytes"));
   EXPECT_EQ(std::get<std::string>(source->sample(0).values[1]), "1.50");
   EXPECT_EQ(std::get<std::string>(source->sample(1).values[2]), "b.jpg");
+}
+
+TEST(TableSource, TheOptionsNameColumnsByTheirHeaders) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "code,label,a_name_of_17_char\n1,dog,2\n2,cat,3\n");
+  const auto source = open_table(folder / "a.csv", {.texts = {"a_name_of_17_char", "label"}});
+  EXPECT_THAT(kinds_of(*source), ElementsAre("int", "bytes", "bytes"));
+  EXPECT_THAT(source->class_names(), testing::IsEmpty());
+  const auto opening = [&](TableOptions options) {
+    return [&folder, options] { (void)open_table(folder / "a.csv", options); };
+  };
+  for (const TableOptions& options :
+       {TableOptions{.texts = {"cod"}}, TableOptions{.documents = {"code", "cod"}},
+        TableOptions{.floats = {"cod"}}}) {
+    EXPECT_THAT(opening(options),
+                ThrowsMessage<ConfigError>(Names(folder / "a.csv", "'cod'", "'code'")));
+  }
+  EXPECT_THAT(opening({.texts = {"code"}, .floats = {"code"}}),
+              ThrowsMessage<ConfigError>(Names("'code'", "bytes", "float")));
+}
+
+TEST(TableSource, EveryColumnCanBeStoredAsDocuments) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.jsonl",
+             R"({"labels": [0, 1], "n": 7, "x": 0.5, "label": "a \"b\"", "file": "a.jpg"})");
+  const auto source =
+      open_table(folder / "a.jsonl", {.documents = {"labels", "n", "x", "label", "file"}});
+  EXPECT_THAT(kinds_of(*source), testing::Each("json"));
+  EXPECT_THAT(source->class_names(), testing::IsEmpty());
+  const Sample sample = source->sample(0);
+  std::vector<std::string> documents;
+  for (const Value& value : sample.values) documents.push_back(std::get<std::string>(value));
+  EXPECT_THAT(documents, ElementsAre("[0,1]", "7", "0.5", R"("a \"b\"")", R"("a.jpg")"));
+  write_file(folder / "a.csv", "box\n\"[0, 1]\"\n");
+  const auto cells = open_table(folder / "a.csv", {.documents = {"box"}});
+  EXPECT_EQ(cells->fields()[0].type, "json");
+  EXPECT_EQ(std::get<std::string>(cells->sample(0).values[0]), "[0, 1]");
 }
 
 /// Bytes that are allocated from the heap; 0 under sanitizers, which use a separate heap.
@@ -206,6 +245,92 @@ TEST(TableSource, HoldsEightBytesARow) {
     EXPECT_EQ(std::get<std::int64_t>(source->sample(kRows - 1).values[0]), kRows - 1);
     EXPECT_EQ(std::get<std::string>(source->sample(7).values[1]), cell);
   }
+}
+
+template <typename Number>
+std::vector<Number> numbers_of(const Sample& sample, std::size_t field) {
+  const auto& bytes = std::get<ArrayInput>(sample.values[field]).elements;
+  std::vector<Number> numbers(bytes.size() / sizeof(Number));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+TEST(TableSource, ListsOfNumbersOfOneShapeAreArrays) {
+  const test::TemporaryFolder folder;
+  write_file(
+      folder / "a.jsonl",
+      R"({"labels": [0, 1, -9223372036854775808], "box": [1, 2.5], "grid": [[1, 2], [3, 4]]})"
+      "\n"
+      R"({"labels": [1, 0, 9223372036854775807], "box": [3, 4], "grid": [[5, 6], [7, 8]]})");
+  const auto source = open_source(folder / "a.jsonl");
+  EXPECT_THAT(kinds_of(*source), testing::Each("ndarray"));
+  EXPECT_EQ(source->fields()[0].array, (ArrayFormat{"<i8", {3}}));
+  EXPECT_EQ(source->fields()[1].array, (ArrayFormat{"<f8", {2}}));
+  EXPECT_EQ(source->fields()[2].array, (ArrayFormat{"<i8", {2, 2}}));
+  const Sample first = source->sample(0), second = source->sample(1);
+  EXPECT_THAT(numbers_of<std::int64_t>(first, 0), ElementsAre(0, 1, INT64_MIN));
+  EXPECT_THAT(numbers_of<std::int64_t>(second, 0), ElementsAre(1, 0, INT64_MAX));
+  EXPECT_THAT(numbers_of<double>(first, 1), ElementsAre(1, 2.5));
+  EXPECT_THAT(numbers_of<double>(second, 1), ElementsAre(3, 4));
+  EXPECT_THAT(numbers_of<std::int64_t>(second, 2), ElementsAre(5, 6, 7, 8));
+  const auto text = open_source(folder / "a.jsonl", "auto", test::option("texts", "box"));
+  EXPECT_EQ(text->fields()[1].type, "bytes");
+  EXPECT_EQ(std::get<std::string>(text->sample(0).values[1]), "[1,2.5]");
+}
+
+TEST(TableSource, IntegersAreFloatsWhereAskedFor) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.jsonl", R"({"labels": [1, 0], "x": 3, "far": [9007199254740993]})"
+                                 "\n"
+                                 R"({"labels": [0, 1], "x": 4, "far": [1]})");
+  EXPECT_THAT(kinds_of(*open_table(folder / "a.jsonl")), ElementsAre("ndarray", "int", "ndarray"));
+  const auto source = open_table(folder / "a.jsonl", {.floats = {"labels", "x"}});
+  EXPECT_THAT(kinds_of(*source), ElementsAre("ndarray", "float", "ndarray"));
+  EXPECT_EQ(source->fields()[0].array, (ArrayFormat{"<f8", {2}}));
+  EXPECT_EQ(source->fields()[2].array, (ArrayFormat{"<i8", {1}}));
+  EXPECT_THAT(numbers_of<double>(source->sample(1), 0), ElementsAre(0, 1));
+  EXPECT_EQ(std::get<double>(source->sample(1).values[1]), 4.0);
+  EXPECT_THAT([&] { (void)open_table(folder / "a.jsonl", {.floats = {"far"}}); },
+              ThrowsMessage<ConfigError>(Names(folder / "a.jsonl", "'far'", "ndarray")));
+  write_file(folder / "a.csv", "far,name\n9007199254740993,a\n");
+  for (const char* name : {"far", "name"}) {
+    EXPECT_THAT([&] { (void)open_table(folder / "a.csv", {.floats = {name}}); },
+                ThrowsMessage<ConfigError>(Names(folder / "a.csv", name)));
+  }
+}
+
+TEST(TableSource, OtherListsAreJson) {
+  const test::TemporaryFolder folder;
+  const std::pair<const char*, const char*> columns[] = {
+      {"[]", "[]"},
+      {"[1, 2]", "[1]"},
+      {"[1, 2]", "[[1], [2]]"},
+      {"[[1, 2], [3]]", "[[1, 2], [3]]"},
+      {"[1, [2]]", "[1, [2]]"},
+      {"[[1], 2]", "[[1], 2]"},
+      {"[1, true]", "[1, true]"},
+      {"[1, null]", "[1, null]"},
+      {"[\"1\"]", "[\"1\"]"},
+      {"[1]", "1"},
+      {"1", "[1]"},
+      {"[1]", "null"},
+      {"null", "[1]"},
+      // A float64 would round these integers.
+      {"[9007199254740993]", "[0.5]"},
+      {"[-9007199254740993]", "[0.5]"},
+      {"[9223372036854775808]", "[1]"},
+  };
+  for (const auto& [first, second] : columns) {
+    write_file(folder / "a.jsonl", fmt::format("{{\"x\": {}}}\n{{\"x\": {}}}\n", first, second));
+    const auto source = open_source(folder / "a.jsonl");
+    EXPECT_THAT(kinds_of(*source), ElementsAre("json")) << first << " " << second;
+    EXPECT_EQ(nlohmann::json::parse(std::get<std::string>(source->sample(0).values[0])),
+              nlohmann::json::parse(first));
+  }
+  // Deeper than the format's arrays.
+  const std::string deep = std::string(33, '[') + "1" + std::string(33, ']');
+  write_file(folder / "a.jsonl", fmt::format("{{\"x\": {}}}\n", deep));
+  EXPECT_THAT(kinds_of(*open_source(folder / "a.jsonl")), ElementsAre("json"));
 }
 
 TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/beton/dtype.h"
+
+namespace precast::data {
+
+/// Every integer up to this one, and its negative, is a double.
+inline constexpr std::int64_t kLargestExactInteger = std::int64_t{1} << 53;
+
+/// A JSON list of numbers, or of such lists with equal shapes: `[[1, 2], [3, 4]]`.
+struct NumberList {
+  /// Without zeros; at most kMaxDimensions lengths.
+  std::vector<std::uint64_t> shape;
+  /// Whether all numbers are integers that int64 represents.
+  bool whole = true;
+  /// Whether float64 represents all numbers.
+  bool exact = true;
+
+  /// Merges the properties of the list in another row. @return false if the shapes differ
+  [[nodiscard]] bool merge(const NumberList& other);
+  /// The type of an array of these numbers: int64, else float64; nothing if numbers would be
+  /// rounded.
+  [[nodiscard]] std::optional<ArrayFormat> format() const;
+};
+
+/// Returns nothing if the value is not such a list.
+[[nodiscard]] std::optional<NumberList> read_number_list(const nlohmann::ordered_json& value);
+
+/// The numbers of a list in C order, as elements of `dtype`, one of NumberList::format().
+/// @param document JSON text that read_number_list() accepts.
+[[nodiscard]] std::vector<std::byte> number_bytes(std::string_view document,
+                                                  std::string_view dtype);
+
+}  // namespace precast::data

@@ -1,0 +1,78 @@
+#include "data/sources/table_column.h"
+
+#include <charconv>
+#include <system_error>
+
+#include "data/image/image_file.h"
+
+namespace precast::data {
+namespace {
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')
+    return std::nullopt;
+  Number number{};
+  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || failed != std::errc() || stopped != text.data() + text.size())
+    return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_whole(std::string_view text) {
+  return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
+}
+
+std::optional<double> parse_float(std::string_view text) {
+  if (text.find('(') != std::string_view::npos) return std::nullopt;
+  if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
+      std::string_view::npos) {
+    const auto number = parse_number<std::int64_t>(text);
+    if (!number || *number > kLargestExactInteger || *number < -kLargestExactInteger)
+      return std::nullopt;
+  }
+  return parse_number<double>(text);
+}
+
+void TableColumn::add(const std::string& cell, CellForm form,
+                      const std::optional<NumberList>& list) {
+  add_list(list);
+  numbers_ = numbers_ && (form == CellForm::number || form == CellForm::cell);
+  texts_ = texts_ && (form == CellForm::text || form == CellForm::cell);
+  whole_ = whole_ && numbers_ && parse_whole(cell).has_value();
+  floats_ = floats_ && numbers_ && parse_float(cell).has_value();
+  images_ = images_ && texts_ && is_image_name(cell);
+}
+
+bool TableColumn::choose(const std::string& chosen) {
+  if (chosen != "float") {
+    chosen_ = chosen;
+    return true;
+  }
+  whole_ = false;
+  if (list_) list_->whole = false;
+  return kind() == "float" || kind() == "ndarray";
+}
+
+std::string TableColumn::kind() const {
+  if (!chosen_.empty()) return chosen_;
+  if (whole_) return "int";
+  if (floats_) return "float";
+  if (images_) return "image";
+  if (numbers_ || texts_) return "bytes";
+  return array() ? "ndarray" : "json";
+}
+
+void TableColumn::add_list(const std::optional<NumberList>& list) {
+  if (list_ && list)
+    lists_ = lists_ && list_->merge(*list);
+  else
+    lists_ = lists_ && list && !has_rows_;
+  if (!list_) list_ = list;
+  has_rows_ = true;
+}
+
+}  // namespace precast::data
