@@ -80,8 +80,8 @@ void Options::options(Schema& schema) {
   schema.add("label_field", &samples.label_field,
              "integer field with the classes, for the orders weighted and class_balanced");
   schema.add("shuffle_window_mb", &shuffle_window_mb,
-             "MiB of pages that are open at the same time, with order quasi_random; auto, ffcv or "
-             "a number");
+             "MiB of pages that are open at the same time, with order quasi_random; auto (as ffcv, "
+             "but if world is 1 at most a quarter of the memory), ffcv or a number");
   schema.add("seed", &seed, "seed of order and augmentation").min(0);
   schema.add("drop_last", &drop_last, "leave out the last batch if it is smaller");
   schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMostThreads);
@@ -182,9 +182,11 @@ std::shared_ptr<JpegIndex> make_index(const BetonReader& reader, std::int64_t mb
 }
 
 LoaderOptions loader_options(const BetonReader& reader, Options& options) {
+  // All ranks need the same order, but their hosts may have different amounts of memory.
+  const std::uint64_t memory = options.world > 1 ? 0 : memory_limit_bytes();
   options.samples.window_pages =
       window_pages(options.shuffle_window_mb, options.batch_size * options.world,
-                   reader.header().page_bytes, memory_limit_bytes());
+                   reader.header().page_bytes, memory);
   LoaderOptions made;
   made.batch_size = options.batch_size;
   made.workers = static_cast<int>(options.workers > 0 ? options.workers : usable_cores());
@@ -199,6 +201,18 @@ LoaderOptions loader_options(const BetonReader& reader, Options& options) {
   made.verify = options.verify;
   made.cache_bytes = static_cast<std::uint64_t>(options.cache_mb) << 20;
   return made;
+}
+
+/// What the values of some options mean here: the same list of samples can have different names,
+/// and `auto` is not the same window on every host.
+ordered_json resolved(const BetonReader& reader, const Options& options) {
+  ordered_json values = {
+      {"subset", subset_identity(options.samples.subset, reader.size(), reader.path().string())}};
+  if (options.samples.name == "quasi_random") {
+    values["shuffle_window_mb"] =
+        std::to_string(options.samples.window_pages * reader.header().page_bytes >> 20);
+  }
+  return values;
 }
 
 std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
@@ -231,8 +245,10 @@ std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
   ordered_json outputs = ordered_json::array();
   for (const Output& output : resolve_outputs(reader, pipeline, options.normalize))
     outputs.push_back(output.name);
-  loader->info = ordered_json{{"outputs", outputs}, {"options", schema.values()}}.dump(
-      -1, ' ', false, ordered_json::error_handler_t::replace);
+  loader->info = ordered_json{{"outputs", outputs},
+                              {"options", schema.values()},
+                              {"resolved", resolved(reader, options)}}
+                     .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   return loader;
 }
 

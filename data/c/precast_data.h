@@ -154,8 +154,11 @@ PRECAST_DATA_API precast_data_status precast_data_loader_open(const precast_data
                                                               precast_data_loader** loader);
 /* Stops and joins the threads. Batches stay valid. */
 PRECAST_DATA_API void precast_data_loader_destroy(precast_data_loader* loader);
-/* JSON: {"outputs": [NAME, ...], "options": {NAME: VALUE, ...}}: the tensors of a batch, in order,
- * and all options with their values. Valid as long as the loader. */
+/* JSON: {"outputs": [NAME, ...], "options": {NAME: VALUE, ...}, "resolved": {NAME: VALUE, ...}}:
+ * the tensors of a batch, in order; all options with their values; and, as strings, what `subset`
+ * and, with order quasi_random, `shuffle_window_mb` mean for this dataset and host (for @FILE, a
+ * hash of the listed samples; for the window, its MiB). To continue an epoch in another loader,
+ * compare `resolved` instead of these two options. Valid as long as the loader. */
 PRECAST_DATA_API const char* precast_data_loader_info(const precast_data_loader* loader);
 /* Number of batches and of samples in this rank's part of an epoch. */
 PRECAST_DATA_API int64_t precast_data_loader_batches(const precast_data_loader* loader);

@@ -3,13 +3,41 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <numeric>
+#include <stop_token>
 #include <system_error>
 
 #include "framework/core/error.h"
 
 namespace precast::data {
+namespace {
+
+/// Pause between two looks at the `cancel` of fetch_all().
+constexpr std::chrono::milliseconds kCancelInterval{20};
+
+bool is_set(const std::atomic<bool>* flag) {
+  return flag != nullptr && *flag;
+}
+
+/// FetchAhead::finish(), which is interrupted when `*cancel` becomes true.
+void finish_unless(FetchAhead& ahead, const std::atomic<bool>* cancel) {
+  std::jthread watch;
+  if (cancel != nullptr) {
+    watch = std::jthread([&](const std::stop_token& finished) {
+      while (!finished.stop_requested() && !*cancel) std::this_thread::sleep_for(kCancelInterval);
+      if (*cancel) ahead.interrupt();
+    });
+  }
+  try {
+    ahead.finish();
+  } catch (const IoError&) {
+    if (!is_set(cancel)) throw;
+  }
+}
+
+}  // namespace
 
 FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>& fields,
                        std::span<const std::uint64_t> samples)
@@ -144,8 +172,8 @@ void FetchAhead::finish() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void fetch_all(const BetonReader& reader) {
-  if (reader.remotes().empty()) return;
+void fetch_all(const BetonReader& reader, const std::atomic<bool>* cancel) {
+  if (reader.remotes().empty() || is_set(cancel)) return;
   std::vector<std::size_t> fields;
   for (std::size_t field = 0; field < reader.fields().size(); ++field)
     if (reader.fields()[field].has_pointer()) fields.push_back(field);
@@ -153,10 +181,11 @@ void fetch_all(const BetonReader& reader) {
   std::iota(samples.begin(), samples.end(), std::uint64_t{0});
   {
     FetchAhead ahead(reader, fields, samples);
-    ahead.finish();
+    finish_unless(ahead, cancel);
   }
   // A value that was in the same request as a damaged value may still be missing.
   for (const std::uint64_t sample : samples) {
+    if (is_set(cancel)) return;
     for (const std::size_t field : fields) {
       try {
         static_cast<void>(reader.blob(sample, field));

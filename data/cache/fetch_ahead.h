@@ -96,7 +96,8 @@ class PRECAST_API FetchAhead {
 };
 
 /// Fetches all values of the reader's remote files. Values that arrive damaged are not stored:
-/// access to them throws DataError. @throws IoError
-PRECAST_API void fetch_all(const BetonReader& reader);
+/// access to them throws DataError. @param cancel if it becomes true, the function returns soon and
+/// the other values are not fetched; null: never. @throws IoError
+PRECAST_API void fetch_all(const BetonReader& reader, const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace precast::data

@@ -29,7 +29,12 @@ class BatchSlot {
   /// lowest index is kept, so that the message does not depend on the threads. @param index the
   /// sample's index in the pass.
   void fail(std::int64_t index);
-  /// Reports that `count` more samples are filled or have failed.
+  /// Whether a sample before `index` has failed. The sample of `index` then need not be read: its
+  /// batch is not returned, and its exception would not be kept.
+  [[nodiscard]] bool failed_before(std::int64_t index) const {
+    return error_index_.load(std::memory_order_relaxed) < index;
+  }
+  /// Reports that `count` more samples are filled, have failed or need not be read.
   void finish(std::int64_t count);
   /// Waits until all samples are filled or have failed, or until `deadline`. @return false if the
   /// deadline passed first.
@@ -40,10 +45,10 @@ class BatchSlot {
 
   alignas(64) std::atomic<std::int64_t> remaining_{0};
   std::shared_ptr<std::byte> memory_;
-  /// Protects the error, and is used to wait for `full_`.
+  /// Protects changes of the error, and is used to wait for `full_`.
   std::mutex mutex_;
   std::condition_variable full_;
-  std::int64_t error_index_ = std::numeric_limits<std::int64_t>::max();
+  std::atomic<std::int64_t> error_index_{std::numeric_limits<std::int64_t>::max()};
   std::exception_ptr error_;
   std::vector<std::uint64_t> sample_ids_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -66,6 +67,9 @@ struct LoaderOptions {
   bool verify = false;
   /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
+  /// Called ten times a second while next() waits for a batch. If it returns true, next() returns
+  /// nothing. For processes that signals stop; the ranks of a run must not stop one by one.
+  std::function<bool()> stopped = {};
 };
 
 /// Number of samples, or of batches, of a complete pass of one rank. @param samples the size of the
@@ -122,11 +126,12 @@ class PRECAST_API Loader {
   /// worker cannot be started; ConfigError if a transform cannot work on images of this size, or if
   /// cache_bytes is too small for one page. After an exception, no pass is running.
   void begin_epoch(const EpochRequest& request);
-  /// Returns the next batch in order, or nothing at the end of the pass.
+  /// Returns the next batch in order, or nothing at the end of the pass and if
+  /// LoaderOptions::stopped ends the wait.
   /// @throws DataError naming file and sample if a sample of the batch is damaged (with
   /// OnCorrupt::replace, only if all samples of the file are damaged); ConfigError if an intact
-  /// sample does not fit its output, for example because it is larger than pad_to. Such a sample is
-  /// never replaced. Both errors end the pass.
+  /// sample does not fit its output, for example because it is larger than pad_to or its number
+  /// does not fit `convert`. Such a sample is never replaced. Both errors end the pass.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return without waiting.
   [[nodiscard]] bool ready() const;

@@ -22,6 +22,9 @@ namespace {
 /// quickly (40 us).
 constexpr std::int64_t kLongestRun = 8;
 
+/// Pause between two calls of LoaderOptions::stopped.
+constexpr std::chrono::milliseconds kLookInterval{100};
+
 std::int64_t run_length(const LoaderOptions& options) {
   return std::clamp<std::int64_t>(options.batch_size / (4 * std::int64_t{options.workers}), 1,
                                   kLongestRun);
@@ -111,6 +114,9 @@ void Loader::Pass::start() {
 }
 
 std::optional<HostBatch> Loader::Pass::next() {
+  while (shared_.options.stopped && !wait_for(kLookInterval)) {
+    if (shared_.options.stopped()) return std::nullopt;
+  }
   std::optional<BatchRing::Filled> filled = ring_.take(shared_.seconds_waited);
   if (!filled) return std::nullopt;
   HostBatch batch;
@@ -170,6 +176,8 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
   BatchSlot& slot = ring_.slot(batch);
   for (std::int64_t row = first; row < end; ++row) {
     const std::int64_t index = ring_.start_of(batch) + row;
+    // If a read fails only after a time limit, the error must not wait for more such reads.
+    if (slot.failed_before(index)) break;
     try {
       failpoint("loader.before_sample");
       const std::uint64_t sample = read_sample(reader, index, static_cast<std::size_t>(row), slot);

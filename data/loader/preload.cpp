@@ -13,6 +13,7 @@
 #include "data/beton/reader.h"
 #include "data/cache/fetch_ahead.h"
 #include "framework/core/error.h"
+#include "framework/core/failpoint.h"
 #include "framework/core/system.h"
 
 namespace precast::data {
@@ -32,9 +33,14 @@ void touch(const std::byte* from, std::size_t bytes) {
   }
 }
 
-/// Loads a complete mapped file.
-void load_all(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes) {
+bool is_set(const std::atomic<bool>* flag) {
+  return flag != nullptr && *flag;
+}
+
+/// Loads a complete mapped file, unless `*cancel` becomes true.
+void load_all(std::span<const std::byte> bytes, const std::filesystem::path& path,
+              const std::atomic<bool>* cancel) {
+  for (std::size_t at = 0; at < bytes.size() && !is_set(cancel); at += kChunkBytes) {
     const std::size_t count = std::min(kChunkBytes, bytes.size() - at);
     // madvise() needs an address at the start of a memory page: the mapping and every chunk begin
     // there.
@@ -48,7 +54,7 @@ void load_all(std::span<const std::byte> bytes, const std::filesystem::path& pat
 
 }  // namespace
 
-void preload(const BetonReader& reader) {
+void preload(const BetonReader& reader, const std::atomic<bool>* cancel) {
   const std::uint64_t limit = memory_limit_bytes();
   if (limit > 0 && reader.file_bytes() > limit / 10 * 9) {
     throw ConfigError(fmt::format(
@@ -57,8 +63,9 @@ void preload(const BetonReader& reader) {
         "or 0 with data.order: quasi_random",
         reader.path().string(), reader.file_bytes() >> 20, limit >> 20));
   }
-  fetch_all(reader);
-  for (const BetonReader& file : reader.files()) load_all(file.bytes(), file.path());
+  failpoint("preload.before_dataset");
+  fetch_all(reader, cancel);
+  for (const BetonReader& file : reader.files()) load_all(file.bytes(), file.path(), cancel);
 }
 
 }  // namespace precast::data

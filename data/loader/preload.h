@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -11,6 +13,8 @@ class BetonReader;
 /// @throws ConfigError stating both sizes if the file is larger than nine tenths of the memory that
 /// this process may use (including the limit of its control group); IoError if the kernel cannot
 /// read it.
-PRECAST_API void preload(const BetonReader& reader);
+/// @param cancel if it becomes true, the function returns soon and the rest is not loaded; null:
+/// never.
+PRECAST_API void preload(const BetonReader& reader, const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace precast::data

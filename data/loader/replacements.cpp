@@ -24,12 +24,18 @@ void simplify(ImagePipeline& pipeline) {
   pipeline.steps.clear();
 }
 
-/// The outputs without crops and transforms.
+/// The outputs without crops, transforms and conversions of numbers: a number that does not fit
+/// `convert` is not damage.
 std::vector<Output> whole(std::vector<Output> outputs) {
   for (Output& output : outputs) {
     if (auto* const image = std::get_if<ImageOutput>(&output.kind)) simplify(image->pipeline);
     if (auto* const mask = std::get_if<MaskOutput>(&output.kind)) simplify(mask->pipeline);
-    if (auto* const number = std::get_if<IntegerOutput>(&output.kind)) number->labels.clear();
+    if (auto* const number = std::get_if<IntegerOutput>(&output.kind)) {
+      number->labels.clear();
+      output.type = ElementType::i64;
+    }
+    if (is<FloatingOutput>(output)) output.type = ElementType::f64;
+    if (is<SampleIdOutput>(output)) output.type = ElementType::i64;
   }
   return outputs;
 }

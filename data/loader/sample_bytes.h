@@ -7,6 +7,7 @@
 #include "data/beton/disk_file.h"
 #include "data/cache/extent_plan.h"
 #include "data/loader/outputs.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
@@ -22,8 +23,9 @@ class BetonReader;
 
 /// The smallest range of the file that contains the sample's blobs of these fields; empty if they
 /// have no bytes.
-[[nodiscard]] FileRange range_of(const BetonReader& reader, const std::vector<std::size_t>& fields,
-                                 std::uint64_t sample);
+[[nodiscard]] PRECAST_API FileRange range_of(const BetonReader& reader,
+                                             const std::vector<std::size_t>& fields,
+                                             std::uint64_t sample);
 
 /// Total size, in bytes, of the sample's blobs of these fields.
 [[nodiscard]] std::uint64_t stored_bytes(const BetonReader& reader,
@@ -31,7 +33,7 @@ class BetonReader;
                                          std::uint64_t sample);
 
 /// For a file that is not mapped: reads bytes when they are requested, not ahead, and owns them.
-class DirectWindow {
+class PRECAST_API DirectWindow {
  public:
   /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty
   /// window if the file is mapped. @throws IoError, DataError as DiskFile

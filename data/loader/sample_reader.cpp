@@ -18,8 +18,8 @@
 namespace precast::data {
 namespace {
 
-/// Converts a number to an integer; fractions are truncated. @throws DataError if the integer does
-/// not fit in To, and for NaN.
+/// Converts a number to an integer; fractions are truncated. @throws ConfigError if the integer
+/// does not fit in To, and for NaN.
 template <typename To, typename From>
 To whole(From value) {
   bool fits = false;
@@ -31,14 +31,14 @@ To whole(From value) {
     fits = value > static_cast<double>(std::numeric_limits<To>::min()) - 1 && value < kEnd;
   }
   if (!fits)
-    throw DataError(
+    throw ConfigError(
         fmt::format("expected a number that fits in an integer of {} bits, got {}. "
                     "Convert to a larger type, or leave out `convert`",
                     8 * sizeof(To), value));
   return static_cast<To>(value);
 }
 
-/// Converts a number to a floating-point number; floats are rounded. @throws DataError for an
+/// Converts a number to a floating-point number; floats are rounded. @throws ConfigError for an
 /// integer that would be rounded, because it may be a label or an id, and for a finite number that
 /// would become infinite.
 template <typename To, typename From>
@@ -51,15 +51,15 @@ To floating(From value) {
     fits = static_cast<long double>(static_cast<To>(value)) == static_cast<long double>(value);
   }
   if (!fits)
-    throw DataError(
+    throw ConfigError(
         fmt::format("expected a number that fits in a float of {} bits, got {}. "
                     "Convert to a larger type, or leave out `convert`",
                     8 * sizeof(To), value));
   return static_cast<To>(value);
 }
 
-/// Writes `value` as `type`; `out` may have any alignment. @throws DataError for a number that the
-/// type cannot represent, as described above.
+/// Writes `value` as `type`; `out` may have any alignment. @throws ConfigError for a number that
+/// the type cannot represent, as described above.
 template <typename T>
 void store_as(std::byte* out, ElementType type, T value) {
   switch (type) {

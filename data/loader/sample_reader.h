@@ -29,7 +29,8 @@ class SampleReader {
   /// bytes.
   /// @throws DataError naming file, sample and field if something is damaged; ConfigError if a
   /// value is intact but does not fit the outputs: it is larger than pad_to, differs in size from
-  /// the first one, or is a mask whose size differs from its image's.
+  /// the first one, is a mask whose size differs from its image's, or is a number that the type of
+  /// `convert` cannot represent.
   void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
             std::byte* memory);
 

@@ -27,6 +27,8 @@ class RangeServer {
   [[nodiscard]] std::string url(const std::string& name = "train.beton") const;
   /// Sets faults for the next requests, as range_server.py describes. `{}`: none.
   void set_faults(const std::string& json);
+  /// Waits until a request waits because of the fault `delay_s`. @return as Program::printed()
+  [[nodiscard]] bool delays() const { return program_->printed(" waits"); }
   void kill();
   /// Starts the server again after kill(), on the same port.
   void restart();

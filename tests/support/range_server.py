@@ -6,7 +6,8 @@ With CERTIFICATE, a PEM file with a certificate and its key, it serves HTTPS.
 
 Prints "port N open" when it listens, then a line for each request: its range, the status, the bytes of
 the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
-  delay_s        wait before the answer
+  delay_s        wait before the answer; prints the range and "waits"
+  delay_bytes    [first, last]: delay_s applies only to requests for any of these bytes of the file
   status, times  answer the first `times` requests with this status; retry_after: the header Retry-After
   truncate       send at most this many bytes of a body, then close the connection
   corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
@@ -71,8 +72,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         faults = control()
         data, tag = contents()
-        time.sleep(faults.get("delay_s", 0))
         asked = self.headers.get("Range", "")
+        self.delay(faults, asked)
         limit = faults.get("times", 10**9)
         if faults.get("redirects"):
             return self.answer(302, b"", asked, {"Location": self.path + "x"})
@@ -101,6 +102,17 @@ class Handler(BaseHTTPRequestHandler):
                 body[i - first] ^= 0xFF
         extra["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         return self.answer(206, bytes(body), asked, extra, faults.get("truncate"))
+
+    def delay(self, faults, asked):
+        if "delay_s" not in faults:
+            return
+        first, last = (int(n) for n in asked.removeprefix("bytes=").split("-"))
+        begin, end = faults.get("delay_bytes", [0, 10**18])
+        if last < begin or first > end:
+            return
+        with LOCK:
+            print(f"{asked} waits", flush=True)
+        time.sleep(faults["delay_s"])
 
     def answer(self, status, body, asked, extra, truncate=None):
         self.send_response(status)

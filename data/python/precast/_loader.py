@@ -68,7 +68,7 @@ class Loader:
         #: Side of the images in px, from the next epoch on.
         self.image_size = image_size
         self._convert = convert
-        self._position = {name: info["options"][name] for name in _POSITION}
+        self._position = {name: info["resolved"].get(name, info["options"][name]) for name in _POSITION}
         self._position["fingerprint"] = self.dataset.fingerprint
         # The current epoch, or the next one, and the number of its batches returned so far.
         self._epoch, self._batch = 0, 0
@@ -124,7 +124,7 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from the saved position: the next `iter()` yields the rest of the saved epoch.
 
-        @raises ConfigError if file, order, seed, batch size or ranks differ.
+        @raises ConfigError if file, samples, order, seed, batch size or ranks differ.
         """
         if state.get("version") != 1:
             raise ConfigError(f"state_dict: expected version 1, got {state.get('version')!r}")

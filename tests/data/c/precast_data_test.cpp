@@ -260,6 +260,35 @@ TEST_F(PrecastDataTest, ALabelFieldThatNoOrderReadsIsAnError) {
     EXPECT_NE(open_loader(dataset, options(order).c_str()).get(), nullptr) << order;
 }
 
+TEST_F(PrecastDataTest, WhatDeterminesTheOrderIsReported) {
+  const DatasetHandle dataset = open_dataset(path_);
+  const auto resolved = [&](const std::string& options) {
+    const LoaderHandle loader =
+        open_loader(dataset, ("{batch_size: 2, image_size: 16, " + options + "}").c_str());
+    return json::parse(precast_data_loader_info(loader.get())).at("resolved");
+  };
+  const auto listed = [&](const std::string& name, const std::string& text) {
+    const std::string list = (folder_ / name).string();
+    std::ofstream(list) << text;
+    return resolved("subset: '@" + list + "'");
+  };
+  const json one = listed("a.txt", "0:4\n7\n");
+  EXPECT_EQ(listed("b.txt", "7\n0:4\n"), one);
+  EXPECT_NE(listed("a.txt", "0:4\n8\n"), one);
+  EXPECT_EQ(resolved("subset: '0:4'").dump(), R"({"subset":"0:4"})");
+  EXPECT_EQ(resolved("order: random").dump(), R"({"subset":""})");
+  // Pages of 2 MiB; FFCV's window is two pages for each sample of a batch.
+  EXPECT_EQ(resolved("order: quasi_random, shuffle_window_mb: ffcv").at("shuffle_window_mb"), "8");
+  EXPECT_EQ(resolved("order: quasi_random, shuffle_window_mb: 5").at("shuffle_window_mb"), "4");
+  EXPECT_NE(resolved("order: quasi_random").at("shuffle_window_mb"), "auto");
+  // Ranks on hosts with different amounts of memory must have the same order.
+  for (const char* rank : {"0", "1"}) {
+    const std::string ranks = std::string(", world: 2, rank: ") + rank;
+    EXPECT_EQ(resolved("order: quasi_random" + ranks),
+              resolved("order: quasi_random, shuffle_window_mb: ffcv" + ranks));
+  }
+}
+
 TEST_F(PrecastDataTest, NormalizeAndLayoutNeedAType) {
   const DatasetHandle dataset = open_dataset(path_);
   const auto options = [](const std::string& more) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <exception>
@@ -430,6 +431,22 @@ TEST_F(RemoteFileTest, PreloadFetchesTheWholeFile) {
   preload(remote);
   server_->kill();
   EXPECT_EQ(pass(remote), pass(BetonReader(file_)));
+}
+
+TEST_F(RemoteFileTest, APreloadThatIsCancelledEndsBeforeTheRestIsFetched) {
+  const BetonReader remote = open(600);
+  server_->set_faults(R"({"delay_s": 600})");
+  std::atomic<bool> cancel = false;
+  std::thread asks([&] {
+    EXPECT_TRUE(server_->delays());
+    cancel = true;
+  });
+  const auto start = steady_clock::now();
+  preload(remote, &cancel);
+  EXPECT_LT(steady_clock::now() - start, kInTime);
+  asks.join();
+  server_->set_faults("{}");
+  EXPECT_EQ(pass(remote), pass(BetonReader(file_))) << "the rest can still be fetched";
 }
 
 TEST_F(RemoteFileTest, RequestsAreForAtMostTheLimitAndNotForEachSample) {

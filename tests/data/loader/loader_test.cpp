@@ -1,15 +1,22 @@
 #include "data/loader/loader.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -274,6 +281,75 @@ TEST_F(LoaderTest, ADamagedSampleReachesTheConsumerWithFileAndSample) {
     loader.begin_epoch({.image_size_px = kSizePx});
     EXPECT_TRUE(loader.next()) << "the loader can begin another pass after an error";
   }
+}
+
+/// A pipeline that reads only the label, and calls `on_read` with each sample.
+Pipeline labels_read_by(std::function<void(std::uint64_t)> on_read) {
+  class Reads final : public LabelTransform {
+   public:
+    explicit Reads(std::function<void(std::uint64_t)> on_read) : on_read_(std::move(on_read)) {}
+    [[nodiscard]] std::int64_t apply(std::int64_t label, std::uint64_t sample) const override {
+      on_read_(sample);
+      return label;
+    }
+
+   private:
+    std::function<void(std::uint64_t)> on_read_;
+  };
+  Pipeline pipeline = standard_train_pipeline();
+  pipeline.outputs = {
+      {.name = "label", .field = "label", .labels = {std::make_shared<Reads>(std::move(on_read))}}};
+  return pipeline;
+}
+
+TEST_F(LoaderTest, AfterAFailedReadOnlyEarlierSamplesOfTheBatchAreRead) {
+  constexpr std::uint64_t kFirstBad = 3;
+  for (const int workers : {1, 4}) {
+    std::atomic<int> reads{0};
+    const Pipeline pipeline = labels_read_by([&](std::uint64_t sample) {
+      ++reads;
+      if (sample < kFirstBad) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      throw IoError(fmt::format("sample {} cannot be read", sample));
+    });
+    LoaderOptions one_batch = options(workers, "sequential");
+    one_batch.batch_size = 32;
+    Loader loader(*reader_, pipeline, one_batch);
+    loader.begin_epoch({.image_size_px = kSizePx});
+    EXPECT_THAT([&] { (void)loader.next(); }, testing::ThrowsMessage<IoError>(Names("sample 3")));
+    EXPECT_LE(reads.load(), static_cast<int>(kFirstBad) + workers) << workers;
+  }
+}
+
+TEST_F(LoaderTest, TheEarliestSampleIsNamedEvenIfItFailsLast) {
+  const Pipeline pipeline = labels_read_by([](std::uint64_t sample) {
+    if (sample != 5 && sample != 20) return;
+    if (sample == 5) test::wait_until_other_threads_sleep();
+    throw IoError(fmt::format("sample {} cannot be read", sample));
+  });
+  LoaderOptions one_batch = options(4, "sequential");
+  one_batch.batch_size = 32;
+  Loader loader(*reader_, pipeline, one_batch);
+  loader.begin_epoch({.image_size_px = kSizePx});
+  EXPECT_THAT([&] { (void)loader.next(); }, testing::ThrowsMessage<IoError>(Names("sample 5")));
+}
+
+TEST_F(LoaderTest, ARequestToStopEndsTheWaitForABatchAndLosesNone) {
+  std::atomic<bool> readable{false};
+  std::atomic<bool> stopped{true};
+  const Pipeline pipeline = labels_read_by([&](std::uint64_t /*sample*/) { readable.wait(false); });
+  LoaderOptions stoppable = options(2, "sequential");
+  stoppable.stopped = [&] { return stopped.load(); };
+  Loader loader(*reader_, pipeline, stoppable);
+  loader.begin_epoch({.image_size_px = kSizePx});
+  EXPECT_FALSE(loader.next());
+  stopped = false;
+  readable = true;
+  readable.notify_all();
+  std::vector<HostBatch> batches;
+  while (auto batch = loader.next()) batches.push_back(std::move(*batch));
+  EXPECT_EQ(ids(batches).size(), reader_->size());
+  EXPECT_EQ(ids(batches).front(), 0U);
 }
 
 TEST_F(LoaderTest, StopsCleanlyInTheMiddleOfAPass) {

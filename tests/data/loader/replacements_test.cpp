@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
@@ -179,6 +181,37 @@ TEST_F(ReplacementsTest, ChecksumsFindWhatDecodersDoNot) {
   ASSERT_THAT(replaced, SizeIs(1));
   EXPECT_EQ(replaced[0].sample, 6U);
   EXPECT_EQ(replaced[0].by, 7U);
+}
+
+TEST_F(ReplacementsTest, AReplacementsNumberMayFitOnlyAfterItsTransforms) {
+  class LastDigit final : public LabelTransform {
+   public:
+    [[nodiscard]] std::int64_t apply(std::int64_t label, std::uint64_t /*sample*/) const override {
+      return label % 10;
+    }
+  };
+  test::write_made_beton(path_, {.samples = 4, .classes = 20'000'000'000, .sorted = true});
+  std::vector<std::byte> bytes = test::read_bytes(path_);
+  const std::uint64_t at = BetonReader(path_).blob_offset(1, 0);
+  bytes[at] ^= std::byte{1};
+  test::write_bytes(path_, bytes);
+  const BetonReader reader(path_);
+  ASSERT_EQ(reader.integer(2, 1), 10'000'000'000);
+  Pipeline pipeline = standard_val_pipeline();
+  pipeline.outputs = {{.name = "image", .field = "image", .image = pipeline.images},
+                      {.name = "label",
+                       .field = "label",
+                       .labels = {std::make_shared<LastDigit>()},
+                       .type = ElementType::i32}};
+  LoaderOptions options;
+  options.verify = true;
+  options.on_corrupt = OnCorrupt::replace;
+  Loader loader(reader, pipeline, options);
+  loader.begin_epoch({.image_size_px = 16});
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  EXPECT_THAT(batch->sample_ids, testing::ElementsAre(0, 2, 2, 3));
+  EXPECT_THAT(batch->fields[1].values<std::int32_t>(), testing::ElementsAre(0, 0, 0, 0));
 }
 
 }  // namespace

@@ -339,11 +339,39 @@ TEST_F(AnySize, NumbersThatABatchCannotHoldAreErrorsAndDoNotWrap) {
         std::tuple{"{f: {transforms: [convert: {type: f32}]}}", "'f'", 32}}) {
     const Pipeline pipeline = parse(steps);
     EXPECT_THAT([&] { (void)pass(pipeline, 1); },
-                ThrowsMessage<DataError>(Names("sample 0", field, bits)));
+                ThrowsMessage<ConfigError>(Names("sample 0", field, bits)));
   }
   EXPECT_EQ(pass(parse("{i: , odd: , f: }"), 1).size(), 1U);
   const auto fitting = pass(parse("{i: {transforms: [convert: {type: f32}]}}"), 1);
   EXPECT_EQ(fitting.at(0).fields[0].values<float>()[0], 0x1p40F);
+}
+
+TEST_F(AnySize, SamplesWhoseNumbersDoNotFitAreNeverReplaced) {
+  constexpr std::int64_t kLarge = 5'000'000'000;  // above the range of i32
+  FieldRegistry registry("field");
+  register_fields(registry);
+  const auto plan = [&](const char* name, const char* kind) {
+    return FieldPlan{name, [&registry, kind] { return registry.make({kind}, {}); }};
+  };
+  (void)write_dataset(
+      path_, {plan("i", "int"), plan("f", "float")}, 3,
+      [](std::uint64_t i) {
+        return Sample{"x", {i == 1 ? kLarge : 0, i == 1 ? static_cast<double>(kLarge) : 0.0}};
+      },
+      {});
+  BetonReader reader(path_);
+  LoaderOptions options;
+  options.on_corrupt = OnCorrupt::replace;
+  for (const char* field : {"i", "f"}) {
+    Loader loader(reader,
+                  parse(fmt::format("{{{}: {{transforms: [convert: {{type: i32}}]}}}}", field)),
+                  options);
+    loader.begin_epoch({.image_size_px = 32});
+    EXPECT_THAT(
+        [&] { (void)loader.next(); },
+        ThrowsMessage<ConfigError>(Names(path_, "sample 1", fmt::format("'{}'", field), 32)));
+    EXPECT_TRUE(loader.statistics().replaced.empty());
+  }
 }
 
 TEST_F(AnySize, TheLargestFloatIsTheLimitAfterRounding) {
@@ -361,7 +389,7 @@ TEST_F(AnySize, TheLargestFloatIsTheLimitAfterRounding) {
   EXPECT_EQ(pass(pipeline, 1).at(0).fields[0].values<float>()[0], FLT_MAX);
   // Halfway to the next power of two, which would be rounded up.
   write(0x1.ffffffp127);
-  EXPECT_THROW((void)pass(pipeline, 1), DataError);
+  EXPECT_THROW((void)pass(pipeline, 1), ConfigError);
 }
 
 }  // namespace

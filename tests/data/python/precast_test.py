@@ -275,6 +275,18 @@ class ResumeTest(FileTest):
         with self.assertRaisesRegex(precast.ConfigError, "fingerprint"):
             self.loader(path=other, **self.OPTIONS).load_state_dict(state)
 
+    def test_a_list_of_samples_may_be_moved_but_not_changed(self):
+        def listed(name, text):
+            path = self.path.with_name(name)
+            path.write_text(text)
+            return self.loader(**self.OPTIONS, subset=f"@{path}")
+
+        state = listed("list.txt", "0:8\n9\n").state_dict()
+        listed("moved.txt", "# the same\n9\n0:8\n").load_state_dict(json.loads(json.dumps(state)))
+        for text in ("0:9\n", "0:8\n"):
+            with self.assertRaisesRegex(precast.ConfigError, "subset"):
+                listed("list.txt", text).load_state_dict(state)
+
     def test_an_epoch_that_was_left_is_not_repeated(self):
         loader = self.loader(order="random")
         first = next(iter(loader)).sample_ids

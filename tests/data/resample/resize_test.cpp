@@ -398,7 +398,7 @@ TEST(ResizerTest, PlanesGiveTheBytesOfPixelsForRandomCropsOnEveryInstructionSet)
     });
     preferred += Resizer::prefers_planes(size[0], size[1], size[2], size[3], filter) ? 1 : 0;
   }
-  // On CPUs without AVX2, planes are preferred for fewer sizes.
+  // On CPUs without AVX-512, planes are preferred for fewer sizes.
   EXPECT_GT(preferred, kCrops / 20);
 }
 
