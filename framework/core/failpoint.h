@@ -16,6 +16,7 @@ inline constexpr std::string_view kFailpoints[] = {
     "beton.before_table",
     "each_sample.before_sample",
     "loader.before_sample",
+    "preload.before_dataset",
     "disk.before_read",
     "remote.before_state",
     "log.before_line",

@@ -23,6 +23,9 @@ namespace precast::distributed {
 namespace {
 
 constexpr std::size_t kBroadcastBucketBytes = 25 << 20;
+/// The time limit of one attempt to reach the store. libtorch continues an attempt after a signal,
+/// so a rank notices a request to stop only when the attempt has ended.
+constexpr std::chrono::milliseconds kAttempt{5000};
 
 /// Runs a collective; converts the transport's exceptions to Error.
 template <typename Call>
@@ -81,14 +84,70 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
     group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
+bool is_stopped(const GroupOptions& options) {
+  return options.stop != nullptr && *options.stop;
+}
+
+[[noreturn]] void throw_stopped() {
+  throw Error("ranks: stopped by a signal before all ranks had connected. Start the run again",
+              ExitCode::preempted);
+}
+
+/// @throws libtorch's exceptions
+c10::intrusive_ptr<c10d::Store> connect_to_store(const GroupOptions& options, bool serve,
+                                                 std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<std::uint16_t>(options.port);
+  store.isServer = serve;
+  store.waitWorkers = false;
+  store.timeout = timeout;
+  return c10::make_intrusive<c10d::PrefixStore>(
+      options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, store));
+}
+
+/// The error of a rank that could not open the store within `timeout`.
+DeviceError store_error(const GroupOptions& options, bool serve, std::chrono::milliseconds timeout,
+                        const std::exception& cause) {
+  const std::string place = fmt::format("{}:{}", options.host, options.port);
+  if (serve) {
+    return DeviceError(
+        fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another "
+                    "run use this port? Give each run its own dist.port",
+                    place, what_happened(cause)));
+  }
+  return DeviceError(
+      fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
+                  "0, and check whether this host can connect to the host of rank 0",
+                  place, timeout.count() / 1000, what_happened(cause)));
+}
+
+/// Opens the store. A rank that is asked to stop does not wait for rank 0.
+c10::intrusive_ptr<c10d::Store> meet_at_store(const GroupOptions& options) {
+  const auto until = std::chrono::steady_clock::now() + options.join_timeout;
+  while (true) {
+    try {
+      auto store = connect_to_store(
+          options, options.serves_store,
+          options.serves_store ? options.join_timeout : std::min(kAttempt, options.join_timeout));
+      store->setTimeout(options.join_timeout);
+      return store;
+    } catch (const std::exception& error) {
+      if (is_stopped(options)) throw_stopped();
+      if (options.serves_store || std::chrono::steady_clock::now() >= until)
+        throw store_error(options, options.serves_store, options.join_timeout, error);
+    }
+  }
+}
+
 /// Waits until all ranks have connected, and names the missing ranks. No rank continues before all
-/// have connected.
+/// have connected. If a rank is asked to stop before that, no rank continues: the first entry under
+/// kOutcome decides, so that no rank leaves while another one continues.
 class RollCall {
  public:
   RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
 
   /// @throws DeviceError on all connected ranks if a rank has not connected, or has connected
-  /// twice.
+  /// twice; Error with ExitCode::preempted on all ranks if one was asked to stop.
   void run() {
     const auto begin = Clock::now();
     auto say_next = begin + kFirstWord;
@@ -96,11 +155,13 @@ class RollCall {
       give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
                           options_.rank));
     }
+    leave_if_stopped();
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
       // This rank also reports a problem that another rank has found, because that rank may serve
       // the store and exit.
       if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
+      leave_if_stopped();
       const auto now = Clock::now();
       if (now > begin + options_.join_timeout) give_up(missing() + " not connected");
       if (options_.rank == 0 && now > say_next) {
@@ -110,12 +171,16 @@ class RollCall {
       }
       std::this_thread::sleep_for(kPoll);
     }
+    if (!agree_on(kMet)) leave();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr const char* kCount = "here";
   static constexpr const char* kCause = "not_here";
+  static constexpr const char* kOutcome = "outcome";
+  static constexpr const char* kMet = "met";
+  static constexpr const char* kStopped = "stopped";
   static constexpr std::chrono::milliseconds kPoll{100};
   static constexpr std::chrono::seconds kFirstWord{10};
   static constexpr std::chrono::seconds kNextWord{60};
@@ -123,6 +188,23 @@ class RollCall {
   static std::string key(int rank) { return fmt::format("here/{}", rank); }
   static std::string text(const std::vector<std::uint8_t>& bytes) {
     return {bytes.begin(), bytes.end()};
+  }
+
+  /// Records the outcome unless another rank has recorded one. @return whether it is `outcome`.
+  bool agree_on(const std::string& outcome) {
+    return store_.compareSet(kOutcome, "", outcome) == outcome;
+  }
+
+  /// Leaves if this rank or another one was asked to stop, unless a rank has already recorded that
+  /// all ranks have met.
+  void leave_if_stopped() {
+    if ((is_stopped(options_) || store_.check({kOutcome})) && agree_on(kStopped)) leave();
+  }
+
+  [[noreturn]] void leave() const {
+    // The other ranks need this time to read the outcome from the store.
+    if (options_.serves_store) std::this_thread::sleep_for(10 * kPoll);
+    throw_stopped();
   }
 
   /// The missing ranks, such as `ranks 1, 3 have`; names at most 16. A rank sets its key before it
@@ -177,34 +259,20 @@ class GlooSum final : public Communicator::PendingSum {
 
 c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
                                            std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions store;
-  store.port = static_cast<std::uint16_t>(options.port);
-  store.isServer = serve;
-  store.waitWorkers = false;
-  store.timeout = timeout;
   try {
-    return c10::make_intrusive<c10d::PrefixStore>(
-        options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, store));
+    return connect_to_store(options, serve, timeout);
   } catch (const std::exception& error) {
-    const std::string place = fmt::format("{}:{}", options.host, options.port);
-    if (serve) {
-      throw DeviceError(
-          fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another "
-                      "run use this port? Give each run its own dist.port",
-                      place, what_happened(error)));
-    }
-    throw DeviceError(
-        fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
-                    "0, and check whether this host can connect to the host of rank 0",
-                    place, timeout.count() / 1000, what_happened(error)));
+    throw store_error(options, serve, timeout, error);
   }
 }
 
 ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_unique<Parts>()) {
   parts_->options = options;
-  parts_->store = open_store(options, options.serves_store, options.join_timeout);
+  parts_->store = meet_at_store(options);
+  bool met = false;
   try {
     RollCall(*parts_->store, options).run();
+    met = true;
     const auto control_store = c10::make_intrusive<c10d::PrefixStore>("control", parts_->store);
     parts_->control = make_group(options, control_store);
     add_gloo(*parts_->control, control_store, options);
@@ -217,6 +285,8 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
+    // The rank with the store may have been asked to stop, too, and have ended.
+    if (!met && is_stopped(options)) throw_stopped();
     throw DeviceError(fmt::format(
         "ranks: expected {} ranks to connect to each other (through the store at {}:{}), got: {}. "
         "A rank may have ended; on hosts with several networks, set GLOO_SOCKET_IFNAME to the "

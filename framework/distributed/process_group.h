@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -36,6 +37,9 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{120'000};
   /// How long the ranks may take to find each other.
   std::chrono::milliseconds join_timeout{300'000};
+  /// If it becomes true on any rank before all ranks have connected, no rank waits any longer;
+  /// null: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// The ranks of a run, implemented with c10d. They find each other through a TCPStore and
@@ -47,7 +51,8 @@ class PRECAST_API ProcessGroup final : public Communicator {
  public:
   /// Waits for all ranks; rank 0 prints from time to time which ranks are missing. @throws
   /// DeviceError naming the ranks that do not connect within join_timeout or that connect twice;
-  /// DeviceError if NCCL is needed but this build or this machine does not have it.
+  /// DeviceError if NCCL is needed but this build or this machine does not have it; Error with
+  /// ExitCode::preempted on all ranks if GroupOptions::stop ends the wait.
   explicit ProcessGroup(const GroupOptions& options);
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;

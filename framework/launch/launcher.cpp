@@ -171,6 +171,7 @@ int Launch::run() {
     for (const int signal : signals_->take()) handle(signal);
     reap();
     if (kill_time_ && Clock::now() >= *kill_time_) {
+      print_first();  // before its consequences
       for (const Child& child : children_) {
         if (!child.living || child.killed) continue;
         say(fmt::format("rank {} (pid {}) did not end within {:g} s and is killed", child.rank,
@@ -288,8 +289,7 @@ std::optional<Failure> Launch::judge(const Child& child, int status) {
   Failure failure{child.rank, 0, fmt::format("rank {} (pid {}) ", child.rank, child.pid)};
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
-    const bool asked = std::find(forwarded_.begin(), forwarded_.end(), signal) != forwarded_.end();
-    failure.code = asked ? kSignalCode + signal : static_cast<int>(ExitCode::failed);
+    failure.code = kSignalCode + signal;
     const char* name = sigabbrev_np(signal);
     failure.cause += fmt::format("was killed by signal {} (SIG{})", signal, name ? name : "?");
     return failure;

@@ -38,10 +38,9 @@ struct LaunchOptions {
 /// in a process at a time.
 ///
 /// @return the exit code of the first rank that failed; ExitCode::peer_failed counts only if no
-/// rank failed with a different code. A rank that was killed by a signal counts as
-/// ExitCode::failed, or as 128 + the signal if the launcher had sent that signal to the ranks.
-/// Without failures: 128 + SIGINT after a second SIGINT, ExitCode::preempted if any rank ended with
-/// it, else 0.
+/// rank failed with a different code. The code of a rank that a signal killed is 128 + the signal,
+/// as in a shell. Without failures: 128 + SIGINT after a second SIGINT, ExitCode::preempted if any
+/// rank ended with it, else 0.
 /// @throws IoError if a process cannot be started; no process is then left running.
 [[nodiscard]] PRECAST_API int launch(const LaunchOptions& options);
 

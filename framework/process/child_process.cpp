@@ -126,6 +126,21 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
   return true;
 }
 
+/// Waits until the child has ended, without reaping it: it may have closed its output long before.
+/// @return as collect().
+bool wait_for_end(pid_t child, Clock::time_point deadline, const std::atomic<bool>* stop) {
+  constexpr std::chrono::milliseconds kLongestPause{50};
+  std::chrono::milliseconds pause{1};
+  siginfo_t ended{};
+  const auto id = static_cast<id_t>(child);
+  while (waitid(P_PID, id, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
+    if (Clock::now() >= deadline || (stop != nullptr && *stop)) return false;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+  return true;
+}
+
 }  // namespace
 
 ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
@@ -144,7 +159,9 @@ ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::mi
   }
   output.close_writer();
   errors.close_writer();
-  if (!collect(output, errors, Clock::now() + timeout, most_bytes, stop, result)) {
+  const auto deadline = Clock::now() + timeout;
+  if (!collect(output, errors, deadline, most_bytes, stop, result) ||
+      !wait_for_end(child, deadline, stop)) {
     result.timed_out = stop == nullptr || !*stop;
     kill_tree(child);
   }

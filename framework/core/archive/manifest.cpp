@@ -119,7 +119,7 @@ class FlatJson {
     const char* what = kind == Value::Kind::list ? "a list" : "a map";
     std::string place = next_place();
     if (levels_.size() == kMaxDepth) {
-      return fail(fmt::format("{}: expected a value, got {}", place, what));
+      return fail(fmt::format("{}: expected a number or text, got {}", place, what));
     }
     if (!add_at(place, {kind, what})) return false;
     levels_.push_back({std::move(place), kind == Value::Kind::list});

@@ -262,7 +262,8 @@ void Schema::check_required(const Origin& where, Diagnostics& diagnostics,
       const std::string shown =
           prefix.empty() ? key.name_ : fmt::format("{}.{}", prefix, key.name_);
       diagnostics.error(where, shown,
-                        fmt::format("missing, and there is no default. {}", key.help_));
+                        fmt::format("expected a value, because there is no default, got none{}",
+                                    key.help_.empty() ? "" : fmt::format(" ({})", key.help_)));
     }
   }
 }

@@ -3,13 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -283,16 +287,66 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
               testing::ThrowsMessage<DeviceError>(Names("127.0.0.1:9")));
 }
 
+/// The keys that the ranks of a group share.
+c10::intrusive_ptr<c10d::Store> keys_of(int port) {
+  const GroupOptions options;
+  c10d::TCPStoreOptions client;
+  client.port = static_cast<std::uint16_t>(port);
+  client.waitWorkers = false;
+  return c10::make_intrusive<c10d::PrefixStore>(
+      options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, client));
+}
+
+/// The exit code with which a rank of three leaves a group that does not meet.
+ExitCode joins(int rank, int port, const std::atomic<bool>* stop) {
+  try {
+    const ProcessGroup group({.rank = rank,
+                              .world = 3,
+                              .port = port,
+                              .join_timeout = std::chrono::seconds(60),
+                              .stop = stop});
+  } catch (const Error& error) {
+    return error.exit_code();
+  }
+  return ExitCode::done;
+}
+
+TEST(ProcessGroupTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
+  const StoreHost store("127.0.0.1");
+  const std::atomic<bool> asked = true;
+  auto waits = std::async(std::launch::async, joins, 0, store.port(), nullptr);
+  EXPECT_EQ(joins(1, store.port(), &asked), ExitCode::preempted);
+  EXPECT_EQ(waits.get(), ExitCode::preempted);
+  EXPECT_EQ(joins(2, store.port(), nullptr), ExitCode::preempted) << "a rank that comes later";
+}
+
+TEST(ProcessGroupTest, ARankIsAskedToStopWhileItWaits) {
+  const StoreHost store("127.0.0.1");
+  std::atomic<bool> asked = false;
+  auto waits = std::async(std::launch::async, joins, 0, store.port(), &asked);
+  const auto keys = keys_of(store.port());
+  EXPECT_TRUE(test::eventually([&] { return keys->add("here", 0) == 1; }));
+  asked = true;
+  EXPECT_EQ(waits.get(), ExitCode::preempted);
+}
+
+TEST(ProcessGroupTest, ARankThatIsAskedToStopDoesNotWaitForTheStore) {
+  for (const bool at_once : {true, false}) {
+    std::atomic<bool> asked = at_once;
+    const auto start = std::chrono::steady_clock::now();
+    auto waits = std::async(std::launch::async, joins, /*rank=*/1, /*port=*/9, &asked);
+    if (!at_once) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    asked = true;
+    EXPECT_EQ(waits.get(), ExitCode::preempted);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30)) << at_once;
+  }
+}
+
 TEST(ProcessGroupTest, RanksThatEndedBeforeTheyWereCountedAreCountedAsMissing) {
   const StoreHost store("127.0.0.1");
   const GroupOptions options{
       .world = 3, .port = store.port(), .join_timeout = std::chrono::seconds(2)};
-  c10d::TCPStoreOptions client;
-  client.port = static_cast<std::uint16_t>(store.port());
-  client.waitWorkers = false;
-  const auto keys = c10::make_intrusive<c10d::PrefixStore>(
-      options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, client));
-  for (const char* key : {"here/1", "here/2"}) keys->add(key, 1);
+  for (const char* key : {"here/1", "here/2"}) keys_of(store.port())->add(key, 1);
   EXPECT_THAT([&] { const ProcessGroup group(options); },
               testing::ThrowsMessage<DeviceError>(Names(3, "2 ranks")));
 }

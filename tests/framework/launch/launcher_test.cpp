@@ -190,7 +190,7 @@ TEST(LauncherTest, ReturnsTheCodeOfTheFirstThatFailed) {
                                 {"exit 85", 85},
                                 {"[ $PRECAST_RANK = 1 ] && exit 85; exit 0", 85},
                                 {one_after_the_other("exit 85", "exit 4"), 4},
-                                {one_after_the_other("kill -KILL $$", "exit 13"), 1},
+                                {one_after_the_other("kill -KILL $$", "exit 13"), 128 + SIGKILL},
                                 {one_after_the_other("exit 13", "exit 5"), 5},
                                 {one_after_the_other("exit 12", "exit 5"), 12},
                                 {"exit 13", 13}};
@@ -218,7 +218,7 @@ std::string told(const std::string& text) {
 
 TEST(LauncherTest, NamesTheFirstFailureOnceAndKillsTheOthersAfterTheGrace) {
   Shells shells(3, kShortGraceMs, "[ $PRECAST_RANK = 1 ] && kill -KILL $$; exec sleep 100");
-  EXPECT_EQ(shells.wait(), 1);
+  EXPECT_EQ(shells.wait(), 128 + SIGKILL);
   EXPECT_THAT(told(shells.err),
               AllOf(Names("1:", "rank 1", "9", "SIGKILL"), ContainsRegex("\\(pid [0-9]+\\)")));
   EXPECT_THAT(launchers_lines(shells.err),

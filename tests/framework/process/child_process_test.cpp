@@ -52,6 +52,32 @@ TEST(ChildProcessTest, KillsWhatTakesTooLong) {
   EXPECT_EQ(result.exit_code, 128 + 9);
 }
 
+TEST(ChildProcessTest, KillsAProgramThatHasClosedItsOutput) {
+  const std::vector<std::string> command = {"/bin/sh", "-c", "exec >&- 2>&-; sleep 1000"};
+  const auto start = std::chrono::steady_clock::now();
+  const ChildResult late = run_child(command, std::chrono::seconds(1));
+  EXPECT_TRUE(late.timed_out);
+  EXPECT_EQ(late.exit_code, 128 + SIGKILL);
+  std::atomic<bool> stop = false;
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stop = true;
+  });
+  const ChildResult stopped = run_child(command, std::chrono::minutes(5), 1'000'000, &stop);
+  asks.join();
+  EXPECT_FALSE(stopped.timed_out);
+  EXPECT_EQ(stopped.exit_code, 128 + SIGKILL);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
+}
+
+TEST(ChildProcessTest, AProgramMayCloseItsOutputBeforeItEnds) {
+  const ChildResult result = run_child(
+      {"/bin/sh", "-c", "echo out; exec >&- 2>&-; sleep 0.1; exit 3"}, std::chrono::minutes(1));
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.output, "out\n");
+  EXPECT_FALSE(result.timed_out);
+}
+
 TEST(ChildProcessTest, KillsAProgramOnRequest) {
   std::atomic<bool> stop = false;
   std::thread asks([&] {
