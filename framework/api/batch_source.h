@@ -17,8 +17,8 @@ class BatchSource {
   virtual ~BatchSource() = default;
   /// Starts a pass over the data; a pass that is still running is abandoned.
   virtual void begin_epoch(const EpochRequest& request) = 0;
-  /// The next batch in order, or nothing at the end of the pass. A source that waits for another
-  /// process also returns nothing if the run is asked to stop during the wait. Rethrows an
+  /// The next batch in order, or nothing at the end of the pass. A source of a run with one rank
+  /// also returns nothing if the run is asked to stop while it waits for a batch. Rethrows an
   /// exception of a worker thread.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
   /// Number of batches in a full pass, on the rank with the most batches.

@@ -64,6 +64,8 @@ class Method : public Stateful {
   /// Called before the first batch of an epoch, even if the epoch is resumed in the middle.
   virtual void on_epoch_begin(std::int64_t /*epoch*/, Model& /*model*/) {}
   /// Called for each new batch before the forward pass; may replace the batch's tensors.
+  /// @param global_step the number of the step in the run: epoch * RunFacts::steps_per_epoch + step
+  /// of the epoch.
   virtual void on_batch(Batch& /*batch*/, std::int64_t /*global_step*/) {}
   /// Returns the strategy that replaces the usual forward and backward pass of a step, or null. The
   /// method keeps ownership and returns the same object during the entire run.
@@ -90,7 +92,7 @@ class Method : public Stateful {
   /// same parameters require gradients. A method without these two hooks should return true.
   /// @param world number of ranks, passed because this function is called before on_run().
   [[nodiscard]] virtual bool records_hooks(int /*world*/) const { return false; }
-  /// Called after the optimiser's update.
+  /// Called after the optimiser's update. @param global_step as in on_batch().
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
   /// An object that exists while the model is evaluated. For example, EMA swaps its averages in,
   /// and the destructor of the guard restores the weights.

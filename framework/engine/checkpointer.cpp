@@ -19,6 +19,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/checkpoint_files.h"
+#include "framework/engine/compute_threads.h"
 #include "framework/engine/state_archive.h"
 
 namespace precast::engine {
@@ -138,10 +139,11 @@ class Checkpointer::Impl {
             ? gather_tensors(parts_.optimizer.state().tensors, parts_.ranks, parts_.device)
             : parts_.optimizer.state().tensors;
     const std::vector<NamedTensor> ranks = gather_rank_tensors(state, parts_.ranks, parts_.device);
+    const std::vector<int> threads = gather_compute_threads(parts_.ranks);
     if (!leads()) return true;
-    auto snapshot = std::make_shared<Snapshot>(
-        Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
-                 StateCopy(ranks), state_text(state), state.global_step, state.best_since, metric});
+    auto snapshot = std::make_shared<Snapshot>(Snapshot{
+        StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
+        StateCopy(ranks), state_text(state, threads), state.global_step, state.best_since, metric});
     writing_ =
         std::async(std::launch::async, [this, snapshot] { write_snapshot(*snapshot, options_); });
     return true;
@@ -172,11 +174,16 @@ class Checkpointer::Impl {
       check_(saved.at("identity"));
       restore_parts(folder, saved);
       TrainState position = state;
-      restore_position(position_in(saved), position);
-      restore_rank(folder, saved.at("world").get<int>(), position);
+      const double steps =
+          restore_position(position_in(saved), position, options_.batch_sets_order);
+      restore_rank(folder, saved.at("world").get<int>(), steps, position);
       state = position;
       best_since_ = state.best_since;
       if (!sinks_.empty()) rewind_sinks(saved);
+      // Older checkpoints do not have this value.
+      const auto threads = saved.value("compute_threads", std::vector<int>{});
+      if (parts_.device.is_cpu())
+        restore_compute_threads(threads, options_.most_threads, parts_.ranks);
     } catch (const ordered_json::exception& error) {
       throw CheckpointError(fmt::format("{}: expected the state of a checkpoint, got: {}",
                                         (folder / kStateFile).string(), error.what()));
@@ -245,7 +252,7 @@ class Checkpointer::Impl {
     if (with_scaler && scaler_ != nullptr) action(kScaler, *scaler_);
   }
 
-  std::string state_text(const TrainState& state) {
+  std::string state_text(const TrainState& state, const std::vector<int>& threads) {
     ordered_json counters = {{"optimizer", parts_.optimizer.state().counters}};
     each_part(
         [&](const std::string& name, Stateful& part) { counters[name] = part.state().counters; });
@@ -257,6 +264,7 @@ class Checkpointer::Impl {
     }
     const ordered_json text = {{"format", kFormat},
                                {"world", parts_.ranks.world()},
+                               {"compute_threads", threads},
                                {"position", position_of(state)},
                                {"counters", counters},
                                {"sinks", sinks},
@@ -307,8 +315,11 @@ class Checkpointer::Impl {
 
   /// Restores this rank's own state. A checkpoint that was saved with a different number of ranks,
   /// or on a CPU while this run uses a GPU, does not contain all of it: generators then keep their
-  /// state (batches do not depend on them), and rank 0 gets the total of the losses.
-  void restore_rank(const std::filesystem::path& folder, int world, TrainState& state) {
+  /// state (batches do not depend on them), and rank 0 gets the total of the losses. The sums count
+  /// each finished step as this run will count the other steps of the epoch: once per rank.
+  /// @param steps what restore_position() returned.
+  void restore_rank(const std::filesystem::path& folder, int world, double steps,
+                    TrainState& state) {
     const WeightsFile file = load_weights(folder / kRanksFile, WrapperPrefixes::keep);
     const auto tensor = [&](int rank, const char* name) {
       const std::string key = fmt::format("{}.{}", rank, name);
@@ -322,20 +333,23 @@ class Checkpointer::Impl {
     const int rank = parts_.ranks.rank();
     const bool same_device =
         parts_.device.is_cpu() || file.find(fmt::format("{}.device_generator", rank)) != nullptr;
+    const double weight = steps * parts_.ranks.world() / world;
     if (world == parts_.ranks.world() && same_device) {
       set_generator_state(at::kCPU, tensor(rank, "cpu_generator"));
       if (!parts_.device.is_cpu())
         set_generator_state(parts_.device, tensor(rank, "device_generator"));
       state.loss_sum.copy_(tensor(rank, "loss_sum").squeeze());
       state.loss_count.copy_(tensor(rank, "loss_count").squeeze());
-      return;
+    } else {
+      state.loss_sum.zero_();
+      state.loss_count.zero_();
+      for (int other = 0; leads() && other < world; ++other) {
+        state.loss_sum.add_(tensor(other, "loss_sum").squeeze().to(parts_.device));
+        state.loss_count.add_(tensor(other, "loss_count").squeeze().to(parts_.device));
+      }
     }
-    state.loss_sum.zero_();
-    state.loss_count.zero_();
-    for (int other = 0; leads() && other < world; ++other) {
-      state.loss_sum.add_(tensor(other, "loss_sum").squeeze().to(parts_.device));
-      state.loss_count.add_(tensor(other, "loss_count").squeeze().to(parts_.device));
-    }
+    state.loss_sum.mul_(weight);
+    state.loss_count.mul_(weight);
   }
 
   void rewind_sinks(const ordered_json& saved) {

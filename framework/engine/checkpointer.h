@@ -36,6 +36,11 @@ struct CheckpointOptions {
   /// Whether to accept a checkpoint if only one of the two, the checkpoint or this run, has a
   /// gradient scaler. A scaler of this run then keeps its initial state.
   bool any_precision = false;
+  /// Whether the order of an epoch's samples depends on the global batch size. A checkpoint in the
+  /// middle of an epoch is then accepted only with the same size.
+  bool batch_sets_order = false;
+  /// On a CPU: the largest number of compute threads that this rank takes over from a checkpoint.
+  int most_threads = 0;
   /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
   /// collects the state of all ranks.
   bool sharded_optimizer = false;
@@ -60,8 +65,9 @@ using IdentityCheck = std::function<void(const nlohmann::ordered_json& saved)>;
 
 /// Saves everything that a run needs to continue as if it had not stopped, and restores it:
 /// parameters, running statistics, optimiser, methods, gradient scaler, random generators of all
-/// ranks, position, totals and best metric so far, length of the log. Format: README.md. Only rank
-/// 0 writes: a thread writes a copy of the tensors while training continues.
+/// ranks, number of compute threads, position, totals and best metric so far, length of the log.
+/// Format: README.md. Only rank 0 writes: a thread writes a copy of the tensors while training
+/// continues.
 ///
 /// save(), finish(), finish_run(), resume() and restore() are collective. Not thread-safe.
 class PRECAST_API Checkpointer {

@@ -23,6 +23,7 @@
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/engine/precision.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast::engine {
 namespace {
@@ -135,6 +136,8 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
     if (auto batch = source.next()) {
       count(model, loss, *batch, counts);
       samples += batch->size();
+    } else if (ranks.world() == 1 && StopSignals::requested()) {
+      return std::nullopt;  // the source gave up its wait for a batch
     }
     if (!on_batch(samples)) return std::nullopt;
   }

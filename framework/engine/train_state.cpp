@@ -1,14 +1,56 @@
 #include "framework/engine/train_state.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include "framework/core/error.h"
+
 namespace precast::engine {
+namespace {
 
 using nlohmann::ordered_json;
+
+/// The number of finished steps in an epoch of the plan of `state`.
+/// @throws CheckpointError as restore_position()
+std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
+                          bool batch_sets_order) {
+  const auto step = saved.at("step").get<std::int64_t>();
+  // Older checkpoints may not have these values.
+  const auto batch = saved.value("global_batch_size", state.global_batch_size);
+  const auto steps = saved.value("steps_per_epoch", std::int64_t{0});
+  const bool same_steps = steps == 0 || steps == state.steps_per_epoch;
+  if (step == 0 || state.global_batch_size == 0) return step;
+  if (batch == state.global_batch_size && same_steps) return step;
+  // The epoch is trained, and its evaluation is due.
+  if (step == steps) return state.steps_per_epoch;
+  const std::string hint =
+      fmt::format("Resume {}from a checkpoint at the end of an epoch, by removing the newer ones",
+                  batch == state.global_batch_size
+                      ? ""
+                      : fmt::format("with training.global_batch_size: {}, or ", batch));
+  if (batch_sets_order && batch != state.global_batch_size) {
+    throw CheckpointError(fmt::format(
+        "checkpoint: expected a global batch of {}, because the order of the samples depends on it "
+        "and the epoch is not finished, got {}. {}",
+        batch, state.global_batch_size, hint));
+  }
+  const std::int64_t samples = step * batch;
+  const std::int64_t here = samples / state.global_batch_size;
+  if (samples % state.global_batch_size == 0 && here <= state.steps_per_epoch) return here;
+  throw CheckpointError(fmt::format(
+      "checkpoint: expected the end of one of the {} steps of an epoch with a global batch of {}, "
+      "got the end of step {} with a global batch of {}. {}",
+      state.steps_per_epoch, state.global_batch_size, step, batch, hint));
+}
+
+}  // namespace
 
 ordered_json position_of(const TrainState& state) {
   return {{"epoch", state.epoch},
           {"step", state.step},
+          {"global_batch_size", state.global_batch_size},
+          {"steps_per_epoch", state.steps_per_epoch},
           {"global_step", state.global_step},
           {"train_loss", state.train_loss},
           {"lr", state.lr},
@@ -21,7 +63,8 @@ ordered_json position_of(const TrainState& state) {
           {"best_since", state.best_since},
           {"train_seconds", state.train_seconds},
           {"eval_seconds", state.eval_seconds},
-          {"wait_seconds", state.wait_seconds}};
+          {"wait_seconds", state.wait_seconds},
+          {"replaced", to_json(state.replaced)}};
 }
 
 ordered_json position_in(const ordered_json& saved) {
@@ -29,12 +72,14 @@ ordered_json position_in(const ordered_json& saved) {
   const ordered_json& identity = saved.at("identity");
   if (!position.contains("best_metric") && identity.contains("plan.best_metric"))
     position["best_metric"] = identity.at("plan.best_metric");
+  if (!position.contains("global_batch_size") && identity.contains("plan.global_batch_size"))
+    position["global_batch_size"] = identity.at("plan.global_batch_size");
   return position;
 }
 
-void restore_position(const ordered_json& json, TrainState& state) {
+double restore_position(const ordered_json& json, TrainState& state, bool batch_sets_order) {
   json.at("epoch").get_to(state.epoch);
-  json.at("step").get_to(state.step);
+  state.step = step_in_plan(json, state, batch_sets_order);
   json.at("global_step").get_to(state.global_step);
   // Older checkpoints do not have these values.
   state.train_loss = json.value("train_loss", 0.0);
@@ -54,6 +99,10 @@ void restore_position(const ordered_json& json, TrainState& state) {
   json.at("train_seconds").get_to(state.train_seconds);
   json.at("eval_seconds").get_to(state.eval_seconds);
   json.at("wait_seconds").get_to(state.wait_seconds);
+  state.replaced =
+      json.contains("replaced") ? replaced_samples_in(json.at("replaced")) : ReplacedSamples{};
+  const auto saved_step = json.at("step").get<std::int64_t>();
+  return saved_step == 0 ? 1 : static_cast<double>(state.step) / static_cast<double>(saved_step);
 }
 
 }  // namespace precast::engine

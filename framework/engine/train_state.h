@@ -6,6 +6,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "framework/engine/replaced_samples.h"
+
 namespace precast::engine {
 
 /// The position of a training run and its totals so far. With this and the tensors of a checkpoint,
@@ -15,6 +17,9 @@ struct TrainState {
   /// evaluation of the epoch is due.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
+  /// Of this run's plan; a checkpoint may have other values. 0: unknown, `step` is not converted.
+  std::int64_t global_batch_size = 0;
+  std::int64_t steps_per_epoch = 0;
   /// Number of finished steps, over all epochs.
   std::int64_t global_step = 0;
   /// Sum of this rank's losses over the steps of the epoch: scalar float64 on the device.
@@ -40,17 +45,27 @@ struct TrainState {
   double train_seconds = 0;
   double eval_seconds = 0;
   double wait_seconds = 0;
+  /// The samples that were replaced before this process was started, on all ranks.
+  ReplacedSamples replaced;
 };
 
 /// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
-/// The position in a checkpoint's state. In checkpoints of earlier versions it does not name the
-/// best metric, which is then taken from the run's identity. @throws nlohmann::json's exceptions
+/// The position in a checkpoint's state. In checkpoints of earlier versions it has neither the best
+/// metric nor the global batch size, which are then taken from the run's identity.
+/// @throws nlohmann::json's exceptions
 [[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
 /// The reverse of position_of(). Values that are missing in older checkpoints get their defaults.
 /// If the saved position has another best_metric than `state`, `state` keeps its own, and has no
-/// best value yet.
-/// @throws nlohmann::json's exceptions
-void restore_position(const nlohmann::ordered_json& json, TrainState& state);
+/// best value yet. If it has another global batch size, `state` keeps its own, and `step` becomes
+/// the number of such steps that train on the same samples.
+/// @param batch_sets_order whether the order of an epoch's samples depends on the global batch
+/// size.
+/// @return the finished steps of the epoch as a multiple of the saved steps: 1 unless the batch
+/// size differs.
+/// @throws CheckpointError if there is no such number of steps, or the order differs;
+/// nlohmann::json's exceptions
+[[nodiscard]] double restore_position(const nlohmann::ordered_json& json, TrainState& state,
+                                      bool batch_sets_order);
 
 }  // namespace precast::engine

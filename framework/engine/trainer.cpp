@@ -64,6 +64,8 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0, options_.best) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
   state_.loss_count = at::zeros_like(state_.loss_sum);
+  state_.global_batch_size = plan_.global_batch_size;
+  state_.steps_per_epoch = plan_.steps_per_epoch;
   state_.best_metric = options_.best.name;
   step_.count_losses([this](const at::Tensor& loss) { count_loss(loss); });
 }
@@ -119,7 +121,15 @@ TrainSummary Trainer::summary() const {
           .eval_seconds = state_.eval_seconds,
           .wait_seconds = state_.wait_seconds,
           .images_trained = state_.images_trained,
-          .train_loss = state_.train_loss};
+          .train_loss = state_.train_loss,
+          .replaced = replaced()};
+}
+
+ReplacedSamples Trainer::replaced() const {
+  return {merge_replaced(state_.replaced.train,
+                         gather_replaced(parts_.train_source.replaced(), parts_.ranks)),
+          merge_replaced(state_.replaced.val,
+                         gather_replaced(parts_.val_source.replaced(), parts_.ranks))};
 }
 
 Trainer::Verdict Trainer::train_epoch() {
@@ -139,9 +149,10 @@ Trainer::Verdict Trainer::train_epoch() {
   while (verdict == Verdict::go_on) {
     std::optional<Batch> batch = parts_.train_source.next();
     if (!batch) {
-      // A source that waits for another process returns no batch if the run is asked to stop.
-      if (state_.step < plan_.steps_per_epoch && StopSignals::requested()) return Verdict::stop;
-      break;
+      // With one rank, a source that waits returns no batch if the run is asked to stop.
+      if (state_.step >= plan_.steps_per_epoch || !StopSignals::requested()) break;
+      clock.count(state_, parts_.train_source);
+      return Verdict::stop;
     }
     take_step(*batch);
     clock.count(state_, parts_.train_source);
@@ -156,6 +167,8 @@ Trainer::Verdict Trainer::train_epoch() {
   require(state_.step == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
   // This is NaN if every step was skipped.
   state_.train_loss = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
+  // Reading the sums has waited for the device to finish the last steps.
+  clock.count(state_, parts_.train_source);
   return std::isfinite(state_.train_loss) ? Verdict::go_on : Verdict::diverged;
 }
 
@@ -163,19 +176,20 @@ Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval)
   tick();
   // After the last epoch, only a run that has its evaluation is complete.
   const bool complete = eval && state_.epoch == plan_.epochs;
-  if (!parts_.checkpointer->save(state_, score(eval), complete)) return Verdict::diverged;
+  TrainState saved = state_;
+  saved.replaced = replaced();
+  if (!parts_.checkpointer->save(saved, score(eval), complete)) return Verdict::diverged;
   saved_ = position();
   return Verdict::go_on;
 }
 
 void Trainer::take_step(Batch& batch) {
   state_.lr = plan_.lr(state_.epoch, state_.step) * state_.lr_factor;
-  for (const NamedMethod& method : parts_.methods)
-    method.method->on_batch(batch, state_.global_step);
+  for (const NamedMethod& method : parts_.methods) method.method->on_batch(batch, step_of_plan());
   failpoint("trainer.before_step");
   const at::Tensor loss = step_.run(batch, state_.lr);
   for (const NamedMethod& method : parts_.methods)
-    method.method->on_step_end(parts_.model, state_.global_step);
+    method.method->on_step_end(parts_.model, step_of_plan());
   state_.images_trained += plan_.global_batch_size;
   if (options_.log_every > 0 && state_.global_step % options_.log_every == 0) log_step(loss);
   ++state_.step;
@@ -216,6 +230,8 @@ void Trainer::go_back() {
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
   const std::int64_t lost_step = state_.global_step, lost_epoch = state_.epoch + 1;
+  // The checkpoint's list also contains samples that the sources of this process have replaced.
+  ReplacedSamples before = state_.replaced;
   if (!possible || restores > kMostRestores || !parts_.checkpointer->restore(state_)) {
     throw Error(fmt::format("training diverged: expected finite losses and weights, got NaN or "
                             "infinity by step {} (epoch {}). Lower lr.lr, add the method "
@@ -223,6 +239,7 @@ void Trainer::go_back() {
                             lost_step, lost_epoch),
                 ExitCode::diverged);
   }
+  state_.replaced = std::move(before);
   state_.restores = restores;
   state_.lr_factor = lr_factor;
   saved_.reset();  // the checkpoint has the earlier values of these two

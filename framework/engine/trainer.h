@@ -74,6 +74,9 @@ struct TrainSummary {
   std::int64_t images_trained = 0;
   /// Mean training loss of the last epoch.
   double train_loss = 0;
+  /// Damaged samples that were replaced, on all ranks and since the start of the run. `times` also
+  /// counts batches that were loaded but not used before the run was stopped.
+  ReplacedSamples replaced = {};
 };
 
 /// The training loop. Every rank has one trainer; all trainers run the same steps and make the same
@@ -121,6 +124,14 @@ class PRECAST_API Trainer {
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> position() const {
     return {state_.epoch, state_.global_step};
   }
+  /// The number of the next step in the plan. Unlike `global_step`, it fits the plan even if the
+  /// run was resumed with another number of steps per epoch.
+  [[nodiscard]] std::int64_t step_of_plan() const {
+    return state_.epoch * plan_.steps_per_epoch + state_.step;
+  }
+  /// The samples that were replaced so far. Collective.
+  [[nodiscard]] ReplacedSamples replaced() const;
+  /// Collective.
   [[nodiscard]] TrainSummary summary() const;
   [[nodiscard]] double mean_over_ranks(const at::Tensor& value) const;
   void write(const nlohmann::ordered_json& record);

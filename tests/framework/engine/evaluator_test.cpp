@@ -12,9 +12,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
+#include <optional>
+#include <utility>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "framework/process/stop_signals.h"
 #include "tests/support/fake_parts.h"
 
 namespace precast::engine {
@@ -125,6 +129,33 @@ TEST(EvaluatorTest, IsGivenUpWhenAskedTo) {
                                     [&](std::int64_t /*samples*/) { return ++batches < 3; });
   EXPECT_FALSE(result);
   EXPECT_EQ(batches, 3);
+}
+
+TEST(EvaluatorTest, IsGivenUpIfTheSourceIsStoppedWhileItWaits) {
+  std::optional<StopSignals> signals(std::in_place);
+  LinearModel model(3);
+  // Ends one batch before the end of the pass.
+  class Stalled final : public BatchSource {
+   public:
+    void begin_epoch(const EpochRequest& request) override { source_.begin_epoch(request); }
+    std::optional<Batch> next() override {
+      if (++batches_ < 3) return source_.next();
+      std::raise(SIGTERM);
+      return std::nullopt;
+    }
+    [[nodiscard]] std::int64_t size(int world) const override { return source_.size(world); }
+    [[nodiscard]] std::int64_t samples() const override { return source_.samples(); }
+    [[nodiscard]] double seconds_waited() const override { return 0; }
+
+   private:
+    ColourSource source_{{0, 1, 2}, 1};
+    int batches_ = 0;
+  } source;
+  EXPECT_FALSE(Evaluator({.flip_tta = false})
+                   .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on));
+  // Forgets the request, which would stop the runs of later tests.
+  signals.reset();
+  signals.emplace();
 }
 
 TEST(EvaluatorTest, NoSamplesCountAsNothing) {

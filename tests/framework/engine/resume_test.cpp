@@ -1,5 +1,6 @@
 // A run that is interrupted and resumed ends with the same results as an uninterrupted run.
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
@@ -20,6 +21,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <tuple>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/archive/checkpoint_folder.h"
@@ -104,6 +106,23 @@ class AtStep final : public Method {
   std::function<void(Batch&)> action_;
 };
 
+/// Records the samples of each batch, and the number of the step after each step.
+class Recorder final : public Method {
+ public:
+  Recorder(std::vector<std::uint64_t>& samples, std::vector<std::int64_t>& steps)
+      : samples_(samples), steps_(steps) {}
+  void on_batch(Batch& batch, std::int64_t /*global_step*/) override {
+    samples_.insert(samples_.end(), batch.sample_ids.begin(), batch.sample_ids.end());
+  }
+  void on_step_end(Model& /*model*/, std::int64_t global_step) override {
+    steps_.push_back(global_step);
+  }
+
+ private:
+  std::vector<std::uint64_t>& samples_;
+  std::vector<std::int64_t>& steps_;
+};
+
 /// A source that asks the run to stop at one batch.
 class StoppingSource final : public BatchSource {
  public:
@@ -117,8 +136,11 @@ class StoppingSource final : public BatchSource {
   [[nodiscard]] std::int64_t size(int world) const override { return source_.size(world); }
   [[nodiscard]] std::int64_t samples() const override { return source_.samples(); }
   [[nodiscard]] double seconds_waited() const override { return 0; }
+  [[nodiscard]] std::vector<ReplacedSample> replaced() const override { return replaced_; }
+  void set_replaced(std::vector<ReplacedSample> samples) { replaced_ = std::move(samples); }
 
  private:
+  std::vector<ReplacedSample> replaced_;
   ColourSource source_;
   std::int64_t stop_at_;
   std::int64_t count_ = 0;
@@ -138,8 +160,11 @@ struct Outcome {
   std::vector<std::pair<std::string, std::vector<float>>> tensors;
   std::vector<std::string> log;
   bool finished = false;
+  std::vector<ReplacedSample> replaced;
 
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const Outcome& other) const {
+    return std::tie(tensors, log, finished) == std::tie(other.tensors, other.log, other.finished);
+  }
 };
 
 std::string without_times(const std::string& record) {
@@ -150,7 +175,7 @@ std::string without_times(const std::string& record) {
 
 class ResumeTest : public ::testing::TestWithParam<Precision> {
  protected:
-  static constexpr std::int64_t kSteps = 5, kEpochs = 3;
+  static constexpr std::int64_t kSteps = 5, kEpochs = 3, kBatch = 4;
 
   Outcome run(const std::filesystem::path& folder, test::MemorySink& sink,
               const Disturbance& disturbance = {}, NonFinite policy = NonFinite::stop) {
@@ -158,8 +183,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     SmallNet model(last_tensor_);
     TrainPlan plan;
     plan.epochs = kEpochs;
-    plan.steps_per_epoch = kSteps;
-    plan.global_batch_size = 4;
+    plan.steps_per_epoch = kSteps * kBatch / batch_size_;
+    plan.global_batch_size = batch_size_;
     plan.image_size_px = {4, 4, 8};
     plan.schedule = std::make_shared<Rising>();
     plan.precision = precision_;
@@ -173,19 +198,26 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
         {"poison", std::make_unique<AtStep>(disturbance.nan_at_step, [](Batch& batch) {
            batch.images() = batch.images() / 0.0 * 0.0;
          })});
+    methods.push_back({"recorder", std::make_unique<Recorder>(samples_, steps_)});
     OptimizerRegistry optimizers("optimizer");
     recipes::register_optimizers(optimizers);
     const auto optimizer = optimizers.make({"sgd"}, {model.parameters()});
-    ColourSource train({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, 4);
+    ColourSource train({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, batch_size_);
     StoppingSource val(ColourSource({0, 1, 2, 2, 1}, 2), disturbance.stop_at_val_batch);
+    val.set_replaced(replaced_);
     const Evaluator evaluator({.image_size_px = 4, .flip_tta = false});
     const auto ranks = make_single_rank();
     const auto sync = make_single_rank_sync();
     const MeanCrossEntropy loss;
     Checkpointer checkpointer(
-        {.folder = folder, .any_precision = any_precision_},
+        {.folder = folder,
+         .any_precision = any_precision_,
+         .batch_sets_order = batch_sets_order_,
+         .most_threads = most_threads_},
         {model, *optimizer, methods, *ranks, at::kCPU},
-        {{"run", "this"}, {"plan.best_metric", best_.name}},
+        {{"run", "this"},
+         {"plan.best_metric", best_.name},
+         {"plan.global_batch_size", batch_size_}},
         [](const nlohmann::ordered_json& saved) { EXPECT_EQ(saved.at("run"), "this"); });
     const StopSignals signals(StopSignals::kTraining);
     Trainer trainer(plan,
@@ -203,7 +235,9 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
                     {.log_every = 1, .on_nonfinite = policy, .best = best_});
     Outcome outcome;
     trainer.start();
-    outcome.finished = trainer.run().final_eval.has_value();
+    const TrainSummary summary = trainer.run();
+    outcome.finished = summary.final_eval.has_value();
+    outcome.replaced = summary.replaced.val;
     if (outcome.finished) checkpointer.finish_run();
     const auto keep = [&](const std::string& part, const std::vector<NamedTensor>& tensors) {
       for (const NamedTensor& entry : tensors) {
@@ -222,7 +256,15 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
 
   Precision precision_ = GetParam();
   bool any_precision_ = false;
+  std::int64_t batch_size_ = kBatch;
+  bool batch_sets_order_ = false;
+  int most_threads_ = 0;
   BestMetric best_;
+  /// What the validation source has replaced.
+  std::vector<ReplacedSample> replaced_;
+  /// Of all steps so far, including those before the run was resumed.
+  std::vector<std::uint64_t> samples_;
+  std::vector<std::int64_t> steps_;
   /// The name of the last parameter; the prefix is one that DistributedDataParallel adds to names.
   std::string last_tensor_ = "module.fc.weight";
   /// Names and options of further methods.
@@ -412,6 +454,134 @@ TEST_P(ResumeTest, TheClockOfASinkContinuesFromTheCheckpoint) {
     EXPECT_TRUE(run(folder.path(), sink).finished);
     EXPECT_EQ(sink.clock, earlier_version ? 3 : 40);
   }
+}
+
+TEST_P(ResumeTest, WithHalfTheBatchEachSampleOfTheEpochIsTrainedOnce) {
+  for (const bool earlier_version : {false, true}) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    batch_size_ = kBatch;
+    samples_.clear();
+    EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
+    const std::int64_t step = saved_position(folder.path()).at("step");
+    ASSERT_GT(step, 0);
+    ASSERT_LT(step, kSteps);
+    if (earlier_version) {
+      edit_state(folder.path(), [](auto& state) {
+        for (const char* key : {"global_batch_size", "steps_per_epoch"})
+          state.at("position").erase(key);
+      });
+    }
+    batch_size_ = kBatch / 2;
+    steps_.clear();
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    std::vector<int> times(kSteps * kBatch);
+    for (const std::uint64_t sample : samples_) ++times.at(sample);
+    EXPECT_THAT(times, testing::Each(kEpochs));
+    // Methods see the numbers of the plan's steps.
+    ASSERT_FALSE(steps_.empty());
+    EXPECT_EQ(steps_.front(), 2 * (kSteps + step));
+    EXPECT_EQ(steps_.back(), 2 * kSteps * kEpochs - 1);
+  }
+}
+
+TEST_P(ResumeTest, TheLossesOfAnEpochCountTheirSamplesIfTheBatchSizeDiffers) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
+  const std::int64_t step = saved_position(folder.path()).at("step");
+  batch_size_ = kBatch / 2;
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  double before = 0, after = 0, mean = 0;
+  for (const std::string& record : sink.records) {
+    const auto parsed = nlohmann::json::parse(record);
+    if (parsed.at("epoch") != 1) continue;
+    if (parsed.contains("train_loss")) {
+      mean = parsed.at("train_loss");
+    } else {
+      (parsed.at("step") < kSteps + step ? before : after) += parsed.at("loss").get<double>();
+    }
+  }
+  EXPECT_NEAR(mean, (2 * before + after) / (2 * kSteps), 1e-6);
+}
+
+TEST_P(ResumeTest, ABatchThatTheFinishedStepsDoNotFillIsRefused) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = kSteps + 1}).finished);
+  ASSERT_EQ(saved_position(folder.path()).at("step"), 3);
+  batch_size_ = 2 * kBatch;
+  const auto refused = [&](const test::NamesMatcher& facts) {
+    EXPECT_THAT([&] { static_cast<void>(run(folder.path(), sink)); },
+                testing::ThrowsMessage<CheckpointError>(facts));
+  };
+  refused(test::Names(kBatch, 2 * kBatch, "training.global_batch_size: 4"));
+  // 6 of 10 steps, but on other samples.
+  batch_size_ = kBatch / 2;
+  batch_sets_order_ = true;
+  refused(test::Names(kBatch, kBatch / 2, "order"));
+  batch_size_ = kBatch;
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+}
+
+TEST_P(ResumeTest, AnyBatchSizeIsAcceptedAtTheEndOfAnEpoch) {
+  batch_sets_order_ = true;
+  for (const bool evaluated : {false, true}) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    batch_size_ = kBatch;
+    if (evaluated) {
+      EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
+      std::filesystem::remove_all(latest_valid(folder.path())->path);
+    } else {
+      EXPECT_FALSE(run(folder.path(), sink, {.stop_at_val_batch = 0}).finished);
+    }
+    EXPECT_EQ(saved_position(folder.path()).at("step"), evaluated ? 0 : kSteps);
+    batch_size_ = 10;
+    steps_.clear();
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    EXPECT_THAT(steps_, testing::ElementsAre(2, 3, 4, 5));
+  }
+}
+
+TEST_P(ResumeTest, ReplacedSamplesOfAllItsPartsAreListed) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  replaced_ = {{.sample = 2, .by = 3, .times = 4, .error = "a"},
+               {.sample = 7, .by = 8, .times = 1, .error = "b"}};
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  replaced_ = {{.sample = 2, .by = 3, .times = 10, .error = "a"},
+               {.sample = 5, .by = 6, .times = 1, .error = "c\xff"}};
+  const auto replaced = run(folder.path(), sink).replaced;
+  ASSERT_EQ(replaced.size(), 3U);
+  EXPECT_EQ(replaced[0].times, 14);
+  EXPECT_EQ(replaced[1].sample, 5U);
+  EXPECT_EQ(replaced[2].sample, 7U);
+  EXPECT_EQ(replaced[2].by, 8U);
+  EXPECT_EQ(replaced[2].error, "b");
+}
+
+TEST_P(ResumeTest, TheNumberOfComputeThreadsIsTakenOverOrAWarningNamesBoth) {
+  const int before = at::get_num_threads();
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  at::set_num_threads(2);
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 3}).finished);
+  at::set_num_threads(1);
+  most_threads_ = 2;
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::Not(testing::HasSubstr("OMP_NUM_THREADS")));
+  EXPECT_EQ(at::get_num_threads(), 2);
+  at::set_num_threads(1);
+  most_threads_ = 1;
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              test::Names("warning", "compute threads", 2, 1, "OMP_NUM_THREADS=2"));
+  EXPECT_EQ(at::get_num_threads(), 1);
+  at::set_num_threads(before);
 }
 
 TEST_P(ResumeTest, WithOnlyDamagedCheckpointsItDoesNotStartOver) {

@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
@@ -206,6 +208,40 @@ TEST_F(TrainerTest, StepsAreLoggedWithLossAndRate) {
   const auto first = nlohmann::json::parse(sink_.records[0]);
   EXPECT_NEAR(first.at("loss").get<double>(), std::log(3.0), 1e-6);
   EXPECT_EQ(first.at("current_lr"), 1.0);
+}
+
+/// A single rank that waits before each sum of tensors, as for a device that still has work to do.
+class SlowRank final : public Communicator {
+ public:
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int world() const override { return 1; }
+  void all_reduce_sum(std::vector<at::Tensor> tensors) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    one_->all_reduce_sum(std::move(tensors));
+  }
+  void reduce_sum(std::vector<at::Tensor> tensors, int root) override {
+    one_->reduce_sum(std::move(tensors), root);
+  }
+  void broadcast(std::vector<at::Tensor> tensors, int root) override {
+    one_->broadcast(std::move(tensors), root);
+  }
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+    return one_->all_gather(text);
+  }
+  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
+    return one_->begin_sum(value);
+  }
+
+ private:
+  std::unique_ptr<Communicator> one_ = make_single_rank();
+};
+
+TEST_F(TrainerTest, TheTimeOfAnEpochContainsTheWaitForItsLosses) {
+  plan_.epochs = 1;
+  ranks_ = std::make_unique<SlowRank>();
+  // The sum of the losses and their number.
+  EXPECT_GE(run().train_seconds, 0.2);
+  EXPECT_GE(nlohmann::json::parse(sink_.records.back()).at("train_time").get<double>(), 0.2);
 }
 
 TEST_F(TrainerTest, NoEpochsMeansEvaluationAlone) {

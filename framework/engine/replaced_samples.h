@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <vector>
+
+#include "framework/api/communicator.h"
+#include "framework/api/replaced_sample.h"
+#include "framework/core/export.h"
+
+namespace precast::engine {
+
+/// The damaged samples of a run that were replaced (data.on_corrupt: replace), each list sorted by
+/// sample.
+struct ReplacedSamples {
+  std::vector<ReplacedSample> train;
+  std::vector<ReplacedSample> val;
+};
+
+/// The samples of both lists, sorted. If both have a sample, its `times` are added up.
+[[nodiscard]] PRECAST_API std::vector<ReplacedSample> merge_replaced(
+    std::span<const ReplacedSample> one, std::span<const ReplacedSample> other);
+/// The merged lists of all ranks, on every rank. Collective.
+[[nodiscard]] PRECAST_API std::vector<ReplacedSample> gather_replaced(
+    std::span<const ReplacedSample> mine, Communicator& ranks);
+
+/// As JSON for a checkpoint: at most the first 1,000 samples of each list, so that a checkpoint
+/// stays small. A resumed run finds the others again in its next epoch.
+[[nodiscard]] nlohmann::ordered_json to_json(const ReplacedSamples& samples);
+/// The reverse. @throws nlohmann::json's exceptions
+[[nodiscard]] ReplacedSamples replaced_samples_in(const nlohmann::ordered_json& json);
+
+}  // namespace precast::engine
