@@ -64,8 +64,10 @@ void BceOptions::options(Schema& schema) {
       .min(0)
       .below(1);
   schema.add("sum_classes", &sum_classes, "sum over the classes instead of averaging");
-  schema.add("target_threshold", &target_threshold,
-             "0 or more: targets above it count as 1, others as 0; below 0: targets are unchanged");
+  schema
+      .add("target_threshold", &target_threshold,
+           "0 or more: targets above it count as 1, others as 0; below 0: targets are unchanged")
+      .below(1);
 }
 
 std::unique_ptr<Loss> make_bce(const BceOptions& options) {

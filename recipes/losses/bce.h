@@ -12,7 +12,10 @@ struct BceOptions {
   double label_smoothing = 0;
   /// Whether to sum over the classes instead of taking their mean.
   bool sum_classes = false;
-  /// 0 or more: a target above it counts as 1, any other as 0. Below 0: targets are unchanged.
+  /// From 0 to below 1: a target above it counts as 1, any other as 0. Below 0: targets are
+  /// unchanged. Unless it is between the two targets of a class index, label_smoothing / classes
+  /// and 1 - label_smoothing + label_smoothing / classes, it makes all targets equal (make_plan()
+  /// of tools/app/plan.h refuses this).
   double target_threshold = -1;
 
   void options(Schema& schema);

@@ -86,7 +86,7 @@ class BatchResize final : public Method {
     // nearbyint rounds half to even, as Python's round does.
     const auto rounded = static_cast<std::int64_t>(
         std::nearbyint(static_cast<double>(whole) * scale / increment) * increment);
-    return std::clamp<std::int64_t>(rounded, 1, whole);
+    return std::clamp(rounded, std::min(increment_, whole), whole);
   }
 
   [[nodiscard]] at::Tensor cropped(const at::Tensor& images, std::int64_t height,

@@ -12,8 +12,8 @@ namespace precast::recipes {
 /// Options: sum_classes (default false): the sum over classes, like Composer's
 /// binary_cross_entropy_with_logits and timm's --bce-sum, instead of the mean over classes, which
 /// is timm's default.
-/// target_threshold (default -1: none), timm's --bce-target-thresh: a target above it counts as 1,
-/// any other as 0.
+/// target_threshold (default -1: none), timm's --bce-target-thresh: a target above it, after label
+/// smoothing, counts as 1, any other as 0. It must be between the smoothed targets (losses/bce.h).
 /// log_bias (default false): the biases of the last layer start at -log(classes), Composer's
 /// LINEAR_LOG_CONSTANT_BIAS, so that each class starts with probability 1 / classes instead of 1/2
 /// and the first losses are small; written into model.params.log_bias, which a model may reject.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "framework/api/train_plan.h"
@@ -52,7 +51,7 @@ class ProgressiveResize final : public Method {
     // nearbyint rounds half to even, as numpy.round does.
     const auto rounded =
         static_cast<std::int64_t>(std::nearbyint(size / kGranularityPx) * kGranularityPx);
-    return std::clamp(rounded, min_res_, max_res_);  // small images would round to 0 px
+    return rounded > 0 ? rounded : min_res_;
   }
 
   std::int64_t min_res_ = 160;

@@ -26,12 +26,19 @@ class Swa final : public Method {
     averages_.start("swa", model);
     updates_ = 0;
   }
+  void on_epoch_begin(std::int64_t epoch, Model& /*model*/) override {
+    // A finished run that continues with more epochs may have averaged earlier than it would now.
+    // `epoch` is counted from 0, first_epoch() from 1. In the first epoch itself, the mean may
+    // already contain this epoch: a run that stopped in its evaluation resumes the same epoch.
+    if (epoch + 1 < first_epoch()) updates_ = 0;
+  }
 
   void on_step_end(Model& model, std::int64_t global_step) override {
     const std::int64_t steps = global_step + 1;
     if (steps % run_.steps_per_epoch != 0) return;
     const std::int64_t epoch = steps / run_.steps_per_epoch;
     if ((epoch - first_epoch()) % interval_ != 0 || epoch < first_epoch()) return;
+    if (epoch == first_epoch()) updates_ = 0;  // drops the mean of a shorter run
     ++updates_;
     averages_.move_towards(model, 1 / static_cast<double>(updates_));
   }

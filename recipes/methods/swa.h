@@ -12,7 +12,8 @@ namespace precast::recipes {
 /// exported. Composer puts the mean into the model at the fraction `swa_end` and continues
 /// training, which updates the running statistics; here, training continues as it would without
 /// SWA, and running statistics are averaged too (AveragedModel's use_buffers), as in `ema`. Before
-/// the first update, the current weights are evaluated.
+/// the first update, the current weights are evaluated. If a finished run continues with more
+/// epochs and `start` of the longer run is still ahead, the earlier mean is dropped.
 /// State: `<state name>.swa` and the count of updates.
 /// Options: start, in [0, 1], default 0.7; interval, epochs, default 1.
 /// Cost: memory for one float per weight; per averaged epoch, one pass that reads the weights and

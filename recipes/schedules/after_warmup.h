@@ -24,7 +24,7 @@ using RateOfShare = std::function<double(double)>;
 /// 2017) and then follows `rate`. Step s of the W warm-up steps has the rate lr * s / W, and step s
 /// of the N steps after them is at fraction s / N, so the fraction 1 is never reached. A warm-up
 /// may be as long as the run or longer. The rate then only rises, so a recipe can be tried for one
-/// epoch without other changes.
+/// epoch without other changes; a warning says so (warn_of_short_run() of tools/app/plan.h).
 [[nodiscard]] std::unique_ptr<Schedule> after_warmup(const ScheduleInputs& inputs,
                                                      const WarmupOptions& options,
                                                      RateOfShare rate);

@@ -1,6 +1,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "framework/api/batch.h"
 #include "framework/api/run_facts.h"
@@ -67,6 +70,17 @@ TEST(BatchResizeTest, TheSmallestSideIsThatOfTheFirstStep) {
                 resized(options, at::zeros({1, 1, side, side}), /*step=*/0).size(3))
           << options << side;
     }
+  }
+}
+
+TEST(BatchResizeTest, ASideIsNeverRoundedBelowOneIncrement) {
+  for (const auto& [increment, side, smallest] :
+       {std::tuple{4, 32, 16}, {32, 32, 32}, {64, 32, 32}, {32, 96, 64}, {100, 224, 100}}) {
+    const std::string options = fmt::format("{{size_increment: {}}}", increment);
+    EXPECT_EQ(make_method("batch_resize", options)->smallest_side(side), smallest) << options;
+    EXPECT_EQ(resized(options, at::zeros({1, 1, side, side}), /*step=*/0).sizes(),
+              at::IntArrayRef({1, 1, smallest, smallest}))
+        << options;
   }
 }
 

@@ -87,6 +87,7 @@ TEST(BceTest, SumOverClassesIsComposers) {
 
 TEST(BceTest, RefusesWhatItCannotRead) {
   EXPECT_THROW((void)make_loss("bce", "{label_smoothing: 1}"), ConfigError);
+  EXPECT_THROW((void)make_loss("bce", "{target_threshold: 1}"), ConfigError);
   EXPECT_THROW(
       (void)(*make_loss("bce"))(noise_tensor(1, {6, 10}), make_batch({}, noise_tensor(2, {6}))),
       std::logic_error);

@@ -89,6 +89,18 @@ TEST(ProgressiveResizeTest, RoundsHalfToEvenAndKeepsTheEndsAsWritten) {
   }
 }
 
+TEST(ProgressiveResizeTest, ARoundedSizeMayBeOutsideTheEndsAsInTheScript) {
+  EXPECT_EQ(
+      configured("progressive_resize", "{min_res: 128, max_res: 184, end_ramp: 10}").image_size_px,
+      (std::vector<std::int64_t>{128, 128, 128, 160, 160, 160, 160, 160, 160, 192, 184, 184}));
+  EXPECT_EQ(configured("progressive_resize", "{min_res: 140, max_res: 150, end_ramp: 3}", 4)
+                .image_size_px,
+            (std::vector<std::int64_t>{140, 128, 160, 150}));
+  EXPECT_EQ(
+      configured("progressive_resize", "{min_res: 8, max_res: 28, end_ramp: 5}", 6).image_size_px,
+      (std::vector<std::int64_t>{8, 8, 8, 32, 32, 28}));
+}
+
 TEST(ProgressiveResizeTest, RefusesARampDownwards) {
   EXPECT_THAT(
       [] { (void)configured("progressive_resize", "{min_res: 192, max_res: 160}"); },

@@ -15,6 +15,7 @@ constexpr std::int64_t kStepsPerEpoch = 3;
 /// Runs the steps of several epochs. The method averages only the weights at the end of an epoch.
 void train(Method& swa, NormModel& model, std::int64_t first_epoch, std::int64_t epochs) {
   for (std::int64_t epoch = first_epoch; epoch < epochs; ++epoch) {
+    swa.on_epoch_begin(epoch, model);
     for (std::int64_t step = 0; step < kStepsPerEpoch; ++step) {
       model.set(static_cast<std::uint32_t>(step + 1 == kStepsPerEpoch ? epoch : 77 + step));
       swa.on_step_end(model, epoch * kStepsPerEpoch + step);
@@ -66,6 +67,46 @@ TEST(SwaTest, ARestoredStateGoesOnBitForBit) {
   train(*whole, model, 5, 8);
   train(*resumed, model, 5, 8);
   EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole));
+}
+
+TEST(SwaTest, ARunThatStoppedInTheEvaluationOfTheFirstAveragedEpochKeepsItsMean) {
+  NormModel model;
+  const auto whole = make_method("swa", "{start: 0.5}");
+  const auto resumed = make_method("swa", "{start: 0.5}");
+  for (Method* swa : {whole.get(), resumed.get()}) {
+    swa->on_run({.epochs = 4, .steps_per_epoch = kStepsPerEpoch});
+    swa->on_train_begin(model);
+  }
+  train(*whole, model, 0, 2);
+  KeptState(*whole).put_into(*resumed);
+  // The epoch has no steps left.
+  resumed->on_epoch_begin(1, model);
+  EXPECT_NE(resumed->eval_scope(model), nullptr);
+  for (Method* swa : {whole.get(), resumed.get()}) train(*swa, model, 2, 4);
+  EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole));
+}
+
+TEST(SwaTest, AContinuedRunDropsTheMeanOfTheShorterRun) {
+  NormModel model;
+  const auto started = [&](std::int64_t epochs) {
+    auto swa = make_method("swa", "{start: 0.5}");
+    swa->on_run({.epochs = epochs, .steps_per_epoch = kStepsPerEpoch});
+    swa->on_train_begin(model);
+    return swa;
+  };
+  const auto finished = started(4);
+  train(*finished, model, 0, 4);
+  EXPECT_NE(finished->eval_scope(model), nullptr);
+  const auto continued = started(12);
+  KeptState(*finished).put_into(*continued);
+  train(*continued, model, 4, 5);
+  EXPECT_EQ(continued->eval_scope(model), nullptr) << "epoch 6 is the first to be averaged";
+  train(*continued, model, 5, 6);
+  EXPECT_NE(continued->eval_scope(model), nullptr);
+  train(*continued, model, 6, 12);
+  const auto fresh = started(12);
+  train(*fresh, model, 0, 12);
+  EXPECT_TRUE(KeptState(*continued) == KeptState(*fresh));
 }
 
 }  // namespace
