@@ -27,6 +27,19 @@ ordered_json object_of(const std::filesystem::path& path, std::vector<std::strin
   return ordered_json::object();
 }
 
+/// logging.run_id, which may have several components, if the folder still has this name; otherwise
+/// the last component of its path.
+std::string name_of(const std::filesystem::path& folder, const ordered_json& params) {
+  // The path "runs/a/" has no last component.
+  const auto whole = std::filesystem::absolute(folder).lexically_normal();
+  const std::filesystem::path path = whole.has_filename() ? whole : whole.parent_path();
+  const auto id = params.find("logging.run_id");
+  if (id != params.end() && id->is_string() && !id->get<std::string>().empty() &&
+      path.string().ends_with("/" + id->get<std::string>()))
+    return id->get<std::string>();
+  return path.filename().string();
+}
+
 RunRow row_of(const ordered_json& record, const std::string& metric) {
   RunRow row;
   row.epoch = record.at("epoch").get<std::int64_t>();
@@ -217,14 +230,12 @@ double RunRecord::wait_share() const {
 RunRecord load_run(const std::filesystem::path& folder) {
   RunRecord run;
   run.folder = folder;
-  // The path "runs/a/" has no last component.
-  const auto whole = std::filesystem::absolute(folder).lexically_normal();
-  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   if (!std::filesystem::exists(folder / "log"))
     throw IoError(
         fmt::format("report: expected a run folder with a file named log, got {} without one",
                     folder.string()));
   run.params = object_of(folder / "params.json", run.notes);
+  run.name = name_of(folder, run.params);
   run.summary = object_of(folder / "summary.json", run.notes);
   run.facts = object_of(folder / "run.json", run.notes);
   read_metric(run);

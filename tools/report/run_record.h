@@ -34,6 +34,7 @@ struct RunRow {
 /// The contents of a run folder, of a finished or an unfinished run.
 struct RunRecord {
   std::filesystem::path folder;
+  /// The run's id, such as `exp/seed0`; if the folder was renamed, its name.
   std::string name;
   /// The metric that determines the best checkpoint, and its direction, from run.json; top_1 if it
   /// is not recorded there.

@@ -41,6 +41,17 @@ TEST_F(RunRecordTest, ReadsEpochsAndSteps) {
   EXPECT_EQ(load_run((folder_ / "r").string() + "/").name, "r");
 }
 
+TEST_F(RunRecordTest, ARunInAFolderHasItsWholeIdAsName) {
+  const std::filesystem::path folder = folder_ / "exp/seed0";
+  std::filesystem::create_directories(folder);
+  write_run(folder, sample_log(1));
+  write_file(folder / "params.json", R"({"logging.run_id":"exp/seed0"})");
+  EXPECT_EQ(load_run(folder).name, "exp/seed0");
+  EXPECT_EQ(load_run(folder.string() + "/").name, "exp/seed0");
+  std::filesystem::rename(folder, folder_ / "renamed");
+  EXPECT_EQ(load_run(folder_ / "renamed").name, "renamed");
+}
+
 TEST_F(RunRecordTest, ASummaryTellsTheEnd) {
   write_run(folder_ / "r", sample_log(1));
   write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"train_minutes":2,"wait_minutes":1})");

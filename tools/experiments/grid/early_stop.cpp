@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/cli/median.h"
+
 namespace precast::tools {
 namespace {
 
 /// The median of fewer other trials is not meaningful.
 constexpr std::size_t kFewestOthers = 3;
 constexpr int kMostRungs = 60;
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 }  // namespace
 
@@ -77,7 +72,7 @@ bool EarlyStop::below_median(const std::string& trial) const {
   }
   if (means.size() < kFewestOthers) return false;
   const auto best = std::ranges::max_element(own, {}, &Curve::value_type::second);
-  return best->second < median_of(means);
+  return best->second < median(means);
 }
 
 std::int64_t EarlyStop::rung_epochs(int rung) const {

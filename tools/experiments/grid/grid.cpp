@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -29,6 +28,7 @@
 #include "tools/experiments/grid/shared_loaders.h"
 #include "tools/experiments/grid/slurm_array.h"
 #include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/grid/sweep_file.h"
 #include "tools/experiments/grid/watcher.h"
 #include "tools/experiments/trial/job_lock.h"
 #include "tools/experiments/trial/trial_pool.h"
@@ -59,96 +59,6 @@ Arguments make_arguments() {
   arguments.exit_codes({3, 6, 85});
   return arguments;
 }
-
-/// The sizes of the sweep's datasets, by their files as the sweep or the recipe names them.
-ordered_json sizes_of_datasets(const Sweep& sweep) {
-  Diagnostics ignored;  // the trials report mistakes in the recipe
-  const ConfigNode recipe = read_recipe_file(sweep.recipe, ignored).sections;
-  ordered_json sizes = ordered_json::object();
-  const auto add = [&](const ConfigNode& files) {
-    if (const auto bytes = dataset_bytes(files)) sizes[files.flow()] = *bytes;
-  };
-  for (const std::string_view key : kDatasetKeys) {
-    const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
-    if (axis == sweep.axes.end()) {
-      add(value_of(key, recipe, {}));
-      continue;
-    }
-    for (const AxisValue& value : axis->values)
-      add(value_of(key, recipe, {{axis->key, value.text}}));
-  }
-  return sizes;
-}
-
-/// The file sweep.json, which identifies the recipe and the datasets that the results in the folder
-/// belong to.
-class SweepFile {
- public:
-  /// @throws ConfigError if the recipe is not that of the folder, or a dataset has another size.
-  explicit SweepFile(const Sweep& sweep) : path_(sweep.folder / "sweep.json") {
-    const std::string hash = recipe_hash(sweep.recipe);
-    facts_ = {{"recipe", sweep.recipe.string()}, {"recipe_hash", hash}};
-    std::ifstream file(path_);
-    ordered_json there;
-    if (file) there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
-    if (there.is_object() && there.contains("recipe_hash")) facts_ = there;
-    if (facts_.at("recipe_hash") != hash) {
-      throw ConfigError(
-          fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
-                      "another recipe or has changed since then. Set `folder` to another folder",
-                      sweep.path.string(), sweep.folder.string(), sweep.recipe.string()));
-    }
-    if (!facts_["checked"].is_array()) facts_["checked"] = ordered_json::array();
-    add_datasets(sweep);
-    is_written_ = facts_ == there;
-  }
-
-  /// Records what the folder belongs to, if that is not recorded yet.
-  void tie() {
-    if (!is_written_) write();
-  }
-
-  /// Forgets earlier checks if those slots had a GPU and these have none, or the reverse.
-  void keep_checks_for(const std::vector<Slot>& slots) {
-    const bool with_gpu = !slots.front().gpu.empty();
-    if (facts_["checked_with_gpu"] == with_gpu) return;
-    facts_["checked_with_gpu"] = with_gpu;
-    facts_["checked"] = ordered_json::array();
-  }
-  [[nodiscard]] bool is_checked(const Trial& trial) const {
-    const auto& checked = facts_.at("checked");
-    return std::find(checked.begin(), checked.end(), trial.id) != checked.end();
-  }
-  void add_checked(const std::vector<const Trial*>& trials) {
-    for (const Trial* trial : trials) facts_["checked"].push_back(trial->id);
-    write();
-  }
-
- private:
-  void add_datasets(const Sweep& sweep) {
-    ordered_json& known = facts_["dataset_bytes"];  // earlier versions did not record sizes
-    if (!known.is_object()) known = ordered_json::object();
-    const ordered_json sizes = sizes_of_datasets(sweep);
-    for (const auto& [files, bytes] : sizes.items()) {
-      const ordered_json before = known.value(files, bytes);
-      known[files] = before;
-      if (before == bytes) continue;
-      throw ConfigError(fmt::format(
-          "{}: expected the datasets that the results in {} belong to, got {} with {} "
-          "bytes, which had {} bytes before. Set `folder` to another folder",
-          sweep.path.string(), sweep.folder.string(), files, bytes.dump(), before.dump()));
-    }
-  }
-
-  void write() {
-    write_file(path_, facts_.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-    is_written_ = true;
-  }
-
-  std::filesystem::path path_;
-  ordered_json facts_;
-  bool is_written_ = false;
-};
 
 /// @return false if a signal stopped the check.
 bool check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
@@ -258,11 +168,11 @@ void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states
   }
 }
 
-ExitCode train_all(const Sweep& sweep, const std::filesystem::path& program,
+ExitCode train_all(const Sweep& sweep, const SweepFile& file, const std::filesystem::path& program,
                    const std::vector<Slot>& slots, Journal& journal, States& states) {
   std::unique_ptr<SharedLoaders> loaders;
   if (sweep.share_loader) loaders = std::make_unique<SharedLoaders>(sweep, program, slots);
-  GridWatcher watcher(sweep, states, journal, slots.size(), std::move(loaders));
+  GridWatcher watcher(sweep, file, states, journal, slots.size(), std::move(loaders));
   TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
   journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
   stop_at_closed_rungs(watcher, journal, states);
@@ -272,10 +182,35 @@ ExitCode train_all(const Sweep& sweep, const std::filesystem::path& program,
   return code;
 }
 
+/// Whether any trial may train on a GPU.
+bool may_use_gpu(const Sweep& sweep) {
+  Diagnostics ignored;  // the trials report mistakes in the recipe
+  const ConfigNode recipe = read_recipe_file(sweep.recipe, ignored).sections;
+  return std::ranges::any_of(sweep.trials, [&](const Trial& trial) {
+    return value_of("training.device", recipe, trial.settings).scalar != "cpu";
+  });
+}
+
+/// The slots for all trials. @throws DeviceError if `grid.devices` names GPUs that this process
+/// cannot use: the trials would train on the CPU. For a dry run, this is only a warning, because
+/// the trials may run on another host.
+std::vector<Slot> slots_of(const Sweep& sweep, bool is_dry_run) {
+  const std::vector<std::string> gpus = visible_gpus();
+  const std::vector<std::string> missing = missing_gpus(sweep.slots, gpus);
+  if (!missing.empty() && may_use_gpu(sweep)) {
+    const std::string text = fmt::format(
+        "{}: grid.devices: expected indices, from 0, of the {} that this process can use, got {}. "
+        "Set it to auto or cpu, or set CUDA_VISIBLE_DEVICES if this host has other GPUs",
+        sweep.devices_origin.text(), format_count(gpus.size(), "GPU"), fmt::join(missing, ", "));
+    if (!is_dry_run) throw DeviceError(text);
+    log_warning("{}", text);
+  }
+  return make_slots(sweep.slots, allowed_cores(), gpus, usable_cores());
+}
+
 /// Runs all trials of the sweep.
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
-  const std::vector<Slot> slots =
-      make_slots(sweep.slots, allowed_cores(), visible_gpus(), usable_cores());
+  const std::vector<Slot> slots = slots_of(sweep, options.has("dry-run"));
   if (options.has("dry-run")) {
     static_cast<void>(SweepFile(sweep));
     if (!check_trials(sweep, covering_trials(sweep),
@@ -297,7 +232,7 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   file.tie();
   Journal journal(sweep.folder / "results.jsonl");
   States states = read_states(sweep, options.has("retry-failed"));
-  const ExitCode code = train_all(sweep, program, slots, journal, states);
+  const ExitCode code = train_all(sweep, file, program, slots, journal, states);
   write_page(sweep, states);
   if (code == ExitCode::usage)
     throw ConfigError(
@@ -308,13 +243,26 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   return static_cast<int>(code);
 }
 
+/// Shows the progress of one trial, and checks its recipe whenever it starts.
+class TaskDisplay final : public PoolDisplay {
+ public:
+  TaskDisplay(const std::vector<Trial>& alone, const SweepFile& file, const States& states,
+              const std::string& metric)
+      : PoolDisplay(alone, states, 1, metric), file_(file) {}
+  void starting(const Trial& /*trial*/) override { file_.check(); }
+
+ private:
+  const SweepFile& file_;
+};
+
 /// Trains one trial with all GPUs and cores of this process, as a task of a Slurm array.
 int run_one(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const auto number = options.get<std::int64_t>("trial");
   check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
   create_folders(sweep.folder);
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
-  SweepFile(sweep).tie();
+  SweepFile file(sweep);
+  file.tie();
   Journal journal(sweep.folder / fmt::format("results-{}.jsonl", number));
   States states = read_states(sweep, options.has("retry-failed"));
   const Slot slot{.name = kTaskSlot,
@@ -322,7 +270,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
                   .cores = allowed_cores()};
   // A task does not see the whole grid: it neither writes the page nor stops trials early.
   const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
-  PoolDisplay display(alone, states, 1, sweep.metric);
+  TaskDisplay display(alone, file, states, sweep.metric);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);
   return static_cast<int>(pool.run(alone));
 }

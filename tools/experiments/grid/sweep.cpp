@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
-#include "framework/core/log.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/experiments/grid/axis_product.h"
 #include "tools/experiments/grid/recipe_metric.h"
 #include "tools/experiments/grid/sweep_overrides.h"
+#include "tools/experiments/grid/sweep_trials.h"
 
 namespace precast::tools {
 namespace {
@@ -20,7 +19,6 @@ using Kind = ConfigNode::Kind;
 
 constexpr const char* kSeedKey = "training.seed";
 constexpr const char* kLogLevelKey = "logging.log_level";
-constexpr std::size_t kMostTrials = 100'000;
 /// Keys that the grid itself sets for each trial.
 constexpr const char* kOwnKeys[] = {"logging.folder", "logging.run_id", "checkpoint.resume"};
 
@@ -189,35 +187,6 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
   }
 }
 
-void lay_out(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduct& product,
-             Diagnostics& diagnostics) {
-  const std::optional<std::size_t> count = product.size(kMostTrials);
-  if (!count) {
-    diagnostics.error({sweep.path.string(), 0, 0}, "axes",
-                      fmt::format("expected at most {} trials, got more", kMostTrials));
-  }
-  std::set<std::string> ids;
-  for (std::size_t number = 0; number < count.value_or(0); ++number) {
-    Trial trial{.id = {},
-                .recipe = sweep.recipe,
-                .settings = product.settings(number),
-                .folder = sweep.folder / "runs"};
-    // The readable part of the name shows the settings that vary; the hash covers all settings.
-    const std::string prefix = trial_id(trial.settings);
-    for (const SweepAxis& axis : fixed) trial.settings.push_back({axis.key, axis.values[0].text});
-    const std::string whole = trial_id(trial.settings);
-    trial.id = prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
-    // With drawn values, the same combination may occur twice.
-    if (ids.insert(trial.id).second) sweep.trials.push_back(std::move(trial));
-  }
-  if (sweep.trials.size() < count.value_or(0)) {
-    log_warning(
-        "{}: axes: expected {} different combinations of values, got {}, because some drawn values "
-        "are equal. Each of them is trained once",
-        sweep.path.string(), *count, sweep.trials.size());
-  }
-}
-
 /// With log_level 0, validation figures are logged once per run, and no trial would ever be
 /// stopped.
 void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
@@ -340,6 +309,7 @@ void add_keys(Sweep& sweep, const Keys& keys, const std::vector<SweepAxis>& axes
   sweep.retry_pause =
       std::chrono::milliseconds(static_cast<std::int64_t>(keys.retry_pause_s * 1e3));
   read_devices(keys.devices, sweep.slots, diagnostics);
+  sweep.devices_origin = keys.devices.origin;
   sweep.early_stop =
       read_early_stop(keys.early_stop, sweep.metric, usual, keys.direction, diagnostics);
 }
@@ -369,7 +339,7 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   const AxisProduct product(axes, keys.zip, diagnostics);
   check_keys(sweep.axes, diagnostics);
   diagnostics.throw_if_errors();
-  lay_out(sweep, fixed, product, diagnostics);
+  add_trials(sweep, fixed, product, diagnostics);
   check_evaluated(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;

@@ -31,6 +31,8 @@ struct Sweep {
   std::string metric = "top_1";
   bool maximise = true;
   SlotOptions slots;
+  /// The location of `grid.devices`.
+  Origin devices_origin;
   /// Whether trials that load the same data share a loader process (shared_loaders.h).
   bool share_loader = false;
   /// The keys given on the command line; they are in all trials' settings.

@@ -22,11 +22,12 @@ std::int64_t last_epoch(const RunLog& log) {
 
 }  // namespace
 
-GridWatcher::GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states,
-                         Journal& journal, std::size_t slots,
-                         std::unique_ptr<SharedLoaders> loaders)
+GridWatcher::GridWatcher(const Sweep& sweep, const SweepFile& file,
+                         const std::map<std::string, TrialState>& states, Journal& journal,
+                         std::size_t slots, std::unique_ptr<SharedLoaders> loaders)
     : PoolDisplay(sweep.trials, states, slots, sweep.metric),
       sweep_(sweep),
+      file_(file),
       states_(states),
       journal_(journal),
       early_stop_(sweep.early_stop),
@@ -72,6 +73,10 @@ std::vector<const Trial*> GridWatcher::at_closed_rungs() {
 
 std::optional<std::vector<std::string>> GridWatcher::prepare(const NextStart& next) {
   return loaders_ ? loaders_->prepare(next) : std::vector<std::string>{};
+}
+
+void GridWatcher::starting(const Trial& /*trial*/) {
+  file_.check();
 }
 
 void GridWatcher::ended(const Trial& trial, const nlohmann::ordered_json& record) {

@@ -12,6 +12,7 @@
 #include "tools/experiments/grid/grid_page.h"
 #include "tools/experiments/grid/shared_loaders.h"
 #include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/grid/sweep_file.h"
 #include "tools/experiments/trial/pool_display.h"
 
 namespace precast::tools {
@@ -19,18 +20,23 @@ namespace precast::tools {
 /// Shows the progress of a grid, updates its page and stops trials early. Not thread-safe.
 class GridWatcher final : public PoolDisplay {
  public:
-  /// Keeps references to `sweep`, `states` and `journal`.
+  /// Keeps references to `sweep`, `file`, `states` and `journal`.
+  /// @param file is checked whenever a trial starts.
   /// @param journal receives `{"event": "rung", "trial", "rung", "time"}` whenever a trial passes a
   /// rung of asha, so that a restarted grid does not compare the trial at this rung again.
   /// @param loaders null: trials share no loaders.
-  GridWatcher(const Sweep& sweep, const std::map<std::string, TrialState>& states, Journal& journal,
-              std::size_t slots, std::unique_ptr<SharedLoaders> loaders = nullptr);
+  GridWatcher(const Sweep& sweep, const SweepFile& file,
+              const std::map<std::string, TrialState>& states, Journal& journal, std::size_t slots,
+              std::unique_ptr<SharedLoaders> loaders = nullptr);
 
   /// asha: the waiting trials that do not pass the rung that they have reached. An earlier run of
   /// the grid stopped them, but was killed before it recorded this.
   [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
 
   std::optional<std::vector<std::string>> prepare(const NextStart& next) override;
+  /// @throws ConfigError or IoError (SweepFile::check()), so that results of different recipes are
+  /// not mixed.
+  void starting(const Trial& trial) override;
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
   void look(const std::list<RunningTrial>& running, std::size_t waiting) override;
   bool stops(const Trial& trial) override;
@@ -45,6 +51,7 @@ class GridWatcher final : public PoolDisplay {
   void write_page();
 
   const Sweep& sweep_;
+  const SweepFile& file_;
   const std::map<std::string, TrialState>& states_;
   Journal& journal_;
   EarlyStop early_stop_;

@@ -17,17 +17,23 @@ using nlohmann::ordered_json;
 
 constexpr const char* kRecipe = "recipe";
 constexpr const char* kDatasetBytes = "dataset_bytes";
+constexpr const char* kDatasetNames = "dataset_names";
 
-/// The sizes of the datasets, by key, for those whose size is known.
-ordered_json sizes_of_datasets(const Trial& trial) {
+bool is_about_datasets(std::string_view fact) {
+  return fact == kDatasetBytes || fact == kDatasetNames;
+}
+
+/// Adds the names of the datasets, by key, and the sizes of those whose size is known.
+void add_datasets(const Trial& trial, ordered_json& facts) {
   Diagnostics ignored;  // the trial reports mistakes in the recipe
   const ConfigNode recipe = read_recipe_file(trial.recipe, ignored).sections;
-  ordered_json sizes = ordered_json::object();
+  facts[kDatasetBytes] = facts[kDatasetNames] = ordered_json::object();
   for (const std::string_view key : kDatasetKeys) {
-    if (const auto bytes = dataset_bytes(value_of(key, recipe, trial.settings)))
-      sizes[std::string(key)] = *bytes;
+    const ConfigNode files = value_of(key, recipe, trial.settings);
+    if (files.kind == ConfigNode::Kind::null) continue;
+    facts[kDatasetNames][std::string(key)] = dataset_names(files);
+    if (const auto bytes = dataset_bytes(files)) facts[kDatasetBytes][std::string(key)] = *bytes;
   }
-  return sizes;
 }
 
 ordered_json facts_of(const Trial& trial) {
@@ -35,34 +41,38 @@ ordered_json facts_of(const Trial& trial) {
   for (const Setting& setting : trial.settings) {
     if (changes_results(setting)) facts[setting.key] = setting.value;
   }
-  facts[kDatasetBytes] = sizes_of_datasets(trial);
+  add_datasets(trial, facts);
   return facts;
 }
 
-/// Describes the first dataset with another size; empty if there is none. A moved file is the same
-/// dataset. Earlier versions did not record sizes.
+/// Describes the first dataset with another name or size; empty if there is none. A file in another
+/// folder is the same dataset. Earlier versions did not record these facts.
 std::string changed_dataset(const ordered_json& before, const ordered_json& now) {
-  if (!before.contains(kDatasetBytes)) return {};
-  for (const auto& [key, bytes] : now.at(kDatasetBytes).items()) {
-    const auto old = before.at(kDatasetBytes).find(key);
-    if (old != before.at(kDatasetBytes).end() && *old != bytes)
-      return fmt::format("{} had {} bytes and now has {}", key, old->dump(), bytes.dump());
+  for (const char* fact : {kDatasetBytes, kDatasetNames}) {
+    if (!before.contains(fact)) continue;
+    for (const auto& [key, value] : now.at(fact).items()) {
+      const auto old = before.at(fact).find(key);
+      if (old != before.at(fact).end() && *old != value)
+        return fmt::format("{}: {} was {} and is now {}", key, fact, old->dump(), value.dump());
+    }
   }
   return {};
 }
 
-/// Describes the first difference; empty if there is none.
-std::string change_between(const ordered_json& before, const ordered_json& now) {
+/// Describes the first difference between `before` and the trial as it is now; empty if there is
+/// none.
+std::string change_since(const ordered_json& before, const Trial& trial) {
+  const ordered_json now = facts_of(trial);
   const auto text = [](const ordered_json& facts, const std::string& key) {
     return facts.contains(key) ? facts.at(key).get<std::string>() : "the recipe's value";
   };
   ordered_json keys = before;
   keys.update(now);
   for (const auto& [key, value] : keys.items()) {
-    if (key == kDatasetBytes || text(before, key) == text(now, key)) continue;
+    if (is_about_datasets(key) || text(before, key) == text(now, key)) continue;
     // Earlier versions recorded more of these keys.
     if (!changes_results({key, ""})) continue;
-    if (key == kRecipe) return "the recipe has changed";
+    if (key == kRecipe) return fmt::format("the recipe {} has changed", trial.recipe.string());
     return fmt::format("{} was {} and is now {}", key, text(before, key), text(now, key));
   }
   return changed_dataset(before, now);
@@ -84,12 +94,16 @@ JobFile::JobFile(const std::filesystem::path& folder) : path_(folder / "reproduc
 void JobFile::check(const Trial& trial) const {
   const auto found = trials_.find(trial.id);
   if (found == trials_.end()) return;
-  if (const std::string change = change_between(*found, facts_of(trial)); !change.empty()) {
+  if (const std::string change = change_since(*found, trial); !change.empty()) {
     throw ConfigError(fmt::format(
         "{}: expected the recipe, keys and datasets with which {} was started, but {}. Give "
         "another --folder",
         path_.parent_path().string(), trial.id, change));
   }
+}
+
+void JobFile::keep(const std::vector<Trial>& trials) {
+  for (const Trial& trial : trials) kept_[trial.id] = facts_of(trial);
 }
 
 bool JobFile::has_other_recipe(const Trial& trial) const {
@@ -103,8 +117,16 @@ bool JobFile::has_other_recipe(const Trial& trial) const {
 }
 
 void JobFile::note(const Trial& trial) {
+  check(trial);
   if (trials_.contains(trial.id)) return;
-  trials_[trial.id] = facts_of(trial);
+  const ordered_json& kept = kept_.at(trial.id);
+  if (const std::string change = change_since(kept, trial); !change.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: expected the recipe and datasets that {} had when this command started, but {}. Give "
+        "another --folder",
+        path_.parent_path().string(), trial.id, change));
+  }
+  trials_[trial.id] = kept;
   write_file(path_, trials_.dump(2) + "\n");
 }
 
@@ -113,7 +135,8 @@ std::optional<std::vector<Setting>> JobFile::settings_of(const std::string& tria
   if (found == trials_.end()) return std::nullopt;
   std::vector<Setting> settings;
   for (const auto& [key, value] : found->items()) {
-    if (key != kRecipe && key != kDatasetBytes) settings.push_back({key, value.get<std::string>()});
+    if (key != kRecipe && !is_about_datasets(key))
+      settings.push_back({key, value.get<std::string>()});
   }
   return settings;
 }

@@ -24,7 +24,12 @@ class JobFile {
   void check(const Trial& trial) const;
   /// Whether the trial was started with another recipe, or its recipe cannot be read any more.
   [[nodiscard]] bool has_other_recipe(const Trial& trial) const;
-  /// Records a trial when it is started. @throws IoError
+  /// Keeps the recipes and the sizes of the datasets of these trials, as they are now, for note().
+  void keep(const std::vector<Trial>& trials);
+  /// Records a trial when it is started; also call it before each further start. Each start reads
+  /// the recipe's file again. @pre keep() was called with the trial. @throws ConfigError naming the
+  /// trial and the difference if its recipe or datasets have changed since keep() or an earlier
+  /// start; IoError
   void note(const Trial& trial);
   /// The keys with which a trial was started; nothing if it was not started.
   [[nodiscard]] std::optional<std::vector<Setting>> settings_of(const std::string& trial) const;
@@ -32,6 +37,7 @@ class JobFile {
  private:
   std::filesystem::path path_;
   nlohmann::ordered_json trials_ = nlohmann::ordered_json::object();
+  nlohmann::ordered_json kept_ = nlohmann::ordered_json::object();
 };
 
 }  // namespace precast::tools

@@ -214,8 +214,8 @@ bool check_rows(const Reproduction& job, const std::filesystem::path& program,
                                   .trains_here = trains_here});
 }
 
-/// A display that also records each run in the job file before it begins, and writes the results
-/// again when a run ends.
+/// A display that also checks and records each run in the job file before it begins, and writes the
+/// results again when a run ends.
 class TableDisplay final : public PoolDisplay {
  public:
   TableDisplay(const Reproduction& job, JobFile& begun, const States& states, std::size_t slots)
@@ -241,6 +241,7 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
   const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
   JobFile begun(job.folder());
   job.check(begun);
+  begun.keep(job.trials());
   Journal journal(job.folder() / "results.jsonl");
   States states = fold_states(read_journals(job.folder()));
   if (options.has("retry-failed")) forget_failures(states);

@@ -22,8 +22,9 @@ inline constexpr const char* kNoFigure = "-";
 [[nodiscard]] std::string minutes_text(const std::optional<double>& minutes);
 /// @}
 
-/// How the runs of a row differ from the published runs: hardware, number of training images, and
-/// keys that were set in addition to the row's own. Each difference is one line.
+/// How the runs of a row differ from the published runs, judged by the first run that has started:
+/// hardware, number of training images, and keys that can change results (except training.seed) and
+/// are not the row's own settings. One line for each of the three that differs.
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
 

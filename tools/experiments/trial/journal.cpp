@@ -98,6 +98,7 @@ void TrialState::apply(const ordered_json& record) {
     ++starts;
     status = TrialStatus::waiting;
     open_since = record.value("time", 0.0);
+    output_begin = record.value("output_bytes", std::uintmax_t{0});  // not in earlier versions
   } else if (event == "end") {
     open_since = 0;
     const auto* const name =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,8 @@ namespace precast::tools {
 /// The events of a job's trials, one JSON object per line, append-only. A record is on disk when
 /// append() returns.
 ///
-/// `{"event": "start", "trial", "attempt", "slot", "time"}` before a process is started, and
+/// `{"event": "start", "trial", "attempt", "slot", "output_bytes", "time"}` before a process is
+/// started (`output_bytes`: the size of the run folder's file `output` at that time), and
 /// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "failure", "seconds",
 /// "cpu_seconds", "figures", "settings", "time"}` after it has ended; `figures` only if it is done.
 /// If no job saw the end, the record has `"end_unseen": true`, and unknown values are missing.
@@ -59,6 +61,8 @@ struct TrialState {
   int starts = 0;
   /// Number of processes that ended with a failure that may be temporary.
   int failures = 0;
+  /// What the last process has printed starts at this position of the run folder's file `output`.
+  std::uintmax_t output_begin = 0;
   /// The exit code of the last recorded end.
   int exit_code = 0;
   /// Wall-clock and processor time, summed over all starts with a recorded end.

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <type_traits>
@@ -50,6 +52,17 @@ std::size_t gpu_count(const std::filesystem::path& root) {
   return count;
 }
 
+/// The GPU with that index; null if there is none. @param index decimal digits.
+const std::string* gpu_at(const std::string& index, const std::vector<std::string>& gpus) {
+  std::size_t at = 0;
+  const auto read = std::from_chars(index.data(), index.data() + index.size(), at);
+  return read.ec == std::errc() && at < gpus.size() ? &gpus[at] : nullptr;
+}
+
+bool is_index(const std::string& device) {
+  return device != "auto" && device != "cpu";
+}
+
 /// The number of `cores` that `slots` processes together can use. A single process applies the CPU
 /// quota itself; several processes do not know of one another.
 std::size_t limited_cores(const std::vector<int>& cores, int usable, std::size_t slots) {
@@ -87,10 +100,24 @@ std::vector<std::string> visible_gpus(const std::filesystem::path& root) {
   return gpus;
 }
 
+std::vector<std::string> missing_gpus(const SlotOptions& options,
+                                      const std::vector<std::string>& gpus) {
+  std::vector<std::string> missing;
+  std::ranges::copy_if(options.devices, std::back_inserter(missing),
+                       [&](const std::string& device) {
+                         return is_index(device) && gpu_at(device, gpus) == nullptr;
+                       });
+  return missing;
+}
+
 std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>& cores,
                              const std::vector<std::string>& gpus, int usable) {
   require(!cores.empty() && options.slots_per_device > 0, "there is a core and a slot");
   std::vector<std::string> devices = options.devices;
+  for (std::string& device : devices) {
+    if (!is_index(device)) continue;
+    if (const std::string* const gpu = gpu_at(device, gpus)) device = *gpu;
+  }
   if (devices == std::vector<std::string>{"auto"}) devices = gpus;
   if (devices.empty()) devices = {"cpu"};
   const std::size_t count = devices.size() * static_cast<std::size_t>(options.slots_per_device);

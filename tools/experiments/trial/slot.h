@@ -19,8 +19,7 @@ struct Slot {
 };
 
 struct SlotOptions {
-  /// `auto` (every GPU, or the CPU if there is none), `cpu`, or GPUs in the form of
-  /// CUDA_VISIBLE_DEVICES.
+  /// `auto` (every GPU, or the CPU if there is none), `cpu`, or indices of visible_gpus().
   std::vector<std::string> devices{"auto"};
   int slots_per_device = 1;
   /// 0: an equal share of the usable cores for each slot.
@@ -35,10 +34,15 @@ struct SlotOptions {
 /// /proc and /dev, for tests.
 [[nodiscard]] std::vector<std::string> visible_gpus(const std::filesystem::path& root = "/");
 
+/// The indices in `options.devices` that are not indices of `gpus`.
+[[nodiscard]] std::vector<std::string> missing_gpus(const SlotOptions& options,
+                                                    const std::vector<std::string>& gpus);
+
 /// Makes the slots of `options` and distributes `cores` over them. Each slot gets neighbouring
 /// cores, which often share caches and a memory node. If there are too few cores, slots share
 /// cores.
-/// @param gpus the GPUs to which `auto` refers.
+/// @param gpus the GPUs to which `auto` and indices refer. A plan for another host may have indices
+/// that are missing here (missing_gpus()); they then stand for themselves.
 /// @param usable the number of cores that all slots together can use at the same time, which a CPU
 /// quota limits (usable_cores()). If it is lower than the number of `cores`, several slots get
 /// equal shares of it, evenly spaced on `cores`. A single slot gets all cores: its process applies

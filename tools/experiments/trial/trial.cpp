@@ -76,6 +76,16 @@ std::optional<std::uintmax_t> dataset_bytes(const ConfigNode& files) {
   return bytes;
 }
 
+std::string dataset_names(const ConfigNode& files) {
+  ConfigNode names = files;
+  const auto remove_folder = [](std::string& path) {
+    path = std::filesystem::path(path).filename().string();
+  };
+  remove_folder(names.scalar);
+  for (ConfigNode& item : names.items) remove_folder(item.scalar);
+  return names.flow();
+}
+
 std::string recipe_hash(const std::filesystem::path& recipe) {
   const std::vector<std::byte> bytes = read_file(recipe);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

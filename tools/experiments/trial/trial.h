@@ -49,6 +49,9 @@ inline constexpr std::string_view kDatasetKeys[] = {"data.train_dataset", "data.
 /// @return nothing if there are no files, or if the size of one is unknown, such as that of a URL.
 [[nodiscard]] std::optional<std::uintmax_t> dataset_bytes(const ConfigNode& files);
 
+/// The files of a dataset without their folders, which may differ from host to host.
+[[nodiscard]] std::string dataset_names(const ConfigNode& files);
+
 /// A hash of the recipe's file, to check whether results belong to the recipe. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <system_error>
 
 #include "framework/core/file.h"
 #include "framework/core/log.h"
@@ -29,6 +31,17 @@ constexpr auto kLockPause = std::chrono::milliseconds(500);
 constexpr auto kLockPatience = std::chrono::seconds(5);
 /// How long trials may take to save a checkpoint when an error ends the pool.
 constexpr auto kSavePatience = std::chrono::minutes(2);
+
+std::filesystem::path output_of(const Trial& trial) {
+  return trial.run_folder() / "output";
+}
+
+/// The size of the file; 0 if there is none.
+std::uintmax_t bytes_of(const std::filesystem::path& path) {
+  std::error_code missing;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, missing);
+  return missing ? 0 : bytes;
+}
 
 /// The modification time of `path` in Unix seconds.
 double written_at(const std::filesystem::path& path) {
@@ -215,6 +228,7 @@ void TrialPool::record_start(const Trial& trial, const Slot& slot) {
                                {"trial", trial.id},
                                {"attempt", state.starts + 1},
                                {"slot", slot.name},
+                               {"output_bytes", bytes_of(output_of(trial))},
                                {"time", unix_seconds()}};
   journal_.append(record);
   state.apply(record);
@@ -226,14 +240,14 @@ void TrialPool::launch(const Trial& trial, const Slot& slot, FileLock lock,
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
   command.insert(command.end(), more.begin(), more.end());
   const int lock_fd = lock.fd();
-  const std::filesystem::path output = trial.run_folder() / "output";
   try {
-    running_.push_back({.trial = &trial,
-                        .slot = &slot,
-                        .attempt = states_[trial.id].starts,
-                        .lock = std::move(lock),
-                        .process = std::make_unique<TrialProcess>(command, slot, output, lock_fd),
-                        .stopped_early = false});
+    running_.push_back(
+        {.trial = &trial,
+         .slot = &slot,
+         .attempt = states_[trial.id].starts,
+         .lock = std::move(lock),
+         .process = std::make_unique<TrialProcess>(command, slot, output_of(trial), lock_fd),
+         .stopped_early = false});
   } catch (const IoError& error) {
     return cannot_start(trial, error);
   }

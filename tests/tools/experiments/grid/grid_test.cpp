@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/core/file_lock.h"
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
@@ -41,6 +43,13 @@ class GridTest : public ::testing::Test {
         << text << "\ngrid: {devices: cpu, slots_per_device: 2, cores_per_slot: 1, retry_pause_s: 0"
         << more << "}\n";
   }
+  /// @param devices the key `grid.devices`.
+  void write_sweep_on(const std::string& devices, const std::string& text) {
+    std::ofstream(folder_ / "s.yaml")
+        << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
+        << "\n"
+        << text << "\ngrid: {devices: " << devices << ", retry_pause_s: 0}\n";
+  }
   std::vector<std::string> command(const std::vector<std::string>& options = {}) const {
     std::vector<std::string> all = {test::bin_dir() + "/precast", "grid", folder_ / "s.yaml",
                                     "--program", test::source_dir() + "/tests/support/fake_train"};
@@ -49,6 +58,40 @@ class GridTest : public ::testing::Test {
   }
   ChildResult grid(const std::vector<std::string>& options = {}) const {
     return run_child(command(options), std::chrono::minutes(1));
+  }
+  /// @param gpus the value of CUDA_VISIBLE_DEVICES.
+  std::vector<std::string> command_with_gpus(const std::string& gpus,
+                                             const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> all = {"/usr/bin/env", "CUDA_VISIBLE_DEVICES=" + gpus};
+    for (const std::string& word : command(options)) all.push_back(word);
+    return all;
+  }
+  ChildResult grid_with_gpus(const std::string& gpus,
+                             const std::vector<std::string>& options = {}) const {
+    return run_child(command_with_gpus(gpus, options), std::chrono::minutes(1));
+  }
+  /// Starts the grid and calls `change` when it waits only for the lock of the trial with that
+  /// index, after `starts` other trials have started. Then releases the lock. @return the exit
+  /// code.
+  int change_before_start(std::size_t index, std::size_t starts,
+                          const std::function<void()>& change, std::string& errors,
+                          const std::vector<std::string>& options = {}) const {
+    const json trials = json::parse(grid({"--dry-run", "--json"}).output);
+    const std::string id = trials.at(index).at("trial");
+    const std::filesystem::path run_folder = folder_ / ("g/runs/" + id);
+    std::filesystem::create_directories(run_folder);
+    auto lock = FileLock::try_lock(run_folder / "lock");
+    EXPECT_TRUE(lock.has_value());
+    test::Program run(command(options));
+    EXPECT_TRUE(eventually([&] {
+      return fake_log(" start ").size() == starts &&
+             std::filesystem::exists(folder_ / "g/sweep.json");
+    }));
+    change();
+    lock.reset();
+    const int code = run.wait();
+    errors = run.err;
+    return code;
   }
   std::vector<std::string> fake_log(const std::string& part = "") const {
     std::ifstream file(folder_ / "fake.log");
@@ -286,26 +329,48 @@ TEST_F(GridTest, ASignalDuringTheCheckStopsItAndLeavesNoProcess) {
 TEST_F(GridTest, TrialsThatNeedMoreGpusThanASlotHasAreRefusedBeforeAnythingRuns) {
   const auto grid_on = [&](const std::string& devices,
                            const std::vector<std::string>& options = {}) {
-    std::ofstream(folder_ / "s.yaml")
-        << "recipe: " << (folder_ / "r.yaml").string() << "\nfolder: " << (folder_ / "g").string()
-        << "\naxes: {fake.gpus: [1]}\ngrid: {devices: " << devices << ", retry_pause_s: 0}\n";
-    return grid(options);
+    write_sweep_on(devices, "axes: {fake.gpus: [1]}");
+    return grid_with_gpus("5", options);
   };
   const ChildResult run = grid_on("cpu");
   EXPECT_EQ(run.exit_code, 6);
   EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":3:20", "fake.gpus", 1, 0));
   EXPECT_TRUE(fake_log().empty());
-  const ChildResult on_gpu = grid_on("[5]");
+  const ChildResult on_gpu = grid_on("[0]");
   EXPECT_EQ(on_gpu.exit_code, 0) << on_gpu.errors;
   EXPECT_THAT(fake_log(" start ")[0], HasSubstr("CUDA_VISIBLE_DEVICES=5 "));
   // Trials that were checked with a GPU are checked again without one.
   EXPECT_EQ(grid_on("cpu").exit_code, 6);
-  EXPECT_EQ(grid_on("[5]").exit_code, 0);
+  EXPECT_EQ(grid_on("[0]").exit_code, 0);
   EXPECT_EQ(fake_log(" start ").size(), 1U);
   // The trials of a dry run may run on another host.
   const ChildResult dry = grid_on("cpu", {"--dry-run"});
   EXPECT_EQ(dry.exit_code, 0) << dry.errors;
   EXPECT_THAT(dry.errors, Names((folder_ / "s.yaml").string() + ":3:20", "fake.gpus", 1, 0));
+}
+
+TEST_F(GridTest, DevicesAreIndicesOfTheVisibleGpusAndOthersAreRefusedBeforeAnythingRuns) {
+  write_sweep_on("[0, 7]", "axes: {fake.quality: [0.1, 0.2]}");
+  const ChildResult run = grid_with_gpus("2,3");
+  EXPECT_EQ(run.exit_code, 6);
+  EXPECT_THAT(run.errors, Names((folder_ / "s.yaml").string() + ":4:17", "grid.devices", 2, 7));
+  EXPECT_TRUE(fake_log().empty());
+  EXPECT_EQ(grid_with_gpus("").exit_code, 6);
+  // The trials of a dry run may run on another host.
+  const ChildResult dry = grid_with_gpus("2,3", {"--dry-run"});
+  EXPECT_EQ(dry.exit_code, 0) << dry.errors;
+  EXPECT_THAT(dry.errors, Names("warning", (folder_ / "s.yaml").string() + ":4:17", 7));
+  // Trials that train on the CPU only share the cores among the slots.
+  EXPECT_EQ(grid_with_gpus("2,3", {"--training.device=cpu"}).exit_code, 0);
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+  std::filesystem::remove(folder_ / "fake.log");
+  write_sweep_on("[0, 1]", "axes: {fake.script: [hang, done]}");
+  test::Program both(command_with_gpus("2,3"));
+  EXPECT_TRUE(eventually([&] { return fake_log(" start ").size() == 2; }));
+  EXPECT_EQ(fake_log("CUDA_VISIBLE_DEVICES=2 ").size(), 1U);
+  EXPECT_EQ(fake_log("CUDA_VISIBLE_DEVICES=3 ").size(), 1U);
+  ::kill(both.id(), SIGTERM);
+  EXPECT_EQ(both.wait(), 85) << both.err;
 }
 
 TEST_F(GridTest, PlansOfDryRunsMayBeLongButNotMissing) {
@@ -376,6 +441,37 @@ TEST_F(GridTest, AChangedRecipeIsAnotherGrid) {
   EXPECT_THAT(status.output, HasSubstr("0.1000"));
 }
 
+TEST_F(GridTest, ARecipeThatChangesWhileTrialsRunEndsTheGridBeforeTheNextStart) {
+  write_sweep("axes: {fake.script: [hang, done]}");
+  std::string errors;
+  const auto change = [this] { std::ofstream(folder_ / "r.yaml") << "training: {epochs: 99}\n"; };
+  EXPECT_EQ(change_before_start(1, 1, change, errors), 2) << errors;
+  EXPECT_THAT(errors, Names(folder_ / "s.yaml", folder_ / "g", folder_ / "r.yaml"));
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+  EXPECT_EQ(fake_log("saved").size(), 1U);
+}
+
+TEST_F(GridTest, ADatasetThatChangesWhileTrialsRunEndsTheGridBeforeTheNextStart) {
+  std::ofstream(folder_ / "train") << "xxx";
+  write_sweep("axes: {fake.script: [hang, done]}\nset: {data.train_dataset: " +
+              (folder_ / "train").string() + "}");
+  std::string errors;
+  const auto change = [this] { std::ofstream(folder_ / "train") << "xxxxxxx"; };
+  EXPECT_EQ(change_before_start(1, 1, change, errors), 2) << errors;
+  EXPECT_THAT(errors, Names(folder_ / "train", 3, 7));
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+  EXPECT_EQ(fake_log("saved").size(), 1U);
+}
+
+TEST_F(GridTest, AnArrayTaskDoesNotStartWithARecipeThatChangedWhileItWaited) {
+  write_sweep("axes: {fake.quality: [0.1]}");
+  std::string errors;
+  const auto change = [this] { std::ofstream(folder_ / "r.yaml") << "training: {epochs: 99}\n"; };
+  EXPECT_EQ(change_before_start(0, 0, change, errors, {"--trial", "0"}), 2) << errors;
+  EXPECT_THAT(errors, Names(folder_ / "r.yaml"));
+  EXPECT_TRUE(fake_log().empty());
+}
+
 TEST_F(GridTest, ChoicesThatAreDrawnAgainAreTrainedOnce) {
   write_sweep("axes: {fake.quality: {random: {choices: [0.1, 0.2, 0.3], samples: 5}}}");
   const ChildResult run = grid({"--dry-run"});
@@ -406,11 +502,50 @@ TEST_F(GridTest, ADatasetThatIsReplacedIsAnotherGrid) {
   EXPECT_EQ(fake_log(" start ").size(), 2U);
 }
 
+TEST_F(GridTest, KeysThatChangeNoResultMayChangeAndADatasetMayBeMoved) {
+  const auto made = [&](const char* folder, const char* contents) {
+    std::filesystem::create_directory(folder_ / folder);
+    const std::string file = folder_ / folder / "d.beton";
+    std::ofstream(file) << contents;
+    return file;
+  };
+  const std::string first = made("first", "xxx"), moved = made("moved there, today", "xxx");
+  const std::string other = made("other", "xxxxxxx");
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset: {data.num_workers: 1}");
+  ASSERT_EQ(grid({"--data.train_dataset=" + first}).exit_code, 0);
+  const ChildResult again =
+      grid({"--data.train_dataset=" + moved, "--data.num_workers=2", "--logging.every=5"});
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.output, HasSubstr("0.2000"));
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+  const ChildResult run = grid({"--data.train_dataset=" + other});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", folder_ / "g", other, 3, 7));
+  // Another file of the same size, such as another fold.
+  const std::string fold = folder_ / "first/fold.beton";
+  std::ofstream(fold) << "yyy";
+  const ChildResult renamed = grid({"--data.train_dataset=" + fold});
+  EXPECT_EQ(renamed.exit_code, 2);
+  EXPECT_THAT(renamed.errors, Names(folder_ / "s.yaml", "d.beton", fold));
+  EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, ADatasetOfUnknownSizeIsKnownByItsName) {
+  write_sweep("axes: {fake.quality: [0.1]}");
+  ASSERT_EQ(grid({"--data.train_dataset=http://a/first.beton"}).exit_code, 0);
+  EXPECT_EQ(grid({"--data.train_dataset=http://b/first.beton"}).exit_code, 0);
+  const ChildResult other = grid({"--data.train_dataset=http://a/other.beton"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, Names(folder_ / "g", "first.beton", "http://a/other.beton"));
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+}
+
 TEST_F(GridTest, AFolderThatRecordsOnlyItsRecipeIsContinued) {
   write_sweep("axes: {fake.quality: [0.1]}");
   ASSERT_EQ(grid().exit_code, 0);
   json facts = json::parse(text_of("g/sweep.json"));
-  for (const char* key : {"checked", "dataset_bytes"}) EXPECT_EQ(facts.erase(key), 1U);
+  for (const char* key : {"checked", "dataset_bytes", "dataset_names"})
+    EXPECT_EQ(facts.erase(key), 1U);
   std::ofstream(folder_ / "g/sweep.json") << facts;
   const ChildResult run = grid();
   EXPECT_EQ(run.exit_code, 0) << run.errors;
@@ -456,6 +591,17 @@ TEST_F(GridTest, FailedTrialsGetAnotherChanceWhenAsked) {
   EXPECT_EQ(grid().exit_code, 1);
   EXPECT_EQ(grid({"--retry-failed"}).exit_code, 0);
   EXPECT_EQ(fake_log(" start ").size(), 2U);
+}
+
+TEST_F(GridTest, TheReasonOfAFailureIsThatOfTheLastAttempt) {
+  write_sweep("axes: {fake.script: ['exit:5+kill:KILL', 'kill:KILL+kill:KILL+exit:5']}");
+  EXPECT_EQ(grid().exit_code, 1);
+  const json trials = results().at("trials");
+  EXPECT_EQ(trials[0].at("starts"), 3);
+  const std::string killed = trials[0].at("reason"), ended = trials[1].at("reason");
+  EXPECT_THAT(killed, Names("SIGKILL"));
+  EXPECT_THAT(killed, testing::Not(HasSubstr("as scripted")));
+  EXPECT_THAT(ended, Names("exit code 5", "as scripted: exit:5"));
 }
 
 TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {

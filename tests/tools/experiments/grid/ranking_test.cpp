@@ -1,9 +1,13 @@
 #include "tools/experiments/grid/ranking.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <csignal>
 
 #include "framework/core/file.h"
 #include "framework/core/file_lock.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -71,6 +75,27 @@ TEST_F(RankingTest, AFigureThatWasNotFiniteIsNoResult) {
   add("2", "0", TrialStatus::done, nullptr);
   EXPECT_EQ(place(0), "1");
   EXPECT_EQ(ranking().at(1).at("count"), 0);
+}
+
+TEST_F(RankingTest, ARankThatWasKilledIsTheReasonUnlessARankPrintedAnError) {
+  add("1", "0", TrialStatus::failed);
+  states_["1-0"].exit_code = 128 + SIGKILL;
+  const std::filesystem::path run = folder_ / "runs/1-0";
+  create_folders(run);
+  const std::string killed =
+      "launcher: rank 1 (pid 123) was killed by signal 9 (SIGKILL)\n"
+      "launcher: rank 0 (pid 122) did not end within 15 s and is killed\n";
+  const auto reason = [&](const std::string& output) {
+    write_file(run / "output", output);
+    return describe_grid(sweep_, states_).at("trials").at(0).at("reason").get<std::string>();
+  };
+  EXPECT_THAT(reason("epoch 1/9\n" + killed), test::Names("SIGKILL", "rank 1", "123"));
+  EXPECT_THAT(reason(killed), testing::Not(testing::HasSubstr("rank 0")));
+  EXPECT_THAT(reason("[rank 1] error: missing_x\n" + killed), testing::EndsWith(": missing_x"));
+  const std::string before = "error: of an earlier attempt\n";
+  states_["1-0"].output_begin = before.size();
+  EXPECT_THAT(reason(before + killed), test::Names("rank 1"));
+  EXPECT_THAT(reason(before), testing::Not(testing::HasSubstr("attempt")));
 }
 
 TEST_F(RankingTest, ATrialRunsWhileItsLockIsHeld) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -97,6 +98,31 @@ TEST_F(SweepTest, IdsDoNotChangeWhenTheSweepGrows) {
   EXPECT_THAT(small.trials[0].id, testing::MatchesRegex("lr0.1_optimizersgd-[0-9a-f]{16}"));
   EXPECT_EQ(small.trials[0].id,
             read("axes: {lr.lr: [0.2, 0.1], training.optimizer: [sgd]}").trials[1].id);
+}
+
+TEST_F(SweepTest, IdsDependOnKeysThatChangeNoResultOnlyIfTheyAreAxes) {
+  const std::string axes = "axes: {lr.lr: [0.1]}\n";
+  const std::string id = read(axes).trials[0].id;
+  EXPECT_EQ(read(axes + "set: {data.num_workers: 4}").trials[0].id, id);
+  const Sweep moved = read(axes, {given("data.train_dataset", "/mnt/train.beton")});
+  EXPECT_EQ(moved.trials[0].id, id);
+  EXPECT_THAT(values(moved, "data.train_dataset"), ElementsAre("/mnt/train.beton"));
+  EXPECT_NE(read(axes + "set: {data.subset: 8}").trials[0].id, id);
+  const Sweep datasets = read("axes: {lr.lr: [0.1], data.train_dataset: [a.beton, b.beton]}");
+  EXPECT_NE(datasets.trials[0].id, datasets.trials[1].id);
+}
+
+TEST_F(SweepTest, ARunThatAnEarlierVersionNamedKeepsItsId) {
+  const std::string text = "folder: " + (folder_ / "g").string() +
+                           "\naxes: {lr.lr: [0.1, 0.2]}\nset: {data.num_workers: 4}";
+  const Sweep before = read(text);
+  const std::string whole = trial_id({{"lr.lr", "0.1"}, {"data.num_workers", "4"}});
+  const std::string old_id = "lr0.1" + whole.substr(whole.rfind('-'));
+  EXPECT_NE(before.trials[0].id, old_id);
+  std::filesystem::create_directories(folder_ / ("g/runs/" + old_id));
+  const Sweep after = read(text);
+  EXPECT_EQ(after.trials[0].id, old_id);
+  EXPECT_EQ(after.trials[1].id, before.trials[1].id);
 }
 
 TEST_F(SweepTest, ReadsEveryFormOfAxis) {

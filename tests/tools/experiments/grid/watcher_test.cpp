@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "framework/core/file.h"
 #include "tests/support/temporary_folder.h"
@@ -19,6 +20,9 @@ class GridWatcherTest : public ::testing::Test {
  protected:
   void start(EarlyStopOptions::Rule rule) {
     sweep_.folder = folder_.path();
+    sweep_.recipe = folder_ / "r.yaml";
+    write_file(sweep_.recipe, "training: {epochs: 1}\n");
+    file_.emplace(sweep_);
     sweep_.early_stop = {.rule = rule, .reduction = 2};
     for (const char* id : {"a", "b", "c", "d", "e", "f"})
       sweep_.trials.push_back({.id = id, .recipe = {}, .settings = {}, .folder = folder_ / "runs"});
@@ -34,7 +38,7 @@ class GridWatcherTest : public ::testing::Test {
     states_[id].starts = 1;
   }
   /// A new watcher, as after each start of the grid.
-  GridWatcher watcher() { return {sweep_, states_, journal_, 1}; }
+  GridWatcher watcher() { return {sweep_, *file_, states_, journal_, 1}; }
   static std::vector<std::string> ids(const std::vector<const Trial*>& trials) {
     std::vector<std::string> all;
     for (const Trial* one : trials) all.push_back(one->id);
@@ -44,6 +48,7 @@ class GridWatcherTest : public ::testing::Test {
   test::TemporaryFolder folder_;
   Journal journal_{folder_ / "results.jsonl"};
   Sweep sweep_;
+  std::optional<SweepFile> file_;
   std::map<std::string, TrialState> states_;
 };
 

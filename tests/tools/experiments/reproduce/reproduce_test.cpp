@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/core/file_lock.h"
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
@@ -129,13 +132,15 @@ TEST_F(ReproduceTest, AKeyThatNoRowReadsStopsBeforeTheFirstTraining) {
 
 TEST_F(ReproduceTest, ResultsOfOtherDatasetsAreNotMixedIn) {
   write_table("done");
-  for (const auto& [name, bytes] :
-       {std::pair("first", 3), std::pair("moved", 3), std::pair("other", 7)})
+  std::filesystem::create_directory(folder_ / "moved");
+  for (const auto& [name, bytes] : {std::pair("first", 3), std::pair("moved/first", 3),
+                                    std::pair("fold", 3), std::pair("other", 7)})
     std::ofstream(folder_ / name) << std::string(static_cast<std::size_t>(bytes), 'x');
   const auto with = [&](const std::string& key, const std::string& files) {
     return reproduce({"--data." + key + "=" + files});
   };
-  const std::string first = folder_ / "first", moved = folder_ / "moved", other = folder_ / "other";
+  const std::string first = folder_ / "first", moved = folder_ / "moved/first";
+  const std::string fold = folder_ / "fold", other = folder_ / "other";
   ASSERT_EQ(with("train_dataset", first).exit_code, 0);
   EXPECT_EQ(with("train_dataset", moved).exit_code, 0);
   EXPECT_EQ(with("train_dataset", "http://127.0.0.1/first").exit_code, 0) << "of unknown size";
@@ -146,12 +151,19 @@ TEST_F(ReproduceTest, ResultsOfOtherDatasetsAreNotMixedIn) {
     EXPECT_THAT(run.errors,
                 Names("data.train_dataset", 3, files == other ? 7 : 10, "a-seed0", "--folder"));
   }
+  for (const std::string& files : {fold, std::string("http://127.0.0.1/fold")}) {
+    const ChildResult run = with("train_dataset", files);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.errors, Names("data.train_dataset", "first", "fold", "a-seed0", "--folder"));
+  }
   EXPECT_EQ(reproduce({"--status"}).exit_code, 0);
-  EXPECT_EQ(text_of("out/table.md").find("dataset_bytes"), std::string::npos);
+  for (const char* fact : {"dataset_bytes", "dataset_names"})
+    EXPECT_EQ(text_of("out/table.md").find(fact), std::string::npos);
 
-  // A folder of an earlier version, which did not record sizes.
+  // A folder of an earlier version, which recorded neither sizes nor names.
   json begun = json::parse(text_of("out/reproduce.json"));
-  for (json& trial : begun) EXPECT_EQ(trial.erase("dataset_bytes"), 1U);
+  for (json& trial : begun)
+    for (const char* fact : {"dataset_bytes", "dataset_names"}) EXPECT_EQ(trial.erase(fact), 1U);
   std::ofstream(folder_ / "out/reproduce.json") << begun;
   EXPECT_EQ(with("train_dataset", other).exit_code, 0);
 }
@@ -203,6 +215,42 @@ TEST_F(ReproduceTest, ResultsOfTwoVersionsOfARecipeAreNotShownTogether) {
   std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
   EXPECT_EQ(reproduce({"--status"}).errors, "");
   EXPECT_EQ(reproduce({"--rows", "b"}).exit_code, 0);
+}
+
+TEST_F(ReproduceTest, ARecipeThatChangesWhileRowsRunEndsTheTableBeforeTheNextStart) {
+  write_table("hang");
+  std::filesystem::create_directories(folder_ / "out/c-seed0");
+  auto lock = FileLock::try_lock(folder_ / "out/c-seed0/lock");
+  ASSERT_TRUE(lock.has_value());
+  test::Program program(command({"--at-once", "2"}));
+  // The last row waits for its lock.
+  EXPECT_TRUE(test::eventually([&] {
+    const std::string log = text_of("fake.log");
+    return test::occurrences(log, "a-seed0 done") == 1 &&
+           test::occurrences(log, "b-seed0 start") == 1;
+  }));
+  std::ofstream(folder_ / "r.yaml") << "training: {epochs: 99}\n";
+  lock.reset();
+  EXPECT_EQ(program.wait(), 2) << program.err;
+  EXPECT_THAT(program.err, Names(folder_ / "out", "c-seed0", folder_ / "r.yaml", "--folder"));
+  EXPECT_EQ(starts(), 2U);
+  EXPECT_EQ(test::occurrences(text_of("fake.log"), "b-seed0 saved"), 1);
+  EXPECT_FALSE(json::parse(text_of("out/reproduce.json")).contains("c-seed0"));
+}
+
+TEST_F(ReproduceTest, ARowDoesNotStartAgainWithAnotherRecipe) {
+  std::vector<std::string> words = command({"--rows", "a"});
+  std::string& program = *(std::ranges::find(words, "--program") + 1);
+  std::ofstream(folder_ / "preempted")
+      << "#!/bin/bash\nfor word in \"$@\"; do [[ $word == --dry-run ]] && exec '" << program
+      << "' \"$@\"; done\necho 'training: {epochs: 99}' >'" << (folder_ / "r.yaml").string()
+      << "'\necho 'a start 1' >>\"$FAKE_LOG\"\nexit 85\n";
+  std::filesystem::permissions(folder_ / "preempted", std::filesystem::perms::owner_all);
+  program = folder_ / "preempted";
+  const ChildResult run = run_child(words, std::chrono::minutes(1));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names(folder_ / "out", "a-seed0", folder_ / "r.yaml", "--folder"));
+  EXPECT_EQ(starts(), 1U);
 }
 
 TEST_F(ReproduceTest, ResultsOfOtherDatasetsAndKeysOfARowAreNotShownTogether) {

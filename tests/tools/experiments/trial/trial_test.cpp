@@ -87,8 +87,8 @@ TEST(JournalTest, FilesAreReadByTimeNotByName) {
 }
 
 TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
-  const auto slots =
-      make_slots({.devices = {"0", "1"}, .slots_per_device = 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8}, {});
+  const auto slots = make_slots({.devices = {"0", "1"}, .slots_per_device = 2},
+                                {0, 1, 2, 3, 4, 5, 6, 7, 8}, {"0", "1"});
   ASSERT_EQ(slots.size(), 4U);
   EXPECT_EQ(slots[1].name, "gpu0.1");
   EXPECT_EQ(slots[1].gpu, "0");
@@ -170,6 +170,26 @@ TEST_F(VisibleGpusTest, AreThoseThatTheVariableNames) {
   ::unsetenv(kVariable);
 }
 
+TEST_F(VisibleGpusTest, AreWhatTheIndicesOfDevicesCount) {
+  for (const char* name : {"nvidia0", "nvidia1"}) have(std::string("dev/") + name);
+  const auto missing = [&](const std::vector<std::string>& devices) {
+    return missing_gpus({.devices = devices}, visible_gpus(root_.path()));
+  };
+  EXPECT_THAT(missing({"0", "7", "1", "99999999999999999999"}),
+              ElementsAre("7", "99999999999999999999"));
+  for (const char* device : {"auto", "cpu"}) EXPECT_TRUE(missing({device}).empty()) << device;
+  ::setenv(kVariable, "2,3", 1);
+  EXPECT_THAT(missing({"1", "2"}), ElementsAre("2"));
+  const auto slots = make_slots({.devices = {"0", "1"}}, {0, 1}, visible_gpus(root_.path()));
+  ASSERT_EQ(slots.size(), 2U);
+  EXPECT_EQ(slots[0].gpu, "2");
+  EXPECT_EQ(slots[1].gpu, "3");
+  EXPECT_EQ(slots[1].name, "gpu3");
+  ::setenv(kVariable, "", 1);
+  EXPECT_THAT(missing({"0"}), ElementsAre("0"));
+  ::unsetenv(kVariable);
+}
+
 TEST(SlotTest, SlotsShareCoresWhereThereAreTooFew) {
   const auto slots =
       make_slots({.devices = {"cpu"}, .slots_per_device = 3, .cores_per_slot = 1}, {6, 7}, {});
@@ -187,11 +207,12 @@ TEST(SlotTest, SeveralSlotsDivideACpuQuotaAndASingleOneKeepsAllCores) {
     for (const Slot& slot : slots) used.insert(used.end(), slot.cores.begin(), slot.cores.end());
     EXPECT_THAT(used, ElementsAre(0, 8, 16, 24, 32, 40, 48, 56));
   }
-  EXPECT_THAT(make_slots({.devices = {"0", "1"}}, cores, {}, 5)[1].cores, ElementsAre(32, 33));
+  EXPECT_THAT(make_slots({.devices = {"0", "1"}}, cores, {"0", "1"}, 5)[1].cores,
+              ElementsAre(32, 33));
   EXPECT_THAT(share_slots(2, cores, {}, 5)[1].cores, ElementsAre(32, 33, 34));
   EXPECT_THAT(make_slots(eight, cores, {}, 1)[7].cores, ElementsAre(56));
   const SlotOptions set{.devices = {"0", "1"}, .slots_per_device = 1, .cores_per_slot = 6};
-  EXPECT_THAT(make_slots(set, cores, {}, 8)[1].cores, ElementsAre(6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(make_slots(set, cores, {"0", "1"}, 8)[1].cores, ElementsAre(6, 7, 8, 9, 10, 11));
   EXPECT_EQ(make_slots({}, cores, {}, 8)[0].cores, cores);
   EXPECT_EQ(share_slots(1, cores, {}, 8)[0].cores, cores);
 }

@@ -1,0 +1,139 @@
+#include "tools/experiments/grid/sweep_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tools/cli/recipe_file.h"
+
+namespace precast::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kRecipeHash = "recipe_hash";
+constexpr const char* kDatasetBytes = "dataset_bytes";
+constexpr const char* kDatasetNames = "dataset_names";
+constexpr const char* kChecked = "checked";
+constexpr const char* kCheckedWithGpu = "checked_with_gpu";
+
+struct Dataset {
+  /// The key if all trials have the same dataset, which may be moved. For a value of an axis, the
+  /// files.
+  std::string name;
+  std::string files;
+  std::string file_names;  // dataset_names()
+  std::optional<std::uintmax_t> bytes;
+};
+
+/// The sweep's datasets, as the sweep or the recipe names them.
+std::vector<Dataset> datasets_of(const Sweep& sweep) {
+  Diagnostics ignored;  // the trials report mistakes in the recipe
+  const ConfigNode recipe = read_recipe_file(sweep.recipe, ignored).sections;
+  std::vector<Dataset> datasets;
+  const auto add = [&](std::string name, const ConfigNode& files) {
+    if (files.kind == ConfigNode::Kind::null) return;
+    datasets.push_back({std::move(name), files.flow(), dataset_names(files), dataset_bytes(files)});
+  };
+  for (const std::string_view key : kDatasetKeys) {
+    const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
+    if (axis == sweep.axes.end()) {
+      add(std::string(key), value_of(key, recipe, {}));
+      continue;
+    }
+    const bool varies = std::ranges::find(sweep.varied, key) != sweep.varied.end();
+    for (const AxisValue& value : axis->values) {
+      const ConfigNode files = value_of(key, recipe, {{axis->key, value.text}});
+      add(varies ? files.flow() : axis->key, files);
+    }
+  }
+  return datasets;
+}
+
+/// The list `checked` contains names that depend on all settings. Trial::id does not, but a key
+/// that changes no result can still be invalid.
+std::string checked_name(const Trial& trial) {
+  return trial_id(trial.settings);
+}
+
+}  // namespace
+
+SweepFile::SweepFile(const Sweep& sweep) : sweep_(sweep), path_(sweep.folder / "sweep.json") {
+  facts_ = {{"recipe", sweep.recipe.string()}, {kRecipeHash, recipe_hash(sweep.recipe)}};
+  std::ifstream file(path_);
+  ordered_json there;
+  if (file) there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (there.is_object() && there.contains(kRecipeHash)) facts_ = there;
+  if (!facts_[kChecked].is_array()) facts_[kChecked] = ordered_json::array();
+  // Earlier versions recorded neither sizes nor names.
+  for (const char* key : {kDatasetBytes, kDatasetNames})
+    if (!facts_[key].is_object()) facts_[key] = ordered_json::object();
+  check();
+  for (const Dataset& dataset : datasets_of(sweep)) {
+    facts_[kDatasetNames][dataset.name] = dataset.file_names;
+    if (dataset.bytes) facts_[kDatasetBytes][dataset.name] = *dataset.bytes;
+  }
+  is_written_ = facts_ == there;
+}
+
+void SweepFile::check() const {
+  if (facts_.at(kRecipeHash) != recipe_hash(sweep_.recipe)) {
+    throw ConfigError(
+        fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
+                    "another recipe or has changed since then. Set `folder` to another folder",
+                    sweep_.path.string(), sweep_.folder.string(), sweep_.recipe.string()));
+  }
+  const ordered_json& sizes = facts_.at(kDatasetBytes);
+  for (const Dataset& dataset : datasets_of(sweep_)) {
+    auto size = sizes.find(dataset.name);
+    if (size == sizes.end()) size = sizes.find(dataset.files);  // as in earlier versions
+    const bool same_size = size == sizes.end() || !dataset.bytes || *size == *dataset.bytes;
+    const std::string names = facts_.at(kDatasetNames).value(dataset.name, dataset.file_names);
+    if (same_size && names == dataset.file_names) continue;
+    const std::string before =
+        size == sizes.end() ? "unknown size" : fmt::format("{} bytes", size->dump());
+    const std::string now =
+        dataset.bytes ? fmt::format("{} bytes", *dataset.bytes) : "unknown size";
+    throw ConfigError(fmt::format(
+        "{}: expected the datasets that the results in {} belong to, {} ({}), got {} ({}). Set "
+        "`folder` to another folder",
+        sweep_.path.string(), sweep_.folder.string(), names, before, dataset.files, now));
+  }
+}
+
+void SweepFile::tie() {
+  if (!is_written_) write();
+}
+
+void SweepFile::keep_checks_for(const std::vector<Slot>& slots) {
+  const bool with_gpu = !slots.front().gpu.empty();
+  if (facts_[kCheckedWithGpu] == with_gpu) return;
+  facts_[kCheckedWithGpu] = with_gpu;
+  facts_[kChecked] = ordered_json::array();
+}
+
+bool SweepFile::is_checked(const Trial& trial) const {
+  const auto& checked = facts_.at(kChecked);
+  return std::find(checked.begin(), checked.end(), checked_name(trial)) != checked.end();
+}
+
+void SweepFile::add_checked(const std::vector<const Trial*>& trials) {
+  for (const Trial* trial : trials) facts_[kChecked].push_back(checked_name(*trial));
+  write();
+}
+
+void SweepFile::write() {
+  write_file(path_, facts_.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  is_written_ = true;
+}
+
+}  // namespace precast::tools

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/experiments/grid/sweep.h"
+#include "tools/experiments/trial/slot.h"
+
+namespace precast::tools {
+
+/// The file sweep.json, which identifies the recipe and the datasets that the results in a sweep's
+/// folder belong to, and lists the trials that were checked. Not thread-safe.
+class SweepFile {
+ public:
+  /// Reads the file if it exists, and keeps a reference to `sweep`. @throws as check().
+  explicit SweepFile(const Sweep& sweep);
+
+  /// Checks that the recipe and the datasets still are those of the folder or, if the file did not
+  /// exist, those that the constructor found. Each trial reads the recipe's file when it starts, so
+  /// this has to be called before every start.
+  /// @throws ConfigError if the recipe has changed, or a dataset has another name or size; IoError
+  /// if the recipe cannot be read.
+  void check() const;
+
+  /// Records what the folder belongs to, if that is not recorded yet. @throws IoError
+  void tie();
+
+  /// Forgets earlier checks if those slots had a GPU and these have none, or the reverse.
+  void keep_checks_for(const std::vector<Slot>& slots);
+  /// Whether a trial with the same settings was checked. @{
+  [[nodiscard]] bool is_checked(const Trial& trial) const;
+  void add_checked(const std::vector<const Trial*>& trials);
+  /// @}
+
+ private:
+  void write();
+
+  const Sweep& sweep_;
+  std::filesystem::path path_;
+  nlohmann::ordered_json facts_;
+  bool is_written_ = false;
+};
+
+}  // namespace precast::tools
