@@ -11,6 +11,7 @@
 #include "data/http/http_client.h"
 #include "data/order/class_names.h"
 #include "framework/core/error.h"
+#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {
@@ -73,10 +74,10 @@ void check_common_classes(const data::BetonReader& dataset, std::size_t field) {
   const auto [file, other, label] = *conflict;
   throw ConfigError(fmt::format(
       "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Write one file in which "
-      "classes of the same name have the same label: precast merge {}OUT.beton --label-rule "
-      "by-name",
+      "classes of the same name have the same label: precast merge {}OUT.beton --label-field {} "
+      "--label-rule by-name",
       named[other], label, dataset.fields()[field].name, names[file][label], named[file],
-      names[other][label], paths));
+      names[other][label], paths, shell_word(dataset.fields()[field].name)));
 }
 
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,

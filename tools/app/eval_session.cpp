@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/checkpoint_scope.h"
+#include "framework/engine/replaced_samples.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
@@ -100,7 +100,7 @@ int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command
     check_gpus(gpu_problem(recipe, ranks, usable_gpus(), /*trains=*/false));
     return launch_ranks(command, ranks);
   }
-  const ResolvedRun run = resolve_run(recipe, info);
+  const ResolvedRun run = resolve_run(recipe, info, /*trains=*/false);
   RankSession ranks(recipe.config, info, run.device);
   return ranks.run([&] {
     const int code = body(run, ranks);
@@ -124,20 +124,9 @@ std::vector<std::uint64_t> positions_of_rank(std::uint64_t samples, std::int64_t
 }
 
 void warn_of_replaced(const BatchSource* source, RankSession& ranks) {
-  ordered_json mine = ordered_json::array();
-  if (source != nullptr) {
-    for (const ReplacedSample& entry : source->replaced())
-      mine.push_back({entry.sample, entry.by, entry.times, entry.error});
-  }
-  std::map<std::uint64_t, ReplacedSample> all;
-  for (const std::string& text : ranks.communicator().all_gather(
-           mine.dump(-1, ' ', false, ordered_json::error_handler_t::replace))) {
-    for (const auto& entry : ordered_json::parse(text))
-      all[entry[0]] = {.sample = entry[0], .by = entry[1], .times = entry[2], .error = entry[3]};
-  }
-  if (!ranks.leads() || all.empty()) return;
-  std::vector<ReplacedSample> replaced;
-  for (const auto& [sample, entry] : all) replaced.push_back(entry);
+  const std::vector<ReplacedSample> replaced = engine::gather_replaced(
+      source == nullptr ? std::vector<ReplacedSample>() : source->replaced(), ranks.communicator());
+  if (!ranks.leads() || replaced.empty()) return;
   log_warning("{}", fmt::join(describe_replaced(replaced), "\n"));
 }
 

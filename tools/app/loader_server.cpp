@@ -146,6 +146,8 @@ class LoaderServer {
         if (!ring_.publish(epoch, batch_, *batch)) return;
         ++batch_;
       }
+      // The loader returns no batch at the end of a pass, and if it waits and is asked to stop.
+      if (stopping()) return;
       if (!ring_.end_pass(epoch, batch_)) return;
       report("pass", epoch);
     }

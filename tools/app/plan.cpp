@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "framework/core/config/value.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/app/data_description.h"
@@ -40,6 +41,30 @@ void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
         "training.batch_size, training.micro_batches and the number of ranks), got {}",
         samples, size));
   }
+}
+
+/// @throws ConfigError if the loss bce turns all targets into the same number.
+void check_target_threshold(const TrainPlan& plan) {
+  if (plan.loss.name != "bce" || plan.model.num_classes < 2) return;
+  const auto option = [&](std::string_view name, double value) {
+    const ConfigNode* const given = plan.loss.options.find(name);
+    if (given != nullptr) read_value(*given, &value);
+    return value;
+  };
+  const double threshold = option("target_threshold", -1);
+  const double smoothing = option("label_smoothing", 0);
+  // The targets of a class index.
+  const double off = smoothing / static_cast<double>(plan.model.num_classes);
+  const double on = 1 - smoothing + off;
+  // Compared in f32, as the loss does.
+  const auto single = [](double value) { return static_cast<float>(value); };
+  if (threshold < 0 || (single(threshold) >= single(off) && single(threshold) < single(on))) return;
+  throw ConfigError(fmt::format(
+      "loss bce: expected target_threshold below 0, or at least {:.6g} and below "
+      "{:.6g}, got {}. These are the targets of {} classes with "
+      "label smoothing {} (training.label_smoothing); this threshold turns both into {}",
+      off, on, threshold, plan.model.num_classes, smoothing,
+      single(threshold) < single(off) ? 1 : 0));
 }
 
 /// `random, subset 64, filter label < 3`.
@@ -95,7 +120,10 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   plan.optimizer = recipe.optimizer;
   plan.precision = parse_precision(config.training.precision, run.device.is_cuda());
   for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
-  if (use == RecipeUse::train && !config.training.eval_only) check_ghost_batches(run, plan);
+  if (use == RecipeUse::train && !config.training.eval_only) {
+    check_ghost_batches(run, plan);
+    check_target_threshold(plan);
+  }
   return plan;
 }
 
@@ -123,6 +151,12 @@ void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
     const auto peak = recipe.resolved.at("lr.lr_peak_epoch").get<std::int64_t>();
     if (peak >= plan.epochs)
       warn("lr.lr_peak_epoch", peak, "the learning rate does not reach lr.lr");
+  }
+  // Only the options of the selected schedule are keys.
+  const auto warmup = recipe.resolved.find("lr.warmup_epochs");
+  if (warmup != recipe.resolved.end() && warmup->is_number_integer() && *warmup >= plan.epochs) {
+    warn("lr.warmup_epochs", warmup->get<std::int64_t>(),
+         "the learning rate only rises, and does not reach lr.lr");
   }
   const auto& resolution = recipe.config.resolution;
   const std::int64_t largest_px = *std::ranges::max_element(plan.image_size_px);

@@ -14,8 +14,10 @@ namespace precast::tools {
 
 /// Makes the plan of the recipe, including the changes that methods make.
 /// @param samples number of samples in an epoch; 0: unknown, and the plan has no steps.
+/// @param num_classes 1 may also mean that the number is unknown.
 /// @param use if `train`, also checks that dist.sync_bn and the batch size suit the method
-/// ghost_batch_norm, unless training.eval_only is set. @throws ConfigError
+/// ghost_batch_norm, and that loss.target_threshold suits the label smoothing and the number of
+/// classes, unless training.eval_only is set. @throws ConfigError
 [[nodiscard]] TrainPlan make_plan(const ResolvedRun& run, const Registries& registries,
                                   std::int64_t samples, std::int64_t num_classes,
                                   RecipeUse use = RecipeUse::train);
@@ -25,8 +27,9 @@ namespace precast::tools {
 [[nodiscard]] std::string why_no_steps(const TrainPlan& plan, std::int64_t samples,
                                        const std::string& dataset);
 
-/// Warns if the run ends before the epoch of the highest learning rate, or before the images have
-/// their full size. ffcv-imagenet accepts such recipes, so this is no error.
+/// Warns if the run ends before the epoch of the highest learning rate, before the end of the
+/// warm-up, or before the images have their full size. ffcv-imagenet accepts such recipes, and any
+/// recipe can be tried for one epoch, so this is no error.
 void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
 
 /// The plan as JSON. @param values the result of resolved_values(). @param per_step whether to add

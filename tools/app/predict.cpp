@@ -41,7 +41,9 @@ constexpr const char* kAbout =
     "Probabilities are the softmax of the logits; with validation.lr_tta, of the mean of the "
     "logits of the image and its mirror image.\n"
     "For a dataset, CSV output contains logits unless --top is given; a .npy file always contains "
-    "logits. With validation.lr_tta, logits are the sums over the image and its mirror image.\n"
+    "logits. Losses with several classes per sample give each class a probability (the sigmoid of "
+    "its logit); outputs that are not classes are written unchanged. With validation.lr_tta, "
+    "logits are the sums over the image and its mirror image.\n"
     "A file that is not an image is skipped with a warning; the exit code is then 3.";
 
 /// The inputs of the command line: image files and folders, or one dataset.
@@ -101,19 +103,32 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   return format;
 }
 
-/// The format for outputs that are not one class for each sample. Such outputs have no
-/// probabilities that sum to 1, so the outputs themselves are written.
+/// The format for the targets of the recipe. Several classes per sample: all classes, unless --top
+/// is given. Outputs that are not classes are written unchanged.
 PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Arguments& options) {
   if (recipe.targets == TargetKind::class_index) return format;
-  if (options.given("top") || format.json || format.file.extension() == ".jsonl") {
+  const bool csv = format.file.extension() == ".csv" || (format.file.empty() && !format.json);
+  const bool is_jsonl = format.file.extension() == ".jsonl";
+  if (recipe.targets == TargetKind::multi_hot) {
+    format.classes = Probability::sigmoid;
+    if (!options.given("top")) format.top = kMostPredictions;
+    if (csv && !options.given("top")) format.logits = true;
+    return format;
+  }
+  if (recipe.targets == TargetKind::class_mask && (csv || format.json || is_jsonl)) {
+    throw ConfigError(fmt::format(
+        "predict: expected --output FILE.npy, which can store any shape, for training.loss: {}, "
+        "whose outputs are [samples, classes, height, width]",
+        recipe.loss.name));
+  }
+  if (options.given("top")) {
     throw ConfigError(
-        fmt::format("predict: expected a .csv or .npy file, and neither --top nor --json, for "
-                    "training.loss: {}, whose targets are {}",
+        fmt::format("--top: expected a recipe whose outputs are classes, got training.loss: {}, "
+                    "whose targets are {}",
                     recipe.loss.name, name_of(recipe.targets)));
   }
+  format.classes.reset();
   format.logits = true;
-  if (recipe.targets == TargetKind::values || recipe.targets == TargetKind::none)
-    format.output_name = "output";
   return format;
 }
 

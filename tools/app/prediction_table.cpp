@@ -26,16 +26,22 @@ std::string csv_text(std::string_view text) {
   return quoted + '"';
 }
 
-}  // namespace
-
-std::vector<Prediction> most_probable(std::span<const float> logits, int passes, std::int64_t k) {
-  for (std::size_t label = 0; label < logits.size(); ++label) {
-    if (std::isfinite(logits[label])) continue;
-    throw Error(fmt::format("predict: expected finite logits, got {} for class {}: the weights or "
-                            "the outputs contain NaN or infinity",
-                            logits[label], label),
+/// @throws Error with ExitCode::diverged
+void check_finite(std::span<const float> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (std::isfinite(outputs[i])) continue;
+    throw Error(fmt::format("predict: expected finite outputs, got {} for output {}: the weights "
+                            "or the outputs contain NaN or infinity",
+                            outputs[i], i),
                 ExitCode::diverged);
   }
+}
+
+}  // namespace
+
+std::vector<Prediction> most_probable(std::span<const float> logits, int passes, std::int64_t k,
+                                      Probability kind) {
+  check_finite(logits);
   std::vector<std::int64_t> labels(logits.size());
   std::iota(labels.begin(), labels.end(), 0);
   const auto count = std::min(static_cast<std::size_t>(k), labels.size());
@@ -48,10 +54,14 @@ std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
   // Relative to the most probable class, so that no exponential overflows.
   const auto weight = [&](double value) { return std::exp((value - largest) / passes); };
   double sum = 0;
-  for (const float value : logits) sum += weight(value);
+  if (kind == Probability::softmax)
+    for (const float value : logits) sum += weight(value);
   std::vector<Prediction> best;
-  for (auto label = labels.begin(); label != middle; ++label)
-    best.push_back({*label, weight(logit(*label)) / sum});
+  for (auto label = labels.begin(); label != middle; ++label) {
+    const double value = logit(*label);
+    best.push_back({*label, kind == Probability::softmax ? weight(value) / sum
+                                                         : 1 / (1 + std::exp(-value / passes))});
+  }
   return best;
 }
 
@@ -93,6 +103,13 @@ std::string PredictionTable::json_row(std::string_view name, std::span<const Pre
   }
   ordered_json row = {{"name", name}, {"predictions", std::move(predictions)}};
   if (!logits.empty()) row["logits"] = std::vector<float>(logits.begin(), logits.end());
+  return row.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string outputs_json_row(std::string_view name, std::span<const float> outputs) {
+  check_finite(outputs);
+  const ordered_json row = {{"name", name},
+                            {"outputs", std::vector<float>(outputs.begin(), outputs.end())}};
   return row.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

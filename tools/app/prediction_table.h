@@ -12,17 +12,24 @@ namespace precast::tools {
 /// A class that a model predicts for a sample.
 struct Prediction {
   std::int64_t label = 0;
-  /// Softmax over all classes.
   double probability = 0;
 };
 
-/// The `k` most probable classes (all, if there are fewer), the most probable first; equally
-/// probable classes are in the order of their labels.
+/// How logits become probabilities.
+enum class Probability {
+  /// A sample has one class: the probabilities of all classes sum to 1.
+  softmax,
+  /// A sample has any number of classes: each class has its own probability.
+  sigmoid,
+};
+
+/// The `k` most probable classes (all, if there are fewer), the most probable first; classes with
+/// equal logits are in the order of their labels.
 /// @param logits of one sample, summed over `passes` forward passes (2 if the mirrored image was
-/// added). The probabilities are the softmax of the mean over the passes.
+/// added). The probabilities are those of the mean over the passes.
 /// @throws Error with ExitCode::diverged if a logit is not finite.
 [[nodiscard]] std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
-                                                    std::int64_t k);
+                                                    std::int64_t k, Probability kind);
 
 /// Predictions as text, one line per sample.
 class PredictionTable {
@@ -49,6 +56,9 @@ class PredictionTable {
   std::int64_t top_;
 };
 
+/// A JSON line of outputs that are not classes: `{"name": ..., "outputs": [1.5, -0.25]}`.
+/// @throws Error with ExitCode::diverged if an output is not finite.
+[[nodiscard]] std::string outputs_json_row(std::string_view name, std::span<const float> outputs);
 /// A line of logits: `name,1.5,-0.25`. Nine significant digits preserve the exact float32.
 [[nodiscard]] std::string logits_csv_row(std::string_view name, std::span<const float> logits);
 /// `<first column>,logit_0,logit_1,...`.

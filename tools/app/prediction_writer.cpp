@@ -61,7 +61,8 @@ void PredictionWriter::begin_table(const at::Tensor& logits) {
     class_names_.clear();
   }
   table_.emplace(class_names_, std::min(format_.top, classes));
-  csv_ = format_.logits ? logits_csv_header(format_.first_column, classes, format_.output_name)
+  csv_ = format_.logits ? logits_csv_header(format_.first_column, classes,
+                                            format_.classes ? "logit" : "output")
                         : table_->csv_header();
 }
 
@@ -69,8 +70,9 @@ void PredictionWriter::add_row(const std::string& name, std::span<const float> l
   const bool json = format_.json || format_.file.extension() == ".jsonl";
   const bool csv = format_.file.extension() == ".csv" || (format_.file.empty() && !json);
   if (csv && format_.logits) csv_ += logits_csv_row(name, logits);
-  if (!json && format_.logits) return;
-  const std::vector<Prediction> best = most_probable(logits, passes, format_.top);
+  if (json && !format_.classes) json_ += outputs_json_row(name, logits);
+  if (!format_.classes || (!json && format_.logits)) return;
+  const std::vector<Prediction> best = most_probable(logits, passes, format_.top, *format_.classes);
   if (csv && !format_.logits) csv_ += table_->csv_row(name, best);
   if (!json) return;
   json_ += table_->json_row(name, best, format_.logits ? logits : std::span<const float>());

@@ -21,10 +21,12 @@ struct PredictFormat {
   bool json = false;
   /// Whether to write logits: in the CSV in place of classes, and in addition to them in the JSON.
   bool logits = false;
-  /// Name of the first column of a CSV of logits.
+  /// How logits become probabilities of classes; nullopt: the outputs are not classes, and are
+  /// written unchanged (`logits` is then true).
+  std::optional<Probability> classes = Probability::softmax;
+  /// Name of the first column of a CSV of logits. Its other columns are `logit_0`, `logit_1` and so
+  /// on, or `output_0` and so on if the outputs are not classes.
   std::string first_column = "sample";
-  /// Name of the other columns of that CSV, without the number: `logit_0`, `logit_1` ...
-  std::string output_name = "logit";
   /// Number of classes to write per sample.
   std::int64_t top = 1;
 };

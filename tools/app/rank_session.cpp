@@ -18,6 +18,7 @@
 #include "framework/core/system.h"
 #include "framework/distributed/grad_sync.h"
 #include "framework/launch/launcher.h"
+#include "framework/process/stop_signals.h"
 #include "tools/app/resolved_run.h"
 #include "tools/app/torch_errors.h"
 #include "tools/app/train_config_check.h"
@@ -69,6 +70,7 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
   options.device = device;
   options.timeout = std::chrono::seconds(config.dist.timeout_s);
   options.join_timeout = std::chrono::seconds(config.dist.join_timeout_s);
+  options.stop = &StopSignals::requested();
   return options;
 }
 

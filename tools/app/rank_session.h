@@ -58,7 +58,8 @@ using OnEnd = std::function<void(int exit_code, const std::string& error)>;
 /// heartbeats until leave() or the destructor is called.
 class RankSession {
  public:
-  /// Rank 0 logs which ranks joined. @throws DeviceError if the other ranks do not join.
+  /// Rank 0 logs which ranks joined. @throws DeviceError if the other ranks do not join; Error with
+  /// ExitCode::preempted if a rank gets a signal of its StopSignals before that.
   RankSession(const TrainConfig& config, const RankInfo& info, at::Device device,
               OnEnd on_end = {});
 

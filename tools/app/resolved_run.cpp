@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
@@ -16,16 +18,17 @@
 namespace precast::tools {
 namespace {
 
-at::Device prepare_cpu(const TrainConfig& config, const RankInfo& info) {
+at::Device prepare_cpu(const TrainConfig& config, const RankInfo& info, bool trains) {
   if (config.training.precision == "fp16") {
     throw ConfigError(
         "training.precision: expected fp32 or bf16 on a CPU, got fp16 (no GPU was found)");
   }
-  if (const std::string& graphs = config.training.cuda_graphs; graphs == "on" || graphs == "step") {
+  const std::string& graphs = config.training.cuda_graphs;
+  if (trains && (graphs == "on" || graphs == "step")) {
     throw ConfigError(
         fmt::format("training.cuda_graphs: expected auto or off on a CPU, got {}", graphs));
   }
-  at::set_num_threads(std::max(1, usable_cores() / info.local_world));
+  at::set_num_threads(compute_threads(info, process_environment()).number);
   return at::kCPU;
 }
 
@@ -57,12 +60,14 @@ ResolvedRun as_requested(const Recipe& recipe) {
           .local_world = ranks};
 }
 
-ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info) {
+ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info, bool trains) {
+  const ComputeThreads threads = compute_threads(info, process_environment());
   return {.recipe = recipe,
-          .device = prepare_device(recipe.config, info),
+          .device = prepare_device(recipe.config, info, trains),
           .world = info.world,
           .local_world = info.local_world,
-          .local_rank = info.local_rank};
+          .local_rank = info.local_rank,
+          .most_threads = threads.given ? 0 : threads.number};
 }
 
 int usable_gpus() {
@@ -95,10 +100,19 @@ void check_gpus(const std::string& problem) {
   if (!problem.empty()) throw DeviceError(problem);
 }
 
-at::Device prepare_device(const TrainConfig& config, const RankInfo& info) {
+ComputeThreads compute_threads(const RankInfo& info, const Environment& environment) {
+  const int share = std::max(1, usable_cores() / info.local_world);
+  const char* text = environment("OMP_NUM_THREADS");
+  const std::int64_t number = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  if (number < 1 || number > std::numeric_limits<int>::max() || number == share)
+    return {.number = share};
+  return {.number = static_cast<int>(number), .given = true};
+}
+
+at::Device prepare_device(const TrainConfig& config, const RankInfo& info, bool trains) {
   const std::string& wanted = config.training.device;
   const int gpus = usable_gpus();
-  if (wanted == "cpu" || (wanted == "auto" && gpus == 0)) return prepare_cpu(config, info);
+  if (wanted == "cpu" || (wanted == "auto" && gpus == 0)) return prepare_cpu(config, info, trains);
   check_gpus(gpu_problem(info, wanted, gpus));
   at::globalContext().setBenchmarkCuDNN(true);
   const at::Device device(at::kCUDA,

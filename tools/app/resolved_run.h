@@ -22,6 +22,9 @@ struct ResolvedRun {
   std::int64_t world = 1;
   std::int64_t local_world = 1;
   std::int64_t local_rank = 0;
+  /// On a CPU: the largest number of compute threads that a resumed run takes over from its
+  /// checkpoint; 0 if OMP_NUM_THREADS sets the number.
+  int most_threads = 0;
   /// The value of --ring: a ring from which training batches are taken if it loads the same
   /// batches.
   std::string ring = {};
@@ -43,7 +46,8 @@ struct ResolvedRun {
 [[nodiscard]] ResolvedRun as_requested(const Recipe& recipe);
 
 /// For one of the ranks: prepares its device (prepare_device()).
-[[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info);
+[[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info,
+                                      bool trains = true);
 
 /// The number of GPUs that libtorch can use.
 [[nodiscard]] int usable_gpus();
@@ -63,10 +67,23 @@ struct ResolvedRun {
 /// @throws DeviceError if there is a problem.
 void check_gpus(const std::string& problem);
 
+/// The compute threads (libtorch's intra-op threads) of a rank on a CPU.
+struct ComputeThreads {
+  int number = 1;
+  /// Whether OMP_NUM_THREADS sets another number than the default, the rank's share of the cores of
+  /// its host. precast's launcher sets the variable to this default.
+  bool given = false;
+};
+/// @param environment contains OMP_NUM_THREADS. Its first number is used, as by OpenMP; an invalid
+/// value is ignored.
+[[nodiscard]] ComputeThreads compute_threads(const RankInfo& info, const Environment& environment);
+
 /// Chooses the device for training.device and prepares libtorch for it (threads, cuDNN). The ranks
 /// on a host share its cores and use one GPU each.
+/// @param trains whether the run trains: only then does training.cuda_graphs have to suit a CPU.
 /// @throws DeviceError if the recipe requests a GPU that does not exist; ConfigError for a setting
 /// that the device does not support.
-[[nodiscard]] at::Device prepare_device(const TrainConfig& config, const RankInfo& info);
+[[nodiscard]] at::Device prepare_device(const TrainConfig& config, const RankInfo& info,
+                                        bool trains = true);
 
 }  // namespace precast::tools

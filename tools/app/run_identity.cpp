@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,13 +112,8 @@ ordered_json describe_dataset(const data::BetonReader& reader) {
 }
 
 ordered_json describe_subset(const ordered_json& subset, const data::BetonReader& train) {
-  if (!subset.is_string() || !subset.get<std::string>().starts_with('@')) return subset;
-  const data::Members listed =
-      data::choose_subset(subset.get<std::string>(), train.size(), train.path().string());
-  std::vector<std::uint64_t> ids(listed.size());
-  for (std::uint64_t i = 0; i < ids.size(); ++i) ids[i] = listed[i];
-  return fmt::format("{} listed samples, xxh3 {:016x}", ids.size(),
-                     data::hash_of(std::as_bytes(std::span(ids))));
+  if (!subset.is_string()) return subset;
+  return data::subset_identity(subset.get<std::string>(), train.size(), train.path().string());
 }
 
 ordered_json describe_identity(const ordered_json& values, const TrainPlan& plan,

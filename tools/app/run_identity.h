@@ -32,8 +32,7 @@ namespace precast::tools {
 /// The part of an identity for a dataset: for each file, in order, the number of samples, the size
 /// in bytes and a hash of the metadata.
 [[nodiscard]] nlohmann::ordered_json describe_dataset(const data::BetonReader& reader);
-/// The part of an identity for data.subset. A list in a file is identified by the samples that it
-/// names: the file may be moved, but must not change. @throws as data::choose_subset
+/// The part of an identity for data.subset: data::subset_identity().
 [[nodiscard]] nlohmann::ordered_json describe_subset(const nlohmann::ordered_json& subset,
                                                      const data::BetonReader& train);
 

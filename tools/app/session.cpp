@@ -15,6 +15,7 @@
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
+#include "framework/process/stop_signals.h"
 #include "tools/app/shared_loading.h"
 #include "tools/cli/custom_fields.h"
 
@@ -62,6 +63,8 @@ data::LoaderOptions loader_options(const ResolvedRun& run) {
   options.verify = config.data.verify;
   options.on_corrupt =
       config.data.on_corrupt == "replace" ? data::OnCorrupt::replace : data::OnCorrupt::fail;
+  // Several ranks stop after the same step, so none may leave alone.
+  if (run.world == 1) options.stopped = [] { return StopSignals::requested().load(); };
   return options;
 }
 
@@ -150,20 +153,24 @@ data::FieldChoice field_choice(const Recipe& recipe) {
           .needs_target = recipe.targets != TargetKind::none};
 }
 
-data::OrderOptions train_order_options(const Recipe& recipe) {
+data::OrderOptions train_order_options(const Recipe& recipe, const data::BetonReader& reader) {
   const TrainConfig& config = recipe.config;
+  std::string label = label_field(config);
+  const std::size_t first = reader.first_field(data::FieldType::integer);
+  // The loss reads this field, while the default of an order can be another one.
+  if (label.empty() && first < reader.fields().size()) label = reader.fields()[first].name;
   return {.name = config.data.order,
           .subset = config.data.subset,
           .filter = config.data.filter,
           .repeats = config.data.repeats,
-          .label_field = label_field(config),
+          .label_field = std::move(label),
           .part = recipe.order.options};
 }
 
 TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
                            const Registries& registries) {
   const TrainConfig& config = run.config();
-  data::OrderOptions options = train_order_options(run.recipe);
+  data::OrderOptions options = train_order_options(run.recipe, reader);
   options.window_pages = data::window_pages(config.data.shuffle_window_mb, run.global_batch_size(),
                                             reader.header().page_bytes, memory_limit_bytes());
   try {
@@ -223,7 +230,7 @@ std::vector<std::string> check_classes(const data::BetonReader& train, const dat
   const std::size_t train_field = find_label_field(train, recipe.config);
   const std::size_t val_field = find_label_field(val, recipe.config);
   check_same_classes(train, train_field, val, val_field);
-  return class_warnings(train, train_field, train_order_options(recipe), val, val_field);
+  return class_warnings(train, train_field, train_order_options(recipe, train), val, val_field);
 }
 
 std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,

@@ -66,8 +66,10 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
                                                      const data::BetonReader& reader,
                                                      const TrainData& data);
 
-/// The options of the order of the training samples, except the window of quasi_random.
-[[nodiscard]] data::OrderOptions train_order_options(const Recipe& recipe);
+/// The options of the order of the training samples, except the window of quasi_random. The label
+/// field is the one that the loss reads.
+[[nodiscard]] data::OrderOptions train_order_options(const Recipe& recipe,
+                                                     const data::BetonReader& reader);
 
 /// The outputs that the model and the loss of a recipe read.
 [[nodiscard]] data::FieldChoice field_choice(const Recipe& recipe);

@@ -11,6 +11,7 @@
 
 #include "data/loader/outputs.h"
 #include "data/torch/batch_source.h"
+#include "data/torch/value_range.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/suggest.h"
@@ -19,6 +20,11 @@
 
 namespace precast::tools {
 namespace {
+
+/// Number of samples, evenly spread over a dataset, in which check_multi_hot() reads the labels.
+constexpr std::uint64_t kCheckedSamples = 256;
+/// Of a dataset on a server, each sample needs a request.
+constexpr std::uint64_t kCheckedRemoteSamples = 4;
 
 std::string shape_of(const at::Tensor& tensor) {
   return fmt::format("[{}] {}", fmt::join(tensor.sizes().slice(1), ", "),
@@ -76,6 +82,25 @@ at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
   return batches(1, recipe.config.validation.resolution).target();
 }
 
+/// Checks that the first target, an array of labels, has only values from 0 to 1 in a part of the
+/// samples: lists of class numbers such as [3, 7] have the same shape as a list of labels.
+/// @throws DataError naming the sample and the value
+void check_multi_hot(const data::BetonReader& reader, const Recipe& recipe,
+                     const data::Pipeline& pipeline) {
+  const std::string& name = recipe.config.data.targets.front();
+  const auto outputs = data::resolve_outputs(reader, pipeline, /*normalize=*/true);
+  const auto target = std::ranges::find(outputs, name, &data::Output::name);
+  if (target == outputs.end()) return;
+  const auto wrong = data::find_outside(
+      reader, *target, 0, 1, reader.remotes().empty() ? kCheckedSamples : kCheckedRemoteSamples);
+  if (!wrong) return;
+  throw DataError(fmt::format(
+      "{}: sample {}: expected numbers from 0 to 1 in '{}', one for each class, for "
+      "training.loss: {}, got {:g}. A list of class numbers must be written as one number for "
+      "each class: [0, 1, 1] for the classes 1 and 2 of three",
+      reader.path().string(), wrong->sample, name, recipe.loss.name, wrong->value));
+}
+
 /// Runs `work`; exceptions about shapes that do not fit become errors at `key`.
 template <typename Work>
 auto at_place(const Recipe& recipe, std::string_view key, const std::string& what, Work work) {
@@ -123,6 +148,7 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
     recipe.refuse("model.num_classes",
                   "missing. The number of classes must be given, because masks do not contain it");
   }
+  if (kind == TargetKind::multi_hot) check_multi_hot(reader, recipe, pipeline);
   const std::int64_t width = target.numel();
   if (given > 0 && given != width) {
     recipe.refuse("model.num_classes",

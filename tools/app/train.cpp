@@ -13,6 +13,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/process/stop_signals.h"
 #include "tools/app/data_description.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
@@ -48,7 +49,7 @@ bool trains(const Recipe& recipe) {
 /// The run that `train` would start. The plan for a GPU can be printed on a machine without a GPU.
 ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   ResolvedRun run = as_requested(recipe);
-  if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{});
+  if (!run.device.is_cuda()) run.device = prepare_device(recipe.config, RankInfo{}, trains(recipe));
   if (info.source != "single") run.world = info.world;
   if (const int ranks = ranks_to_launch(recipe.config, info, trains(recipe)); ranks > 0)
     run.world = run.local_world = ranks;
@@ -262,6 +263,9 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
 /// Runs this rank, which may be the only one.
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
              const Arguments& options, ResultFile& result) {
+  // Handled from here on: a signal must not kill the run while the ranks meet, the GPU is prepared
+  // or the datasets are loaded.
+  const StopSignals signals(StopSignals::kTraining);
   ResolvedRun run = resolve_run(recipe, info);
   use_ring(options, run);
   RankSession ranks(recipe.config, info, run.device,

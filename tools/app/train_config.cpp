@@ -374,8 +374,8 @@ std::int64_t requested_ranks(const TrainConfig& config) {
 }
 
 std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks) {
-  return config.training.global_batch_size > 0 ? config.training.global_batch_size / ranks
-                                               : config.training.batch_size;
+  const std::int64_t global = config.training.global_batch_size;
+  return global > 0 ? (global + ranks - 1) / ranks : config.training.batch_size;
 }
 
 }  // namespace precast::tools

@@ -129,7 +129,8 @@ struct TrainConfig {
 /// The number of ranks that the recipe requests; the program that starts the ranks may choose
 /// another number.
 [[nodiscard]] std::int64_t requested_ranks(const TrainConfig& config);
-/// Samples per step on one of `ranks` ranks.
+/// Samples per step on one of `ranks` ranks: at least 1. training.global_batch_size is divided and
+/// rounded up, which only a command that does not train notices (check_for_ranks()).
 [[nodiscard]] std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks);
 
 /// The parts whose options are keys of the recipe.

@@ -11,6 +11,7 @@
 
 #include "data/loader/loader.h"
 #include "data/loader/preload.h"
+#include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
@@ -27,6 +28,7 @@
 #include "tools/app/run_identity.h"
 #include "tools/app/task.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/shell_word.h"
 #include "tools/cli/version.h"
 #include "tools/doctor/torch/torch_versions.h"
 #include "tools/report/event_sink.h"
@@ -81,8 +83,8 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
       identity_(identity()),
       folder_(agree_on_folder()) {
   if (run.config().data.in_memory == 2) {
-    if (train_reader_) data::preload(*train_reader_);
-    data::preload(*val_reader_);
+    if (train_reader_) data::preload(*train_reader_, &StopSignals::requested());
+    data::preload(*val_reader_, &StopSignals::requested());
   }
   // The random numbers of a forward pass (dropout, stochastic depth) differ from rank to rank;
   // weights do not.
@@ -146,19 +148,24 @@ engine::RunFolder TrainRun::agree_on_folder() {
 
 engine::CheckpointOptions TrainRun::checkpoint_options() const {
   const auto& keys = run_.config().checkpoint;
+  const std::string& window = run_.config().data.shuffle_window_mb;
   const bool spread = ranks_.communicator().world() > 1;
-  return {.folder = folder_ / "checkpoints",
-          .every_steps = keys.every_steps,
-          .every_epochs = keys.every_epochs,
-          .keep_last = keys.keep_last,
-          .keep_best = keys.keep_best,
-          .keep_finished = keys.keep_finished,
-          .resume = keys.resume != "never",
-          .any_precision = keys.resume == "force",
-          .sharded_optimizer = spread && run_.config().dist.zero,
-          .partial_optimizer = spread && (run_.config().dist.zero ||
-                                          run_.config().dist.variable_update == "parameter_server"),
-          .model_metadata = weights_metadata(parts_.weights_spec())};
+  return {
+      .folder = folder_ / "checkpoints",
+      .every_steps = keys.every_steps,
+      .every_epochs = keys.every_epochs,
+      .keep_last = keys.keep_last,
+      .keep_best = keys.keep_best,
+      .keep_finished = keys.keep_finished,
+      .resume = keys.resume != "never",
+      .any_precision = keys.resume == "force",
+      // A window in MiB has the same number of pages for every batch size.
+      .batch_sets_order = train_data_.window_pages > 0 && (window == "auto" || window == "ffcv"),
+      .most_threads = run_.most_threads,
+      .sharded_optimizer = spread && run_.config().dist.zero,
+      .partial_optimizer = spread && (run_.config().dist.zero ||
+                                      run_.config().dist.variable_update == "parameter_server"),
+      .model_metadata = weights_metadata(parts_.weights_spec())};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
@@ -177,7 +184,7 @@ void TrainRun::check_identity(const ordered_json& saved) const {
 }
 
 int TrainRun::run(bool json) {
-  const StopSignals signals(StopSignals::kTraining);
+  if (stops_before_training()) return static_cast<int>(ExitCode::preempted);
   std::unique_ptr<engine::JsonLinesLog> log;
   std::unique_ptr<EventSink> events;
   std::vector<MetricSink*> sinks;
@@ -250,12 +257,29 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval && ranks_.leads()) {
     write_page();
-    log_info(
-        "=> stopped by a signal: a checkpoint is in {}. Resume the run with "
-        "--checkpoint.resume=auto --logging.run_id={}",
-        (folder_ / "checkpoints").string(), folder_.path().filename().string());
+    say_stopped(/*saved=*/true);
   }
   return summary;
+}
+
+bool TrainRun::stops_before_training() {
+  // One rank may have got a signal that the others have not got yet.
+  const std::int64_t word = StopSignals::requested() ? 1 : 0;
+  if (ranks_.communicator().begin_sum(word)->wait() == 0) return false;
+  if (ranks_.leads()) say_stopped(!find_checkpoints(folder_ / "checkpoints").empty());
+  ranks_.leave();
+  return true;
+}
+
+void TrainRun::say_stopped(bool saved) const {
+  // A name that the run was given may contain slashes.
+  const std::string given = run_id_of(run_.config());
+  log_info(
+      "=> stopped by a signal: {}. Resume the run with --checkpoint.resume=auto "
+      "--logging.run_id={}",
+      saved ? fmt::format("a checkpoint is in {}", (folder_ / "checkpoints").string())
+            : "there is no checkpoint yet",
+      shell_word(given.empty() ? folder_.path().filename().string() : given));
 }
 
 void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json) {
@@ -337,8 +361,8 @@ void TrainRun::write_page() const {
 }
 
 DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
-  std::vector<ReplacedSample> replaced = train_source_.replaced();
-  for (ReplacedSample& entry : val_source_.replaced()) replaced.push_back(std::move(entry));
+  std::vector<ReplacedSample> replaced = summary.replaced.train;
+  replaced.insert(replaced.end(), summary.replaced.val.begin(), summary.replaced.val.end());
   return {.train_seconds = summary.train_seconds,
           .wait_seconds = summary.wait_seconds,
           .process_seconds = summary.process_seconds,

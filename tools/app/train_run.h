@@ -23,7 +23,8 @@ class TrainRun {
   /// parameters or versions differ between the ranks.
   TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks);
 
-  /// @return ExitCode::done, or ExitCode::preempted after a stop signal.
+  /// @return ExitCode::done, or ExitCode::preempted after a stop signal. If the signal came before
+  /// this call, nothing is trained and no checkpoint is written. The caller has a StopSignals.
   int run(bool json);
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
@@ -41,6 +42,11 @@ class TrainRun {
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
   void check_identity(const nlohmann::ordered_json& saved) const;
   engine::TrainSummary train(engine::Trainer& trainer, const engine::Evaluator& evaluator);
+  /// Collective. Whether any rank has got a stop signal. If so, rank 0 has reported it, and this
+  /// rank has left the others.
+  bool stops_before_training();
+  /// @param saved whether there is a checkpoint.
+  void say_stopped(bool saved) const;
   /// Writes the results of a run that finished.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   void announce() const;

@@ -148,9 +148,9 @@ TEST_F(SeveralDatasetsTest, TheErrorForOtherFieldsAndClassesNamesTheKeysPlace) {
               ThrowsMessage<DataError>(Names("r.yaml:3:18", "data.train_dataset", "a.beton",
                                              "floats.beton", "'label' int", "'weight' float")));
   EXPECT_THAT([&] { open("b.beton"); },
-              ThrowsMessage<ConfigError>(Names("r.yaml:3:18", "data.train_dataset", "a.beton",
-                                               "b.beton", "label 1", "'bee'", "'cat'",
-                                               "precast merge", "--label-rule")));
+              ThrowsMessage<ConfigError>(
+                  Names("r.yaml:3:18", "data.train_dataset", "a.beton", "b.beton", "label 1",
+                        "'bee'", "'cat'", "precast merge", "--label-field label", "--label-rule")));
   EXPECT_THAT([&] { open("nameless.beton, " + (folder_ / "b.beton").string()); },
               ThrowsMessage<ConfigError>(Names("a.beton", "b.beton", "label 1")));
   EXPECT_NO_THROW(open("nameless.beton"));
@@ -181,6 +181,30 @@ TEST_F(SeveralDatasetsTest, EveryTargetHasTheSameClassesInAllFiles) {
   EXPECT_THAT([&] { open("  targets: [animal, color]\n"); },
               ThrowsMessage<ConfigError>(
                   Names("data.train_dataset", "label 1", "'color'", "'blue'", "'green'")));
+}
+
+TEST_F(DatasetCheckTest, TheOrderReadsTheLabelsOfTheLoss) {
+  // Only the second field has class names.
+  data::BetonLayout layout;
+  layout.info = data::file_info_text({.classes = {{"color", {"red"}}}, .written = {}});
+  data::BetonWriter writer(
+      folder_ / "a.beton",
+      {{"animal", data::FieldType::integer}, {"color", data::FieldType::integer}}, 1, layout);
+  std::vector<data::EncodedValue> values(2);
+  for (data::EncodedValue& value : values) value.metadata.resize(8);
+  writer.add(values);
+  writer.finish();
+  const data::BetonReader reader(folder_ / "a.beton");
+  const auto field_of = [&](const std::string& lines) {
+    std::ofstream(folder_ / "r.yaml") << lines;
+    Registries registries = make_registries();
+    const Recipe recipe = load_recipe(folder_ / "r.yaml", {}, registries);
+    EXPECT_EQ(reader.fields()[find_label_field(reader, recipe.config)].name,
+              train_order_options(recipe, reader).label_field);
+    return train_order_options(recipe, reader).label_field;
+  };
+  EXPECT_EQ(field_of("data: {val_dataset: v.beton}\n"), "animal");
+  EXPECT_EQ(field_of("data: {targets: [color]}\n"), "color");
 }
 
 TEST_F(SeveralDatasetsTest, AListHasNoEmptyPath) {

@@ -1,4 +1,5 @@
-// eval and predict on several ranks, as a user starts them.
+// eval and predict on several ranks, as a user starts them, and how training counts damaged
+// samples.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,15 +73,18 @@ class EvalRanksTest : public ::testing::Test {
     std::ifstream written(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(written), {}};
   }
-  /// Writes a copy of the dataset in which the first JPEG is overwritten with zeros. @return the
-  /// index of its sample.
-  static std::uint64_t damage(const fs::path& path) {
+  /// Writes a copy of the dataset in which the first `count` JPEGs are overwritten with zeros.
+  /// @return the index of the last one's sample.
+  static std::uint64_t damage(const fs::path& path, int count = 1) {
     std::vector<std::byte> bytes = test::read_bytes(data());
     const data::BetonReader reader(data());
     std::uint64_t sample = 0;
-    while (bytes[reader.blob_offset(sample, 0)] != std::byte{0xFF}) ++sample;
-    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(reader.blob_offset(sample, 0)),
-                reader.blob_bytes(sample, 0), std::byte{});
+    for (int damaged = 0;; ++sample) {
+      if (bytes[reader.blob_offset(sample, 0)] != std::byte{0xFF}) continue;
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(reader.blob_offset(sample, 0)),
+                  reader.blob_bytes(sample, 0), std::byte{});
+      if (++damaged == count) break;
+    }
     test::write_bytes(path, bytes);
     return sample;
   }
@@ -149,11 +153,35 @@ TEST_F(EvalRanksTest, TheBatchesOfTrainingNeedNotSuitTheRanksOfAnEvaluation) {
   EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
+TEST_F(EvalRanksTest, MoreRanksThanSamplesInABatchOfTraining) {
+  Program train(
+      ranks_->command("small", {"--training.epochs=1", "--training.global_batch_size=2"}));
+  ASSERT_EQ(train.wait(), 0) << train.err;
+  for (const char* command : {"eval", "predict"}) {
+    const Ended ended = precast({command, ranks_->folder("small")}, 3);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+  }
+  const Ended asked = precast({"eval", run(), "--training.distributed=1", "--dist.world_size=4",
+                               "--training.global_batch_size=2"},
+                              /*ranks=*/1);
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_EQ(occurrences(asked.err, "4 ranks"), 1) << asked.err;
+}
+
+TEST_F(EvalRanksTest, GraphsOfTrainingDoNotPreventAnEvaluationOnACpu) {
+  for (const char* graphs : {"--training.cuda_graphs=on", "--training.cuda_graphs=step"}) {
+    for (const char* command : {"eval", "predict"}) {
+      const Ended ended = precast({command, run(), graphs}, 1);
+      EXPECT_EQ(ended.code, 0) << ended.err;
+    }
+  }
+}
+
 TEST_F(EvalRanksTest, ARankThatEndsEndsAllWithItsCause) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"eval", run()}, {"predict", run()}}) {
     const Ended killed = precast(command, 2, "evaluator.before_batch=kill@1%1");
-    EXPECT_EQ(killed.code, 1) << killed.err;
+    EXPECT_EQ(killed.code, 128 + SIGKILL) << killed.err;
     EXPECT_EQ(occurrences(killed.err, "SIGKILL"), 1) << killed.err;
     EXPECT_EQ(killed.out, "");
     const Ended failed = precast(command, 3, "evaluator.before_batch=error@1%2");
@@ -184,6 +212,30 @@ TEST_F(EvalRanksTest, ADamagedSampleEndsAllOrIsReplacedAsOnOneRank) {
     const Ended ended = precast({command, run(), replace[0], replace[1], replace[2]}, 2);
     EXPECT_EQ(occurrences(ended.err, replaced), 1) << ended.err;
   }
+}
+
+TEST_F(EvalRanksTest, TrainingCountsTheReplacedSamplesOfAllRanksAndOfBothPartsOfAStoppedRun) {
+  constexpr int kDamaged = 4;
+  const std::string path = folder_ / "damaged.beton";
+  static_cast<void>(damage(path, kDamaged));
+  const auto train = [&](const std::string& name, const std::string& ranks,
+                         const std::string& resume, const std::string& failpoint) {
+    Program program(
+        ranks_->command(name, {"--data.train_dataset=" + path, "--data.val_dataset=" + path,
+                               "--data.on_corrupt=replace", "--training.epochs=1",
+                               "--training.global_batch_size=8", "--validation.batch_size=2",
+                               "--dist.nproc=" + ranks, "--checkpoint.resume=" + resume}),
+        {test::TwoRanks::kEnvironment[0], "PRECAST_FAILPOINTS=" + failpoint});
+    const int code = program.wait();
+    EXPECT_EQ(code, failpoint.empty() ? 0 : 85) << program.err;
+    if (code != 0) return json();
+    return json::parse(ranks_->bytes(name, "summary.json")).at("replaced_samples");
+  };
+  // Training and evaluation read each sample once.
+  EXPECT_EQ(train("one", "1", "never", ""), 2 * kDamaged);
+  EXPECT_EQ(train("two", "2", "never", ""), 2 * kDamaged);
+  train("cut", "2", "never", "trainer.before_step=term@1%1");
+  EXPECT_EQ(train("cut", "2", "auto", ""), 2 * kDamaged);
 }
 
 /// On each rank, the same path leads to a different file, as it may on two hosts.

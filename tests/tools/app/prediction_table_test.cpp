@@ -26,36 +26,53 @@ TEST(PredictionTableTest, ProbabilityIsTheSoftmaxOfTheMeanOverThePasses) {
   const std::vector<float> sums = {2.0F, 4.0F, -6.0F};
   const double e[] = {std::exp(1.0), std::exp(2.0), std::exp(-3.0)};
   const double sum = e[0] + e[1] + e[2];
-  const auto best = most_probable(sums, /*passes=*/2, 3);
+  const auto best = most_probable(sums, /*passes=*/2, 3, Probability::softmax);
   EXPECT_THAT(labels_of(best), ElementsAre(1, 0, 2));
   EXPECT_THAT(best[0].probability, DoubleNear(e[1] / sum, 1e-12));
   EXPECT_THAT(best[1].probability, DoubleNear(e[0] / sum, 1e-12));
   EXPECT_THAT(best[2].probability, DoubleNear(e[2] / sum, 1e-12));
 }
 
+TEST(PredictionTableTest, SigmoidGivesEachClassAProbability) {
+  const std::vector<float> sums = {-2, 4, 3e38F, -3e38F};
+  const auto best = most_probable(sums, /*passes=*/2, 4, Probability::sigmoid);
+  EXPECT_THAT(labels_of(best), ElementsAre(2, 1, 0, 3));
+  EXPECT_DOUBLE_EQ(best[0].probability, 1);
+  EXPECT_DOUBLE_EQ(best[1].probability, 1 / (1 + std::exp(-2.0)));
+  EXPECT_DOUBLE_EQ(best[2].probability, 1 / (1 + std::exp(1.0)));
+  EXPECT_DOUBLE_EQ(best[3].probability, 0);
+}
+
 TEST(PredictionTableTest, LargeLogitsDoNotOverflow) {
   const std::vector<float> logits = {3e4F, 3e4F, -3e38F};
-  const auto best = most_probable(logits, 1, 2);
+  const auto best = most_probable(logits, 1, 2, Probability::softmax);
   EXPECT_DOUBLE_EQ(best[0].probability, 0.5);
   EXPECT_DOUBLE_EQ(best[1].probability, 0.5);
 }
 
 TEST(PredictionTableTest, OfEqualLogitsTheLowerLabelComesFirst) {
   const std::vector<float> logits = {1, 5, 5, 1, 5};
-  EXPECT_THAT(labels_of(most_probable(logits, 1, 4)), ElementsAre(1, 2, 4, 0));
-  EXPECT_THAT(labels_of(most_probable(logits, 1, 99)), ElementsAre(1, 2, 4, 0, 3));
+  for (const Probability kind : {Probability::softmax, Probability::sigmoid}) {
+    EXPECT_THAT(labels_of(most_probable(logits, 1, 4, kind)), ElementsAre(1, 2, 4, 0));
+    EXPECT_THAT(labels_of(most_probable(logits, 1, 99, kind)), ElementsAre(1, 2, 4, 0, 3));
+  }
 }
 
 TEST(PredictionTableTest, LogitsThatAreNoNumbersAreAnError) {
   for (const float wrong :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const std::vector<float> logits = {1, wrong};
-    try {
-      static_cast<void>(most_probable(logits, 1, 1));
-      ADD_FAILURE() << wrong;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), ExitCode::diverged);
-    }
+    const auto diverges = [](const auto& work) {
+      try {
+        work();
+        return false;
+      } catch (const Error& error) {
+        return error.exit_code() == ExitCode::diverged;
+      }
+    };
+    EXPECT_TRUE(diverges([&] { (void)most_probable(logits, 1, 1, Probability::softmax); }));
+    EXPECT_TRUE(diverges([&] { (void)most_probable(logits, 1, 1, Probability::sigmoid); }));
+    EXPECT_TRUE(diverges([&] { (void)outputs_json_row("a", logits); }));
   }
 }
 
@@ -83,6 +100,14 @@ TEST(PredictionTableTest, JsonHasOneObjectALine) {
   const std::vector<float> logits = {0.1F, -2};
   EXPECT_EQ(nlohmann::json::parse(table.json_row("a", best, logits)).at("logits")[0].get<float>(),
             0.1F);
+}
+
+TEST(PredictionTableTest, JsonOfOutputsHasNoClasses) {
+  const std::vector<float> outputs = {0.1F, -2};
+  const auto parsed = nlohmann::json::parse(outputs_json_row("a", outputs));
+  EXPECT_EQ(parsed.at("name"), "a");
+  EXPECT_EQ(parsed.at("outputs").get<std::vector<float>>(), outputs);
+  EXPECT_EQ(parsed.size(), 2U);
 }
 
 TEST(PredictionTableTest, NineDigitsRestoreALogit) {

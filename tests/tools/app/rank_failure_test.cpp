@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <utility>
 
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
@@ -50,10 +52,10 @@ TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
 
 INSTANTIATE_TEST_SUITE_P(
     KindsAndPlaces, RankDeathTest,
-    testing::Values(Death{"trainer.before_step=kill@1%1", 1, "SIGKILL"},
-                    Death{"trainer.before_step=kill@2%0", 1, "SIGKILL"},
-                    Death{"evaluator.before_batch=kill@1%1", 1, "SIGKILL"},
-                    Death{"checkpoint.before_file=kill@1%0", 1, "SIGKILL"},
+    testing::Values(Death{"trainer.before_step=kill@1%1", 128 + SIGKILL, "SIGKILL"},
+                    Death{"trainer.before_step=kill@2%0", 128 + SIGKILL, "SIGKILL"},
+                    Death{"evaluator.before_batch=kill@1%1", 128 + SIGKILL, "SIGKILL"},
+                    Death{"checkpoint.before_file=kill@1%0", 128 + SIGKILL, "SIGKILL"},
                     Death{"trainer.before_step=exit@1%0", 1, "code 1"},
                     Death{"trainer.before_step=exit@2%1", 1, "code 1"},
                     Death{"evaluator.before_batch=exit@1%0", 1, "code 1"},
@@ -112,16 +114,17 @@ class RankStopTest : public RankRuns {
   }
 };
 
-/// The child that SIGSTOP has stopped; 0 if there is none.
-pid_t stopped_child(pid_t parent) {
+/// The children that SIGSTOP has stopped.
+std::vector<pid_t> stopped_children(pid_t parent) {
+  std::vector<pid_t> stopped;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::string stat;
     std::getline(std::ifstream(entry.path() / "stat"), stat);
     // `4711 (its name) T 4710 ...`
     if (stat.find(") T " + std::to_string(parent) + " ") != std::string::npos)
-      return std::stoi(stat);
+      stopped.push_back(std::stoi(stat));
   }
-  return 0;
+  return stopped;
 }
 
 /// Whether a signal is pending for a stopped process.
@@ -150,14 +153,93 @@ TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
   ASSERT_EQ(uncut.wait(), 0) << uncut.err;
   Program cut(ranks_.command("cut", kTwoRanks),
               {"PRECAST_FAILPOINTS=trainer.before_step=stop@3%1"});
-  ASSERT_TRUE(eventually([&] { return stopped_child(cut.id()) != 0; }));
-  const pid_t rank = stopped_child(cut.id());
+  ASSERT_TRUE(eventually([&] { return !stopped_children(cut.id()).empty(); }));
+  const pid_t rank = stopped_children(cut.id()).front();
   ::kill(cut.id(), SIGUSR1);
   EXPECT_TRUE(eventually([&] { return is_pending(rank, SIGUSR1); }))
       << "the launcher forwards the signal";
   ::kill(rank, SIGCONT);
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
   go_on_and_compare(kTwoRanks);
+}
+
+TEST_F(RankStopTest, ASignalToTheLauncherBeforeTheFirstStepStopsAll) {
+  std::vector<std::string> more = kTwoRanks;
+  more.emplace_back("--data.in_memory=2");
+  Program uncut(ranks_.command("uncut", more));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(ranks_.command("cut", more), {"PRECAST_FAILPOINTS=preload.before_dataset=stop@1"});
+  ASSERT_TRUE(eventually([&] { return stopped_children(cut.id()).size() == 2; }));
+  const std::vector<pid_t> ranks = stopped_children(cut.id());
+  ::kill(cut.id(), SIGUSR1);
+  for (const pid_t rank : ranks)
+    EXPECT_TRUE(eventually([&] { return is_pending(rank, SIGUSR1); })) << rank;
+  for (const pid_t rank : ranks) ::kill(rank, SIGCONT);
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  EXPECT_EQ(test::occurrences(cut.err, "--logging.run_id=cut"), 1) << cut.err;
+  EXPECT_FALSE(std::filesystem::exists(ranks_.folder("cut") / "checkpoints"));
+  more.emplace_back("--checkpoint.resume=auto");
+  Program rest(ranks_.command("cut", more));
+  ASSERT_EQ(rest.wait(), 0) << rest.err;
+  EXPECT_EQ(ranks_.weights("cut"), ranks_.weights("uncut"));
+}
+
+struct EarlySignal {
+  const char* name;
+  const char* failpoint;
+  std::vector<std::string> more;
+};
+
+class EarlySignalTest : public RankStopTest, public testing::WithParamInterface<EarlySignal> {
+ protected:
+  /// The bytes of all files of the checkpoints, by their paths.
+  [[nodiscard]] std::map<std::string, std::string> checkpoints(const std::string& run) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(ranks_.folder(run) / "checkpoints")) {
+      const auto name = entry.path().lexically_relative(ranks_.folder(run)).string();
+      if (entry.is_regular_file()) files[name] = ranks_.bytes(run, name);
+    }
+    return files;
+  }
+};
+
+TEST_P(EarlySignalTest, StopsARunBeforeItsFirstStepAndLeavesTheCheckpoint) {
+  std::vector<std::string> more = GetParam().more;
+  more.emplace_back("--data.in_memory=2");
+  Program uncut(ranks_.command("uncut", more));
+  ASSERT_EQ(uncut.wait(), 0) << uncut.err;
+  Program cut(ranks_.command("cut", more), {"PRECAST_FAILPOINTS=trainer.before_step=term@3"});
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  const auto saved = checkpoints("cut");
+  const auto rows = ranks_.rows("cut");
+  ASSERT_FALSE(saved.empty());
+  std::vector<std::string> resumed = more;
+  resumed.emplace_back("--checkpoint.resume=auto");
+  Program again(ranks_.command("cut", resumed),
+                {std::string("PRECAST_FAILPOINTS=") + GetParam().failpoint});
+  EXPECT_EQ(again.wait(), kPreempted) << again.err;
+  EXPECT_EQ(test::occurrences(again.err, "--checkpoint.resume=auto"), 1) << again.err;
+  EXPECT_EQ(test::occurrences(again.err, "error: "), 0) << again.err;
+  EXPECT_TRUE(checkpoints("cut") == saved);
+  EXPECT_EQ(ranks_.rows("cut"), rows);
+  go_on_and_compare(more);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ranks, EarlySignalTest,
+    testing::Values(EarlySignal{"One", "preload.before_dataset=term@1", {}},
+                    EarlySignal{"OneOfTwo", "preload.before_dataset=term@1%1", kTwoRanks},
+                    EarlySignal{"BothOfTwo", "preload.before_dataset=term@2", kTwoRanks}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST_F(RankStopTest, TheHintNamesARunInAFolderByItsWholeName) {
+  Program cut(ranks_.command("exp/seed0"), {"PRECAST_FAILPOINTS=trainer.before_step=term@3"});
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  EXPECT_THAT(cut.err, testing::HasSubstr("--logging.run_id=exp/seed0\n"));
+  Program rest(ranks_.command("exp/seed0", {"--checkpoint.resume=auto"}));
+  EXPECT_EQ(rest.wait(), 0) << rest.err;
+  EXPECT_EQ(ranks_.rows("exp/seed0").size(), 2 * 6 + 2U);
 }
 
 TEST_F(RankStopTest, ARunOnSeveralFilesIsThatOnTheirMergeAlsoWhenItContinuesMidEpoch) {
@@ -263,6 +345,27 @@ TEST_F(RankStopTest, AnotherNumberOfRanksGoesOnWithTheSameGlobalBatches) {
   EXPECT_EQ(ranks_.rows("cut").size(), 2 * 3 + 2U);
 }
 
+TEST_F(RankStopTest, TheLossOfAnEpochCountsItsStepsEquallyWithAnyNumberOfRanks) {
+  const std::pair<const char*, const char*> ranks[] = {{"2", "1"}, {"1", "2"}};
+  for (const auto& [before, after] : ranks) {
+    const std::string name = std::string("cut") + before;
+    const auto train = [&](const std::string& nproc, std::vector<std::string> more) {
+      more.insert(more.end(), {"--training.global_batch_size=4", "--training.epochs=1",
+                               "--dist.nproc=" + nproc});
+      return ranks_.command(name, more);
+    };
+    Program cut(train(before, {}), {"PRECAST_FAILPOINTS=trainer.before_step=term@3%0"});
+    ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+    Program rest(train(after, {"--checkpoint.resume=auto"}));
+    ASSERT_EQ(rest.wait(), 0) << rest.err;
+    const auto rows = ranks_.rows(name);
+    ASSERT_EQ(rows.size(), 6 + 1U);
+    double sum = 0;
+    for (std::size_t step = 0; step < 6; ++step) sum += rows[step].at("loss").get<double>();
+    EXPECT_NEAR(rows[6].at("train_loss").get<double>(), sum / 6, 1e-6);
+  }
+}
+
 TEST_F(RankStopTest, AnotherRunsCheckpointIsRefusedWithTheDifference) {
   Program first(ranks_.command("cut", {}));
   ASSERT_EQ(first.wait(), 0) << first.err;
@@ -272,6 +375,22 @@ TEST_F(RankStopTest, AnotherRunsCheckpointIsRefusedWithTheDifference) {
   Program forced(ranks_.command("cut", {"--lr.lr=0.5", "--checkpoint.resume=force"}));
   EXPECT_EQ(forced.wait(), 0) << forced.err;
   EXPECT_THAT(forced.err, Names("lr.lr", "0.01", "0.5"));
+}
+
+TEST_F(RankStopTest, AnotherBatchSizeContinuesTheEpochOrIsRefused) {
+  Program cut(ranks_.command("cut"), {"PRECAST_FAILPOINTS=trainer.before_step=term@2"});
+  ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
+  const auto resume = [&](const char* batch) {
+    return ranks_.command(
+        "cut", {std::string("--training.batch_size=") + batch, "--checkpoint.resume=force"});
+  };
+  // 3 steps of 4 samples are done.
+  Program refused(resume("8"));
+  EXPECT_EQ(refused.wait(), 4) << refused.err;
+  EXPECT_THAT(refused.err, Names("training.global_batch_size: 4", 8));
+  Program rest(resume("2"));
+  ASSERT_EQ(rest.wait(), 0) << rest.err;
+  EXPECT_EQ(ranks_.rows("cut").size(), 3 + 6 + 12 + 2U);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tools/app/recipe.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -209,6 +210,30 @@ TEST_F(RecipeTest, GhostBatchesFitIntoAMicroBatchOfARank) {
               Names("ghost_batch_norm", "dist.sync_bn", 4));
 }
 
+TEST_F(RecipeTest, ATargetThresholdSeparatesTheSmoothedTargets) {
+  const auto recipe = [](const char* threshold, const char* smoothing, const char* more = "") {
+    return fmt::format(
+        "training: {{label_smoothing: {}}}\nmethods: [bce_loss: {{target_threshold: {}}}]\n{}",
+        smoothing, threshold, more);
+  };
+  const char* const classes = "model: {num_classes: 10}\n";
+  EXPECT_THAT(refusal(recipe("0", "0.1", classes)),
+              Names("bce", "target_threshold", "training.label_smoothing", "0.01", "0.91"));
+  EXPECT_THAT(refusal(recipe("0.95", "0.1", classes)),
+              Names("bce", "target_threshold", "0.95", "training.label_smoothing", "0.01", "0.91"));
+  EXPECT_THAT(
+      refusal("training: {loss: bce}\nloss: {target_threshold: 0.001}\n" + std::string(classes)),
+      Names("0.001", "training.label_smoothing", "0.1"))
+      << "the default smoothing";
+  for (const auto& [threshold, smoothing] :
+       {std::pair{"0", "0"}, {"0.95", "0"}, {"0.2", "0.1"}, {"0.01", "0.1"}, {"-1", "0.1"}})
+    EXPECT_NO_THROW((void)load(recipe(threshold, smoothing, classes))) << threshold;
+  // The number of classes is known only with the dataset.
+  const Recipe unknown = load(recipe("0", "0.1"));
+  EXPECT_THROW((void)make_plan(as_requested(unknown), registries_, 1000, 10), ConfigError);
+  EXPECT_NO_THROW((void)make_plan(as_requested(unknown), registries_, 0, 10, RecipeUse::evaluate));
+}
+
 TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
   const std::string told = refusal(
       "data:\n"
@@ -382,6 +407,21 @@ TEST_F(RecipeTest, ARunTooShortForItsScheduleOrItsImageSizesIsAWarning) {
   EXPECT_THAT(warnings("training: {epochs: 12}\nlr: {lr_peak_epoch: 7}\n"
                        "methods: [scale_schedule: {ratio: 0.5}]\n"),
               Names("lr.lr_peak_epoch", 7, "training.epochs", 12, 6));
+  for (const std::string schedule : {"cosine", "poly", "constant"}) {
+    const auto warmup = [&](int epochs, const std::string& methods = "") {
+      return warnings(
+          fmt::format("training: {{epochs: 12}}\n"
+                      "lr: {{lr_schedule_type: {}, warmup_epochs: {}}}\n{}",
+                      schedule, epochs, methods));
+    };
+    EXPECT_THAT(warmup(12),
+                Names("warning", "r.yaml:2", "lr.warmup_epochs", "training.epochs", 12));
+    EXPECT_EQ(warmup(11), "") << schedule;
+    EXPECT_EQ(warmup(0), "") << schedule;
+    const std::string shorter = "methods: [scale_schedule: {ratio: 0.5}]\n";
+    EXPECT_THAT(warmup(6, shorter), Names("lr.warmup_epochs", "training.epochs", 12, 6));
+    EXPECT_EQ(warmup(5, shorter), "") << schedule;
+  }
   const std::string sizes =
       "training: {epochs: 5}\nlr: {lr_peak_epoch: 1}\n"
       "resolution: {min_res: 64, max_res: 192, end_ramp: ";
@@ -455,7 +495,7 @@ TEST_F(RecipeTest, SmallImagesNeverRoundToNothing) {
   for (const std::int64_t size :
        make_plan(as_requested(recipe), registries_, 1000, 10).image_size_px) {
     EXPECT_GE(size, 8);
-    EXPECT_LE(size, 28);
+    EXPECT_LE(size, 32) << "28 px, rounded as by ffcv-imagenet";
   }
 }
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -44,6 +46,7 @@ TEST(ResolvedRunTest, TheRanksThatJoinedReplaceThoseThatTheRecipeAsksFor) {
   EXPECT_EQ(as_requested(recipe).rank_batch_size(), 8);
 
   const int before = at::get_num_threads();
+  ::unsetenv("OMP_NUM_THREADS");
   RankInfo info;
   info.world = 4;
   info.local_world = 2;
@@ -55,6 +58,52 @@ TEST(ResolvedRunTest, TheRanksThatJoinedReplaceThoseThatTheRecipeAsksFor) {
   EXPECT_DOUBLE_EQ(run.peak_lr(), 0.1 * 64 / 256);
   EXPECT_EQ(at::get_num_threads(), std::max(1, usable_cores() / 2));
   EXPECT_EQ(recipe.config.dist.world_size, 8) << "the recipe must not change";
+  at::set_num_threads(before);
+}
+
+TEST(ResolvedRunTest, OmpNumThreadsSetsTheComputeThreadsOfARank) {
+  using Variables = std::map<std::string, std::string>;
+  const auto threads = [](int local_world, const Variables& variables) {
+    RankInfo info;
+    info.local_world = local_world;
+    return compute_threads(info, [&](const char* name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  const int cores = usable_cores(), half = std::max(1, cores / 2);
+  const std::string more = std::to_string(cores + 3);
+  for (const std::string& text : {more, more + ",2"}) {
+    EXPECT_EQ(threads(1, {{"OMP_NUM_THREADS", text}}).number, cores + 3);
+    EXPECT_TRUE(threads(1, {{"OMP_NUM_THREADS", text}}).given);
+  }
+  for (const Variables& none :
+       {Variables{}, Variables{{"OMP_NUM_THREADS", "0"}}, Variables{{"OMP_NUM_THREADS", "many"}},
+        Variables{{"OMP_NUM_THREADS", std::to_string(half)}}}) {
+    EXPECT_EQ(threads(2, none).number, half);
+    EXPECT_FALSE(threads(2, none).given);
+  }
+  EXPECT_EQ(threads(2, {{"OMP_NUM_THREADS", "1"}}).number, 1);
+}
+
+TEST(ResolvedRunTest, AnEvaluationMayHaveMoreRanksThanAGlobalBatchHasSamples) {
+  TrainConfig config;
+  config.training.global_batch_size = 2;
+  EXPECT_EQ(rank_batch_size(config, 2), 1);
+  EXPECT_EQ(rank_batch_size(config, 3), 1);
+  EXPECT_EQ(rank_batch_size(config, 4), 1);
+}
+
+TEST(ResolvedRunTest, OnlyTrainingOnACpuRefusesCudaGraphs) {
+  Recipe recipe;
+  recipe.config.training.device = "cpu";
+  const int before = at::get_num_threads();
+  for (const char* graphs : {"on", "step"}) {
+    recipe.config.training.cuda_graphs = graphs;
+    EXPECT_THAT([&] { static_cast<void>(resolve_run(recipe, RankInfo{})); },
+                testing::ThrowsMessage<ConfigError>(test::Names("training.cuda_graphs", graphs)));
+    EXPECT_NO_THROW(static_cast<void>(resolve_run(recipe, RankInfo{}, /*trains=*/false)));
+  }
   at::set_num_threads(before);
 }
 

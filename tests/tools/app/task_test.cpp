@@ -1,12 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
@@ -96,7 +102,87 @@ TEST_F(TaskTest, PredictionsOfNumbersAreNumbers) {
   ASSERT_EQ(numbers.exit_code, 0) << numbers.errors;
   EXPECT_EQ(numbers.output.substr(0, numbers.output.find('\n')), "sample,output_0");
   EXPECT_EQ(test::occurrences(numbers.output, "\n"), 25);
+  const ChildResult json = run("predict", kRegression, {weights, "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.errors;
+  std::istringstream table(numbers.output), rows(json.output);
+  std::string line, row;
+  std::getline(table, line);
+  while (std::getline(table, line) && std::getline(rows, row)) {
+    const auto parsed = nlohmann::json::parse(row);
+    EXPECT_EQ(parsed.at("name"), line.substr(0, line.find(',')));
+    ASSERT_EQ(parsed.at("outputs").size(), 1U);
+    EXPECT_EQ(parsed.at("outputs")[0].get<float>(), std::stof(line.substr(line.find(',') + 1)));
+  }
+  EXPECT_EQ(test::occurrences(json.output, "\n"), 24);
   EXPECT_EQ(run("predict", kRegression, {weights, "--top=3"}).exit_code, 2);
+}
+
+TEST_F(TaskTest, ImageFilesWithSeveralLabelsAreTrainedAndPredicted) {
+  // 16 images with one or two of three classes.
+  const std::string labels[] = {"[1, 0, 0]", "[0, 1, 0]", "[0, 1, 1]", "[1, 0, 1]"};
+  std::ofstream list(folder_ / "list.jsonl");
+  for (int i = 0; i < 16; ++i) {
+    const std::string name = "photos/" + std::to_string(i) + ".jpg";
+    test::put_file(folder_ / name, test::jpeg_file(test::gradient(40, 40, i)));
+    list << R"({"image": ")" << name << R"(", "labels": )" << labels[i % 4] << "}\n";
+  }
+  list.close();
+  const std::string file = folder_ / "d.beton";
+  ASSERT_EQ(run_child({test::bin_dir() + "/precast", "write", folder_ / "list.jsonl", file},
+                      std::chrono::minutes(3))
+                .exit_code,
+            0);
+  const std::string recipe =
+      "data: {targets: labels}\ntraining: {loss: multi_label_bce}\n"
+      "validation: {metrics: [f1]}\nlr: {lr: 0.001}\n";
+  const ChildResult trained = run("train", recipe, {"--training.epochs=1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();
+  const ChildResult json = run("predict", recipe, {weights, "--json", "--logits"});
+  ASSERT_EQ(json.exit_code, 0) << json.errors;
+  std::istringstream rows(json.output);
+  std::string row;
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_TRUE(std::getline(rows, row));
+    const auto parsed = nlohmann::json::parse(row);
+    const auto logits = parsed.at("logits").get<std::vector<double>>();
+    ASSERT_EQ(logits.size(), 3U);
+    ASSERT_EQ(parsed.at("predictions").size(), 3U);
+    for (const auto& prediction : parsed.at("predictions")) {
+      const double logit = logits[prediction.at("label").get<std::size_t>()];
+      // The logits are the sums over the image and its mirror image.
+      EXPECT_NEAR(prediction.at("probability").get<double>(), 1 / (1 + std::exp(-logit / 2)), 1e-6);
+    }
+  }
+  EXPECT_FALSE(std::getline(rows, row));
+  const ChildResult best =
+      run("predict", recipe, {(folder_ / "photos/3.jpg").string(), weights, "--top=1"});
+  ASSERT_EQ(best.exit_code, 0) << best.errors;
+  EXPECT_EQ(best.output.substr(0, best.output.find('\n')), "name,class,probability");
+  EXPECT_EQ(test::occurrences(best.output, "\n"), 2);
+}
+
+TEST_F(TaskTest, ListsOfClassNumbersAreNotLabelsOfSeveralClasses) {
+  const std::string file = folder_ / "d.beton";
+  const auto train_on = [&](const char* first, const char* second) {
+    std::ofstream(folder_ / "list.jsonl") << R"({"x": [1, 2], "labels": )" << first << "}\n"
+                                          << R"({"x": [3, 4], "labels": )" << second << "}\n";
+    const ChildResult written =
+        run_child({test::bin_dir() + "/precast", "write", folder_ / "list.jsonl", file},
+                  std::chrono::minutes(3));
+    EXPECT_EQ(written.exit_code, 0) << written.errors;
+    return run("train",
+               "data: {inputs: x, targets: labels}\ntraining: {loss: multi_label_bce}\n"
+               "model: {arch: layers, params: {features: 2, layers: [linear]}}\n"
+               "validation: {metrics: [f1]}\n",
+               {"--training.batch_size=2", "--dry-run"});
+  };
+  EXPECT_EQ(train_on("[0, 1, 1]", "[1, 0, 0]").exit_code, 0);
+  EXPECT_EQ(train_on("[0.25, 1, 0]", "[0.75, 0, 1]").exit_code, 0);
+  const ChildResult numbers = train_on("[0, 1]", "[3, 1]");
+  EXPECT_EQ(numbers.exit_code, 3);
+  EXPECT_THAT(numbers.errors, Names("sample 1", "'labels'", "multi_label_bce", 3));
+  EXPECT_EQ(train_on("[0, 1]", "[-1, 1]").exit_code, 3);
 }
 
 /// A recipe for an autoencoder. Its batches have no labels.

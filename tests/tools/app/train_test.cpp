@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -326,6 +327,41 @@ TEST_F(TrainTest, LoaderThreadsComeFromTheCoresNotFromOmpNumThreads) {
   EXPECT_EQ(loader_threads("one", "--training.epochs=1"), usable_cores());
   EXPECT_EQ(loader_threads("two", "--dist.nproc=2"), std::max(1, usable_cores() / 2));
   EXPECT_EQ(loader_threads("key", "--data.num_workers=3"), 3);
+}
+
+TEST_F(TrainTest, ARunThatContinuesWithOtherComputeThreadsWarns) {
+  const int cores = usable_cores();
+  const auto stop = [&](const std::string& run, const std::string& threads) {
+    const ChildResult stopped =
+        precast({"train", "--logging.run_id=" + run},
+                {"/usr/bin/env", "PRECAST_FAILPOINTS=trainer.before_step=term@2", threads});
+    ASSERT_EQ(stopped.exit_code, 85) << stopped.errors;
+  };
+  const auto resume = [&](const std::string& run, const std::vector<std::string>& starter) {
+    const ChildResult resumed =
+        precast({"train", "--checkpoint.resume=auto", "--logging.run_id=" + run}, starter);
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.errors;
+    return resumed.errors;
+  };
+  const std::string more = std::to_string(cores + 1);
+  stop("same", "OMP_NUM_THREADS=" + more);
+  EXPECT_THAT(resume("same", {"/usr/bin/env", "OMP_NUM_THREADS=" + more}),
+              testing::Not(testing::HasSubstr("compute threads")));
+  stop("more", "OMP_NUM_THREADS=1");
+  EXPECT_THAT(resume("more", {"/usr/bin/env", "OMP_NUM_THREADS=" + more}),
+              Names("warning", "compute threads", 1, cores + 1, "OMP_NUM_THREADS=1"));
+  stop("kept", "OMP_NUM_THREADS=1");
+  const std::vector<std::string> unset = {"/usr/bin/env", "-u", "OMP_NUM_THREADS"};
+  EXPECT_THAT(resume("kept", unset), testing::Not(testing::HasSubstr("compute threads")));
+  if (cores == 1) GTEST_SKIP() << "there is only one core";
+  stop("fewer", "OMP_NUM_THREADS=" + std::to_string(cores));
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed)) ++core;
+  std::vector<std::string> one_core = unset;
+  one_core.insert(one_core.end(), {"taskset", "-c", std::to_string(core)});
+  EXPECT_THAT(resume("fewer", one_core), Names("warning", "compute threads", cores, 1));
 }
 
 TEST_F(TrainTest, APreflightChangesNothingOfWhatIsLearned) {
