@@ -12,8 +12,8 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/cpu.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/median.h"
 #include "tools/cli/shared_options.h"
-#include "tools/cli/stopwatch.h"
 #include "tools/cli/text_table.h"
 
 namespace precast::tools {

@@ -223,7 +223,8 @@ void add_measuring_options(po::options_description& options) {
       "pass-samples", po::value<std::int64_t>()->default_value(0),
       "samples per pass; to shorten passes over large files; 0: all")(
       "cold",
-      "read from disk; the file is dropped from the page cache, and there is no warm-up pass")(
+      "read from disk; the file is dropped from the page cache before each measurement, which is "
+      "one pass unless --passes is given; there is no warm-up pass")(
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 
@@ -239,6 +240,11 @@ LoaderEffort read_measuring(const Arguments& arguments) {
   if (!(effort.seconds > 0 && effort.seconds <= 3600))
     throw ConfigError(fmt::format("--seconds: expected a number above 0 and at most 3600, got {}",
                                   effort.seconds));
+  if (effort.cold && arguments.given("seconds") && !arguments.given("passes"))
+    throw ConfigError(
+        "--seconds: expected --passes instead with --cold, because only the first pass reads from "
+        "disk");
+  if (effort.cold && effort.passes == 0) effort.passes = 1;
   return effort;
 }
 

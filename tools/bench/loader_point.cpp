@@ -7,6 +7,7 @@
 
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
+#include "tools/cli/median.h"
 #include "tools/cli/stopwatch.h"
 
 namespace precast::tools {

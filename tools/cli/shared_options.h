@@ -12,7 +12,8 @@ inline constexpr const char* kNoChecksumsHelp =
     "leave out checksums, class names and options; as in FFCV's files, which also consist of whole "
     "pages: even a small dataset then takes two (16 MiB)";
 inline constexpr const char* kLabelFieldHelp =
-    "integer field with the class; default: the first integer field";
+    "integer field with the class; default: the first with class names, else the first integer "
+    "field";
 inline constexpr const char* kEveryHelp =
     "MCUs between two checkpoints of the JPEG index; an MCU is 16 x 16 px in most files";
 inline constexpr const char* kImageSizeHelp = "side of the images in px";

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <vector>
 
 namespace precast::tools {
 
@@ -20,9 +19,5 @@ class Stopwatch {
 
 /// CPU seconds of the calling thread since it started.
 [[nodiscard]] double thread_cpu_seconds();
-
-/// The median; of an even number of values, the upper of the two in the middle. @param values at
-/// least one.
-[[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace precast::tools

@@ -230,6 +230,8 @@ void check_partners(const Arguments& arguments) {
         "--output: expected --sample N as well, because it writes the values of one sample");
   if (arguments.has("order") && arguments.has("sample"))
     throw ConfigError("expected --order or --sample, got both");
+  if (arguments.given("label-field") && arguments.has("sample"))
+    throw ConfigError("expected --label-field or --sample, got both");
   for (const char* option : {"where", "samples", "classes"}) {
     if (!arguments.has(option)) continue;
     for (const char* other : {"sample", "order"})

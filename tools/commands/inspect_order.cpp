@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "data/order/labels.h"
 #include "data/order/mixing.h"
 #include "data/order/order.h"
 #include "data/order/pages.h"
@@ -14,6 +15,7 @@
 #include "framework/core/system.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
+#include "tools/commands/sample_choice.h"
 
 namespace precast::tools {
 namespace {
@@ -41,10 +43,9 @@ std::int64_t shown_batch_size(const data::BetonReader& reader, const Arguments& 
              : std::min(arguments.get<std::int64_t>("global-batch-size"), samples);
 }
 
-/// How well the order mixes the classes of the first int field; an empty object if there is none.
-Json describe_mixing(const data::BetonReader& reader, const std::vector<std::uint64_t>& ids,
-                     std::uint64_t batch_size) {
-  const std::size_t field = reader.first_field(data::FieldType::integer);
+/// How well the order mixes the classes of the label field; an empty object if there is none.
+Json describe_mixing(const data::BetonReader& reader, std::size_t field,
+                     const std::vector<std::uint64_t>& ids, std::uint64_t batch_size) {
   if (field == reader.fields().size()) return Json::object();
   std::vector<std::int64_t> labels;
   for (const std::uint64_t id : ids) labels.push_back(reader.integer(id, field));
@@ -74,8 +75,11 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
   const std::uint64_t page_bytes = reader.header().page_bytes;
   const std::uint64_t window = data::window_pages(arguments.text("shuffle-window-mb"), batch_size,
                                                   page_bytes, memory_limit_bytes());
-  const auto order =
-      data::make_order(reader, {.name = arguments.text("order"), .window_pages = window});
+  const std::size_t label = arguments.given("label-field") ? chosen_label_field(arguments, reader)
+                                                           : data::default_label_field(reader);
+  const auto order = data::make_order(reader, {.name = arguments.text("order"),
+                                               .label_field = arguments.text("label-field"),
+                                               .window_pages = window});
   const Stopwatch watch;
   const std::vector<std::uint64_t> ids =
       order->ids(arguments.get<std::uint64_t>("seed"), /*epoch=*/0);
@@ -85,7 +89,7 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
                  {"seconds", watch.seconds()}};
   if (arguments.text("order") == "quasi_random") report["window_mb"] = window * page_bytes >> 20;
   report["pages_per_batch"] = pages_per_batch(reader, ids, batch);
-  report.update(describe_mixing(reader, ids, batch));
+  report.update(describe_mixing(reader, label, ids, batch));
   return report;
 }
 

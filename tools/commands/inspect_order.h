@@ -11,8 +11,8 @@ namespace precast::tools {
 void add_order_options(Arguments& arguments);
 
 /// The effect of --order: how many pages a batch touches on average, and how many classes it
-/// contains, compared with a random order. Labels are the first int field; if there is none, the
-/// classes are left out.
+/// contains, compared with a random order. The classes are those of --label-field, or of
+/// data::default_label_field(); if there is no int field, they are left out. @throws ConfigError
 [[nodiscard]] nlohmann::ordered_json describe_order(const data::BetonReader& reader,
                                                     const Arguments& arguments);
 void print_order(const nlohmann::ordered_json& report);

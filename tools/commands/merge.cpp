@@ -1,12 +1,14 @@
 #include "tools/commands/merge.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/jobs/copy_dataset.h"
@@ -70,39 +72,55 @@ data::DatasetCopy concatenation(const std::vector<const BetonReader*>& files) {
   return {.files = files, .num_samples = end, .sample = locate, .relabel = {}};
 }
 
-/// The entries that are equal in the descriptions of all files.
-data::FileInfo common_info(const std::vector<const BetonReader*>& files) {
-  data::FileInfo info = data::file_info_of(*files.front());
-  const auto keep_equal = [](auto& entries, const auto& others) {
-    std::erase_if(entries, [&](const auto& entry) {
+/// How the files were written: the entries that are equal in all of them.
+std::map<std::string, std::string> common_options(const std::vector<const BetonReader*>& files) {
+  auto common = data::file_info_of(*files.front()).written;
+  for (const BetonReader* file : std::span(files).subspan(1)) {
+    const auto others = data::file_info_of(*file).written;
+    std::erase_if(common, [&](const auto& entry) {
       const auto other = others.find(entry.first);
       return other == others.end() || other->second != entry.second;
     });
-  };
-  for (const BetonReader* file : std::span(files).subspan(1)) {
-    const data::FileInfo other = data::file_info_of(*file);
-    keep_equal(info.classes, other.classes);
-    keep_equal(info.written, other.written);
   }
-  return info;
+  return common;
+}
+
+/// The field of --label-field, or the default of the first file that has class names.
+/// @throws ConfigError if there is no such field
+std::size_t merged_label_field(const std::vector<const BetonReader*>& files,
+                               const std::string& name) {
+  if (name.empty()) {
+    for (const BetonReader* file : files) {
+      const std::size_t field = data::default_label_field(*file);
+      if (field < file->fields().size() && !data::class_names_of(*file, field).empty())
+        return field;
+    }
+  }
+  return data::label_field(*files.front(), name);
 }
 
 /// Sets the labels and the class names of the merged file. Does nothing if labels are kept, no
-/// label field was given and the files have no int field. @return the reason why class names are
-/// left out; empty if they are not.
+/// label field was given and the files have no int field. @return the reasons why class names are
+/// left out; empty if they are not. @throws as merge_labels()
 std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
   const auto rule = static_cast<LabelRule>(
       find_name("label-rule", {"keep", "offset", "by-name"}, arguments.text("label-rule")));
   const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
   if (rule == LabelRule::keep && !has_labels && !arguments.given("label-field")) return {};
-  copy.label_field = data::label_field(first, arguments.text("label-field"));
-  MergedLabels labels =
-      merge_labels(copy.files, copy.label_field, rule, arguments.given("label-rule"));
-  copy.relabel = std::move(labels.relabel);
-  info.classes.erase(first.fields()[copy.label_field].name);
-  if (!labels.names.empty()) info.classes[first.fields()[copy.label_field].name] = labels.names;
-  return labels.dropped;
+  copy.label_field = merged_label_field(copy.files, arguments.text("label-field"));
+  const bool insist = rule == LabelRule::keep && arguments.given("label-rule");
+  std::vector<std::string> dropped;
+  for (std::size_t field = 0; field < first.fields().size(); ++field) {
+    if (first.fields()[field].type != data::FieldType::integer) continue;
+    const bool relabelled = field == copy.label_field;
+    MergedLabels labels =
+        merge_labels(copy.files, field, relabelled ? rule : LabelRule::keep, insist);
+    if (relabelled) copy.relabel = std::move(labels.relabel);
+    if (!labels.names.empty()) info.classes[first.fields()[field].name] = std::move(labels.names);
+    if (!labels.dropped.empty()) dropped.push_back(std::move(labels.dropped));
+  }
+  return fmt::format("{}", fmt::join(dropped, "; "));
 }
 
 /// The files to read and the file to write.
@@ -161,7 +179,7 @@ int run_merge(const std::vector<std::string>& args) {
   std::vector<const BetonReader*> readers;
   for (const auto& file : owned) readers.push_back(file.get());
   data::DatasetCopy copy = concatenation(readers);
-  data::FileInfo info = common_info(readers);
+  data::FileInfo info{.classes = {}, .written = common_options(readers)};
   const std::string dropped = set_labels(arguments, copy, info);
   const auto summary = WatchedWriting("merge").run(
       files.out, copy.num_samples, read_options(arguments, info, readers),

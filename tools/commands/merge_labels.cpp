@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "data/beton/file_info.h"
 #include "framework/core/error.h"
+#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {
@@ -33,24 +35,30 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
 
 /// The reason why names are left out: this file does not name all of its classes, but other files
 /// name some.
-std::string dropped_for(const BetonReader& nameless) {
-  return fmt::format("{} does not name all of its classes", nameless.path().string());
+std::string dropped_for(const BetonReader& nameless, std::size_t field) {
+  return fmt::format("{} does not name all classes of '{}'", nameless.path().string(),
+                     nameless.fields()[field].name);
 }
 
-MergedLabels keep(const Files& files, const std::vector<Names>& names, bool insist) {
+MergedLabels keep(const Files& files, std::size_t field, const std::vector<Names>& names,
+                  bool insist) {
   data::CommonNames common = data::common_names(names);
-  if (common.nameless) return {{}, {}, dropped_for(*files[*common.nameless])};
+  if (common.nameless) return {{}, {}, dropped_for(*files[*common.nameless], field)};
   if (!common.conflict) return {{}, std::move(common.names), {}};
   const auto [file, other, label] = *common.conflict;
   const std::string knows = files[file]->path().string();
   const std::string differs = files[other]->path().string();
+  const std::string& name = files[file]->fields()[field].name;
   if (insist)
-    return {
-        {}, {}, fmt::format("{} and {} have different names for label {}", knows, differs, label)};
-  throw ConfigError(
-      fmt::format("{}: expected label {} to be '{}', as in {}, got '{}'. Use --label-rule "
-                  "by-name, offset, or keep to drop the names",
-                  differs, label, names[file][label], knows, names[other][label]));
+    return {{},
+            {},
+            fmt::format("{} and {} have different names for label {} of '{}'", knows, differs,
+                        label, name)};
+  throw ConfigError(fmt::format(
+      "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Use --label-field {} with "
+      "--label-rule by-name or offset, which change the labels of one field, or --label-rule keep "
+      "to drop the names",
+      differs, label, name, names[file][label], knows, names[other][label], shell_word(name)));
 }
 
 MergedLabels offset(const Files& files, std::size_t field, const std::vector<Names>& names) {
@@ -63,7 +71,7 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
     const std::int64_t labels = label_count(*files[file], field);
     const auto named = static_cast<std::int64_t>(names[file].size());
     next += std::max(labels, named);
-    if (named < labels && some_named) merged.dropped = dropped_for(*files[file]);
+    if (named < labels && some_named) merged.dropped = dropped_for(*files[file], field);
     merged.names.insert(merged.names.end(), names[file].begin(), names[file].end());
   }
   if (!some_named || !merged.dropped.empty()) merged.names.clear();
@@ -73,7 +81,7 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
   return merged;
 }
 
-/// @throws DataError if by-name is not possible because a class has no name
+/// @throws DataError if by-name is not possible because a class has no name, or several have one
 void check_named(const BetonReader& file, std::size_t field, const Names& names) {
   const auto count = static_cast<std::uint64_t>(label_count(file, field));
   if (count > names.size())
@@ -87,6 +95,15 @@ void check_named(const BetonReader& file, std::size_t field, const Names& names)
         fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
                     "--label-rule keep or offset",
                     file.path().string(), nameless - names.begin()));
+  std::unordered_map<std::string_view, std::size_t> labels;
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    const auto [known, added] = labels.try_emplace(names[label], label);
+    if (added) continue;
+    throw DataError(fmt::format(
+        "{}: expected a different name for each class, got '{}' for labels {} and {}. Use "
+        "--label-rule keep or offset",
+        file.path().string(), names[label], known->second, label));
+  }
 }
 
 MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Names>& names) {
@@ -116,7 +133,7 @@ MergedLabels merge_labels(const Files& files, std::size_t field, LabelRule rule,
   for (const BetonReader* file : files) names.push_back(class_names_of(*file, field));
   if (rule == LabelRule::offset) return offset(files, field, names);
   if (rule == LabelRule::by_name) return by_name(files, field, names);
-  return keep(files, names, insist);
+  return keep(files, field, names, insist);
 }
 
 }  // namespace precast::tools

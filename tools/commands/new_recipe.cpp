@@ -12,6 +12,7 @@
 #include "data/beton/reader.h"
 #include "data/loader/stored_pixels.h"
 #include "data/order/class_names.h"
+#include "data/order/labels.h"
 #include "framework/core/config/node.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -48,14 +49,10 @@ struct DataFacts {
   bool one_size = false;
 };
 
-/// The int field with class names, else the first one. @throws DataError
+/// data::default_label_field(). @throws DataError if there is none
 std::size_t label_field_of(const BetonReader& reader) {
-  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
-    if (reader.fields()[i].type == FieldType::integer && !data::class_names_of(reader, i).empty())
-      return i;
-  }
-  const std::size_t first = reader.first_field(FieldType::integer);
-  if (first < reader.fields().size()) return first;
+  const std::size_t field = data::default_label_field(reader);
+  if (field < reader.fields().size()) return field;
   throw DataError(fmt::format(
       "{}: expected an int field with labels, got none. Write the file from class folders, or from "
       "a table with a column of labels",

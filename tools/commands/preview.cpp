@@ -18,6 +18,7 @@
 #include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
 #include "data/loader/stored_pixels.h"
+#include "data/order/labels.h"
 #include "data/order/order.h"
 #include "data/transforms/center_crop.h"
 #include "data/transforms/fixed_crop.h"
@@ -268,7 +269,7 @@ int image_side_px(const Arguments& arguments) {
 /// The class (or the label, if classes have no names) and the sample id of each image.
 std::vector<Caption> captions_of(const data::BetonReader& reader,
                                  const std::vector<data::SamplePlace>& places) {
-  const std::size_t label = reader.first_field(data::FieldType::integer);
+  const std::size_t label = data::default_label_field(reader);
   const bool labelled = label < reader.fields().size();
   const std::vector<std::string> names =
       labelled ? data::class_names_of(reader, label) : std::vector<std::string>();
@@ -302,7 +303,7 @@ void write_pixels(const std::filesystem::path& output, const std::vector<std::ui
 }
 
 void print_samples(const data::BetonReader& reader, const std::vector<data::SamplePlace>& places) {
-  const std::size_t label = reader.first_field(data::FieldType::integer);
+  const std::size_t label = data::default_label_field(reader);
   auto listed = nlohmann::ordered_json::array();
   for (const data::SamplePlace& place : places) {
     nlohmann::ordered_json entry = {{"position", place.position}, {"sample", place.sample}};

@@ -23,7 +23,7 @@ void add_choice_options(Arguments& arguments);
 [[nodiscard]] std::vector<std::uint64_t> chosen_samples(const Arguments& arguments,
                                                         const data::BetonReader& reader);
 
-/// The field of --label-field, or the first int field. @throws ConfigError
+/// The field of --label-field, or data::default_label_field(). @throws ConfigError
 [[nodiscard]] std::size_t chosen_label_field(const Arguments& arguments,
                                              const data::BetonReader& reader);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/sources/beton.h"
+#include "framework/core/config/value.h"
 #include "framework/core/error.h"
 #include "tools/cli/shell_word.h"
 #include "tools/plugins/parts_list.h"
@@ -41,6 +42,24 @@ std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {
   return all;
 }
 
+/// @throws ConfigError for a list that is not YAML.
+ConfigNode value_of(const SourceOption& option, const Arguments& arguments) {
+  const Origin origin{"command line", 0, 0};
+  const std::string text = arguments.text(option.name());
+  if (option.key.type.starts_with("list of ")) {
+    Diagnostics diagnostics;
+    ConfigNode list = parse_override(text, origin, diagnostics);
+    diagnostics.throw_if_errors();
+    return list;
+  }
+  // Other values are never YAML: the name of a file may begin with a bracket.
+  ConfigNode value;
+  value.kind = ConfigNode::Kind::scalar;
+  value.scalar = text;
+  value.origin = origin;
+  return value;
+}
+
 /// The options on the command line as options of a source of this kind. @throws ConfigError for an
 /// option that only other kinds of source have
 PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& sources,
@@ -54,13 +73,26 @@ PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& 
       throw ConfigError(fmt::format("--{}: expected a source of kind {}, got {} of kind {}", name,
                                     fmt::join(option.kinds, ", "), arguments.text("SOURCE"), kind));
     }
-    ConfigNode value;
-    value.kind = ConfigNode::Kind::scalar;
-    value.scalar = arguments.text(name);
-    value.origin = {"command line", 0, 0};
-    spec.options.entries.push_back({option.key.name, {}, std::move(value)});
+    spec.options.entries.push_back({option.key.name, {}, value_of(option, arguments)});
   }
   return spec;
+}
+
+/// Adds names to an option that is a list of names.
+void add_names(PartSpec& spec, const std::string& option, const std::vector<std::string>& names) {
+  auto& entries = spec.options.entries;
+  auto entry = std::ranges::find(entries, option, &ConfigNode::Entry::key);
+  if (entry == entries.end()) entry = entries.insert(entry, {option, {}, {}});
+  std::vector<std::string> all;
+  // The schema reports a value that is no list of names.
+  if (entry->value.kind != ConfigNode::Kind::null && !read_value(entry->value, &all)) return;
+  all.insert(all.end(), names.begin(), names.end());
+  entry->value = {};
+  entry->value.kind = ConfigNode::Kind::list;
+  for (const std::string& name : all) {
+    entry->value.items.emplace_back().kind = ConfigNode::Kind::scalar;
+    entry->value.items.back().scalar = name;
+  }
 }
 
 }  // namespace
@@ -89,23 +121,16 @@ std::string given_source_options(const Arguments& arguments, const data::SourceR
   return text;
 }
 
-std::unique_ptr<data::Source> open_chosen_source(const Arguments& arguments,
-                                                 const data::SourceRegistry& sources,
-                                                 const data::BetonOptions& layouts,
-                                                 const std::vector<std::string>& texts) {
+std::unique_ptr<data::Source> open_chosen_source(
+    const Arguments& arguments, const data::SourceRegistry& sources,
+    const data::BetonOptions& layouts,
+    const std::map<std::string, std::vector<std::string>>& columns) {
   const std::string source = arguments.text("SOURCE");
   const std::string kind = arguments.text("source-kind");
   if (layouts.layouts.empty()) {
     PartSpec spec = chosen_options(arguments, sources, data::kind_of_source(sources, source, kind));
-    if (spec.name == "table" && !texts.empty()) {
-      ConfigNode names;
-      names.kind = ConfigNode::Kind::list;
-      for (const std::string& text : texts) {
-        names.items.emplace_back().kind = ConfigNode::Kind::scalar;
-        names.items.back().scalar = text;
-      }
-      spec.options.entries.push_back({"texts", {}, std::move(names)});
-    }
+    if (spec.name == "table")
+      for (const auto& [option, names] : columns) add_names(spec, option, names);
     return data::open_source(sources, source, spec);
   }
   (void)chosen_options(arguments, sources, "beton");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,11 +22,13 @@ void add_source_options(boost::program_options::options_description& options,
                                                const data::SourceRegistry& sources);
 
 /// Opens SOURCE. @param layouts layouts of custom fields; if there are any, SOURCE is opened as a
-/// .beton file. @param texts for a source of kind table: columns to store as unchanged text.
+/// .beton file. @param columns for a source of kind table: by option (such as `texts`), names of
+/// columns to add to those on the command line.
 /// @throws ConfigError for options that the kind of SOURCE does not have; what data::open_source()
 /// throws.
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(
     const Arguments& arguments, const data::SourceRegistry& sources,
-    const data::BetonOptions& layouts, const std::vector<std::string>& texts = {});
+    const data::BetonOptions& layouts,
+    const std::map<std::string, std::vector<std::string>>& columns = {});
 
 }  // namespace precast::tools

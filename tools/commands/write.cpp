@@ -116,15 +116,20 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
   return args;
 }
 
-/// The names of the fields that are stored as bytes because of --field-kind.
-std::vector<std::string> chosen_as_bytes(const std::vector<std::string>& choices) {
-  std::vector<std::string> names;
+/// The columns that --field-kind stores as text or documents, by the option of a table for that.
+std::map<std::string, std::vector<std::string>> kept_columns(
+    const std::vector<std::string>& choices) {
+  std::map<std::string, std::string> kinds;
   for (const std::string& choice : choices) {
     const std::size_t equals = choice.find('=');
-    if (equals != std::string::npos && choice.substr(equals + 1) == "bytes")
-      names.push_back(choice.substr(0, equals));
+    if (equals != std::string::npos) kinds[choice.substr(0, equals)] = choice.substr(equals + 1);
   }
-  return names;
+  std::map<std::string, std::vector<std::string>> columns;
+  for (const auto& [name, kind] : kinds) {
+    if (kind == "bytes") columns["texts"].push_back(name);
+    if (kind == "json") columns["documents"].push_back(name);
+  }
+  return columns;
 }
 
 /// The source's fields. --field-kind replaces the default kinds. @throws ConfigError
@@ -160,8 +165,8 @@ std::string class_field_of(const data::Source& source) {
 std::map<std::string, std::string> written_options(
     const std::map<std::string, std::string>& options) {
   constexpr std::string_view kElsewhere[] = {
-      "SOURCE",    "source-kind", "labels",  "class-names", "class-column", "texts",
-      "OUT.beton", "plugin",      "workers", "index",       "every",        "json"};
+      "SOURCE", "source-kind", "labels", "class-names", "class-column", "texts", "documents",
+      "floats", "OUT.beton",   "plugin", "workers",     "index",        "every", "json"};
   std::map<std::string, std::string> written;
   for (const auto& [option, value] : options) {
     if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
@@ -177,7 +182,7 @@ std::map<std::string, std::string> written_options(
 
 /// The description stored in the file: nothing that would differ on another machine, and no paths.
 data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
-  data::FileInfo info;
+  data::FileInfo info{.classes = source.other_class_names(), .written = {}};
   const std::string label = class_field_of(source);
   if (!label.empty() && !source.class_names().empty()) info.classes[label] = source.class_names();
   info.written = written_options(arguments.texts());
@@ -260,24 +265,24 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"counts", counts_of(written)}};
 }
 
-/// Prints which column the classes come from, or could come from.
-void print_class_column(const data::Source& source) {
-  if (!source.class_field().empty()) {
-    fmt::print("classes: the strings of column '{}'\n", source.class_field());
-    const auto first = std::ranges::find(source.fields(), "int", &data::SourceField::type);
-    if (first != source.fields().end() && first->name != source.class_field()) {
-      fmt::print(stderr,
-                 "note: '{0}' is the first int field: recipes need data.targets: {1} to train on "
-                 "the classes\n",
-                 first->name, source.class_field());
-    }
-    return;
-  }
-  const auto has = [&](const char* type) {
+/// Prints which field the classes come from, or could come from.
+void print_class_field(const data::Source& source) {
+  const auto none = source.fields().end();
+  const auto first = [&](const char* type) {
     return std::ranges::find(source.fields(), type, &data::SourceField::type);
   };
-  if (has("image") == source.fields().end() || has("int") != source.fields().end()) return;
-  if (const auto text = has("bytes"); text != source.fields().end()) {
+  const auto number = first("int");
+  if (!source.class_field().empty()) {
+    fmt::print("classes: the values of field '{}'\n", source.class_field());
+    if (number == none || number->name == source.class_field()) return;
+    fmt::print(stderr,
+               "note: '{0}' is the first int field: recipes need data.targets: {1} to train on "
+               "the classes\n",
+               number->name, source.class_field());
+    return;
+  }
+  if (first("image") == none || number != none || first("ndarray") != none) return;
+  if (const auto text = first("bytes"); text != none) {
     fmt::print(
         stderr,
         "note: no field has labels. If the strings in '{0}' are classes, use --class-column {0}\n",
@@ -312,7 +317,7 @@ void print_summary(const Written& written) {
   if (summary.index_bytes > 0)
     fmt::print("{}: {}\n", data::jpeg_sidecar(written.out).string(),
                format_bytes(static_cast<double>(summary.index_bytes)));
-  print_class_column(written.source);
+  print_class_field(written.source);
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
   print_counts(written);
   if (!written.absent_classes.empty()) {
@@ -364,8 +369,7 @@ int run_write(const std::vector<std::string>& given) {
   if (arguments.has("field-kind")) choices = arguments.get<std::vector<std::string>>("field-kind");
   const data::BetonOptions layouts = read_layouts(arguments);
   check_files(arguments);
-  const auto source =
-      open_chosen_source(arguments, parts.sources, layouts, chosen_as_bytes(choices));
+  const auto source = open_chosen_source(arguments, parts.sources, layouts, kept_columns(choices));
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   const auto chosen = choose_fields(choices, source->fields(), parts.fields);
   check_field_options(arguments, parts.fields, chosen);

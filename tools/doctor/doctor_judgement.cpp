@@ -117,9 +117,8 @@ void judge_pair(const Json& facts, const std::string& name, Findings& findings) 
   findings.push_back({major_minor(build) != major_minor(run),
                       fmt::format("{} is {} at run time, but {} at build time", name,
                                   run.get<std::string>(), build.get<std::string>()),
-                      std::string(kRebuild) +
-                          "; if two versions are installed, remove one (.venv/bin/python -m "
-                          "pip list)"});
+                      "if '.venv/bin/python -m pip list' shows two versions, uninstall one; then " +
+                          std::string(kRebuild)});
 }
 
 void judge_torch(const Json& facts, Findings& findings) {

@@ -134,6 +134,20 @@ TEST_F(BenchDataTest, AColdPassThroughTheProcessCacheReadsTheFile) {
   EXPECT_GT(points.at(1).at("runs").at(0).at("disk_bytes"), 0);
 }
 
+TEST_F(BenchDataTest, AColdMeasurementIsOnePassUnlessPassesAreGiven) {
+  const auto images = [&](const std::vector<std::string>& options) {
+    const Run run = bench(options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return json::parse(run.out).at("points").at(0).at("runs").at(0).at("images").get<int>();
+  };
+  std::vector<std::string> options = {"loader", dataset(),      "--cold", "--runs",    "1",
+                                      "--json", "--image-size", "32",     "--workers", "1"};
+  EXPECT_EQ(images(options), 24);
+  options.insert(options.end(), {"--passes", "2"});
+  EXPECT_EQ(images(options), 48);
+  EXPECT_EQ(bench({"loader", dataset(), "--cold", "--seconds", "1"}).code, 2);
+}
+
 TEST_F(BenchDataTest, TimeEndsAMeasurementAfterWholePasses) {
   const json figures = load(dataset(), {"--passes", "0", "--seconds", "0.05"});
   const json run = figures.at("points").at(0).at("runs").at(0);

@@ -396,6 +396,39 @@ TEST_F(InspectTest, AnOrdersBatchIsNoLargerThanTheFileUnlessThatIsAskedFor) {
   EXPECT_THAT(error, Names("--global-batch-size", 1, 24, 256));
 }
 
+TEST_F(InspectTest, AnOrderMixesTheClassesOfTheLabelField) {
+  // Sorted by class. The ids come first.
+  const std::string file = (folder_ / "ids.beton").string();
+  data::BetonLayout layout;
+  layout.info = data::file_info_text(
+      {.classes = {{"class", {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}}}, .written = {}});
+  data::BetonWriter writer(
+      file, {{"id", data::FieldType::integer}, {"class", data::FieldType::integer}}, 100, layout);
+  for (std::int64_t i = 0; i < 100; ++i) {
+    std::vector<data::EncodedValue> values(2);
+    for (data::EncodedValue& value : values) value.metadata.resize(8);
+    data::store(values[0].metadata.data(), i);
+    data::store(values[1].metadata.data(), i / 10);
+    writer.add(values);
+  }
+  writer.finish();
+  const auto classes_per_batch = [&](const std::string& order,
+                                     const std::vector<std::string>& options = {}) {
+    std::vector<std::string> arguments = {file, "--json", "--order", order, "--global-batch-size",
+                                          "10"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    EXPECT_EQ(inspect(arguments), 0) << error;
+    return nlohmann::json::parse(output)["classes_per_batch"].get<double>();
+  };
+  EXPECT_EQ(classes_per_batch("sequential"), 1);
+  EXPECT_EQ(classes_per_batch("sequential", {"--label-field", "class"}), 1);
+  EXPECT_EQ(classes_per_batch("sequential", {"--label-field", "id"}), 10);
+  // The order itself reads the field, too.
+  EXPECT_EQ(classes_per_batch("class_balanced"), 10);
+  EXPECT_EQ(inspect({file, "--order", "random", "--label-field", "none"}), 2);
+  EXPECT_THAT(error, Names("label_field", "'none'", file));
+}
+
 TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
   const std::string file = golden("scalars_only");
   EXPECT_EQ(inspect({file, "--sample", "0", "--field", "image"}), 2);
@@ -404,6 +437,8 @@ TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
   EXPECT_THAT(error, Names("--label-values", "--json"));
   EXPECT_EQ(inspect({file, "--label-values", "--json", "--sample", "0"}), 2);
   EXPECT_THAT(error, Names("--label-values", "--sample"));
+  EXPECT_EQ(inspect({file, "--label-field", "label", "--sample", "0"}), 2);
+  EXPECT_THAT(error, Names("--label-field", "--sample"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -39,11 +40,19 @@ class MergeTest : public SubsetTest {
     writer.finish();
     return file;
   }
-  static std::vector<std::int64_t> labels_of(const std::string& file) {
+  static std::vector<std::int64_t> labels_of(const std::string& file, std::size_t field = 0) {
     const data::BetonReader reader(file);
     std::vector<std::int64_t> labels;
-    for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, 0));
+    for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, field));
     return labels;
+  }
+  /// A file that `precast write` makes from a table.
+  std::string table(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / (name + ".csv")) << text;
+    const std::string file = (folder_ / (name + ".beton")).string();
+    const auto run = test::precast_run({"write", (folder_ / (name + ".csv")).string(), file});
+    EXPECT_EQ(run.code, 0) << run.err;
+    return file;
   }
   [[nodiscard]] Names names_of_merged() const {
     return data::class_names_of(data::BetonReader(out()), 0);
@@ -109,6 +118,41 @@ TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
   EXPECT_EQ(data::class_names_of(data::BetonReader(out("d")), 0), (Names{"cat", "dog", "fish"}));
 }
 
+TEST_F(MergeTest, ClassesNeedNotBeInTheFirstIntField) {
+  const std::string a = table("ma", "id,class\n1,cat\n2,dog\n");
+  const std::string b = table("mb", "id,class\n3,dog\n4,fish\n");
+  for (const Names& options :
+       {Names{}, {"--label-rule", "offset", "--label-field", "id"}, {"--label-field", "id"}}) {
+    Names arguments = {"merge", a, b, out()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const auto run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 2) << testing::PrintToString(options);
+    EXPECT_THAT(run.err, test::Names(a, b, "label 0", "'class'", "cat", "dog",
+                                     "--label-field class", "--label-rule"));
+    EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
+  }
+  merge({a, b, out(), "--label-rule", "by-name"});
+  EXPECT_THAT(labels_of(out(), 0), testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(labels_of(out(), 1), testing::ElementsAre(0, 1, 1, 2));
+  const auto names = [this] { return data::class_names_of(data::BetonReader(out()), 1); };
+  EXPECT_EQ(names(), (Names{"cat", "dog", "fish"}));
+  merge({a, b, out(), "--label-rule", "offset"});
+  EXPECT_THAT(labels_of(out(), 0), testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(labels_of(out(), 1), testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(names(), (Names{"cat", "dog", "dog", "fish"}));
+  const auto kept = merge({a, b, out(), "--label-rule", "keep"});
+  EXPECT_EQ(names(), Names{});
+  EXPECT_THAT(kept["names_left_out"].get<std::string>(), test::Names(a, b, "'class'"));
+}
+
+TEST_F(MergeTest, TheLabelFieldIsTheOneThatAnyFileNames) {
+  const std::string numbers = table("ma", "id,class\n1,0\n2,1\n");
+  const std::string named = table("mb", "id,class\n3,cat\n4,dog\n");
+  merge({numbers, named, out(), "--label-rule", "offset"});
+  EXPECT_THAT(labels_of(out(), 0), testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(labels_of(out(), 1), testing::ElementsAre(0, 1, 2, 3));
+}
+
 TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
   const std::string a = named("a.beton", {"cat", "dog"});
   const std::string b = named("b.beton", {"x", "y"}, {}, false);
@@ -122,6 +166,15 @@ TEST_F(MergeTest, NamesAreKeptOnlyIfAllFilesHaveThem) {
   const auto run = test::precast_run({"merge", a, c, out("c"), "--label-rule=by-name"});
   EXPECT_EQ(run.code, 3);
   EXPECT_THAT(run.err, test::Names(c, "label 0"));
+}
+
+TEST_F(MergeTest, EqualNamesInOneFileAreNotOneClass) {
+  const std::string a = named("a.beton", {"cat", "dog"});
+  const std::string b = named("b.beton", {"dog", "\xEF\xBF\xBD", "fish", "\xEF\xBF\xBD"});
+  const auto run = test::precast_run({"merge", a, b, out(), "--label-rule=by-name"});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, test::Names(b, "labels 1 and 3", "--label-rule"));
+  EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
 }
 
 TEST_F(MergeTest, WhatFilesNoteAlikeIsKept) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "data/image/image_file.h"
 #include "data/order/order.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
@@ -58,6 +60,21 @@ TEST(PreviewTest, APictureHasCaptionsAndAnArrayHasNot) {
   (void)data::decode_image_file(test::read_bytes(png), image);
   EXPECT_EQ(image.width, 2 * (100 + 2) + 2);
   EXPECT_EQ(image.height, 2 * (100 + 2 * 9 + 2) + 2);
+}
+
+TEST(PreviewTest, LabelsAreThoseOfTheFieldWithClassNames) {
+  const test::TemporaryFolder folder;
+  const std::string list = (folder / "list.csv").string(), file = (folder / "d.beton").string();
+  std::ofstream(list) << "image,id,class\na.jpg,7,dog\na.jpg,8,cat\n";
+  test::put_file(folder / "a.jpg", test::jpeg_file(test::gradient(8, 8)));
+  ASSERT_EQ(test::precast_run({"write", list, file}).code, 0);
+  const test::PrecastRun run =
+      test::precast_run({"preview", file, "-o", (folder / "x.png").string(), "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const nlohmann::json samples = nlohmann::json::parse(run.out)["samples"];
+  ASSERT_EQ(samples.size(), 2U);
+  for (const nlohmann::json& sample : samples)
+    EXPECT_EQ(sample.at("label"), sample.at("sample") == 0 ? 1 : 0);
 }
 
 }  // namespace

@@ -13,8 +13,10 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
+#include "data/beton/json_text.h"
 #include "data/beton/reader.h"
 #include "data/decode/jpeg_index.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
@@ -259,6 +261,42 @@ TEST_F(WriteTest, SaysWhichColumnBecameClassesOrCould) {
   EXPECT_THAT(error, Names("--class-column species"));
 }
 
+TEST_F(WriteTest, AClassNameThatIsNotUtf8IsRefused) {
+  // Bird and dog in GBK. As replacement characters, both names would be equal.
+  std::filesystem::rename(folder_ / "tree" / "cat", folder_ / "tree" / "\xc4\xf1");
+  std::filesystem::rename(folder_ / "tree" / "dog", folder_ / "tree" / "\xb9\xb7");
+  EXPECT_EQ(write(tree()), 3);
+  EXPECT_THAT(error, Names("label 1", "'label'", R"(mv $'\xb9\xb7')"));
+  EXPECT_TRUE(no_output());
+}
+
+TEST_F(WriteTest, ADatasetWrittenAgainKeepsAllItsClassNames) {
+  const auto classes = [this] { return data::file_info_of(data::BetonReader(out_)).classes; };
+  std::ofstream(folder_ / "a.csv") << "id,class\n1,dog\n2,cat\n3,dog\n";
+  ASSERT_EQ(write((folder_ / "a.csv").string()), 0) << error;
+  const std::string once = (folder_ / "once.beton").string();
+  std::filesystem::rename(out_, once);
+  ASSERT_EQ(write(once, {"--json"}), 0) << error;
+  EXPECT_THAT(classes(),
+              testing::ElementsAre(testing::Pair("class", testing::ElementsAre("cat", "dog"))));
+  EXPECT_EQ(nlohmann::json::parse(output)["class_field"], "class");
+  EXPECT_EQ(data::BetonReader(out_).integer(0, 1), 1);
+
+  const data::FileInfo two{.classes = {{"animal", {"ant", "bee"}}, {"color", {"red", "blue"}}},
+                           .written = {}};
+  data::BetonLayout layout;
+  layout.info = data::file_info_text(two);
+  data::BetonWriter writer(
+      once, {{"color", data::FieldType::integer}, {"animal", data::FieldType::integer}}, 1, layout);
+  std::vector<data::EncodedValue> values(2);
+  for (data::EncodedValue& value : values) value.metadata.resize(8);
+  writer.add(values);
+  writer.finish();
+  ASSERT_EQ(write(once, {"--json"}), 0) << error;
+  EXPECT_EQ(classes(), two.classes);
+  EXPECT_EQ(nlohmann::json::parse(output)["class_field"], "color");
+}
+
 TEST_F(WriteTest, ASmallDatasetIsASmallFile) {
   ASSERT_EQ(write(tree()), 0) << error;
   EXPECT_LT(std::filesystem::file_size(out_), 100'000U);
@@ -274,6 +312,49 @@ TEST_F(WriteTest, ColumnsOfNumbersAreWrittenAsTheirTextWhenAskedTo) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), "1.50");
   EXPECT_EQ(reader.integer(1, 1), 2);
   EXPECT_THAT(output, testing::Not(testing::HasSubstr("class"))) << "numbers have no class names";
+}
+
+TEST_F(WriteTest, ListsOfColumnsAreReadFromTheCommandLine) {
+  const auto text = [](const data::BetonReader& reader, const char* field) {
+    const auto value = reader.blob(0, reader.field(field));
+    return std::string(reinterpret_cast<const char*>(value.data()), value.size());
+  };
+  std::ofstream(folder_ / "a.csv") << "zip,code,a_name_of_17_char\n1.50,2.50,3\n";
+  const std::string list = (folder_ / "a.csv").string();
+  ASSERT_EQ(write(list, {"--texts", "[zip, a_name_of_17_char]", "--field-kind", "code=bytes"}), 0)
+      << error;
+  const data::BetonReader reader(out_);
+  EXPECT_EQ(text(reader, "zip"), "1.50");
+  EXPECT_EQ(text(reader, "code"), "2.50");
+  EXPECT_EQ(text(reader, "a_name_of_17_cha"), "3");
+  EXPECT_EQ(data::file_info_of(reader).written.count("texts"), 0U);
+  for (const char* texts : {"--texts=[cod]", "--texts=cod", "--field-kind=cod=bytes"}) {
+    EXPECT_EQ(write(list, {texts}), 2) << texts;
+    EXPECT_THAT(error, Names(list, "'cod'", "'code'")) << texts;
+  }
+  EXPECT_EQ(write(list, {"--texts=[cod"}), 2);
+}
+
+TEST_F(WriteTest, ListsOfNumbersAreArraysOrDocuments) {
+  std::ofstream(folder_ / "a.jsonl")
+      << R"({"image": "tree/dog/1.jpg", "caption": "a dog", "labels": [0, 1]})";
+  const std::string list = (folder_ / "a.jsonl").string();
+  ASSERT_EQ(write(list), 0) << error;
+  EXPECT_THAT(error, Not(HasSubstr("--class-column"))) << "the lists can be labels";
+  const data::BetonReader arrays(out_);
+  EXPECT_EQ(arrays.fields()[2].type, data::FieldType::ndarray);
+  EXPECT_EQ(arrays.fields()[2].dtype, "<i8");
+  ASSERT_EQ(write(list, {"--floats", "[labels]"}), 0) << error;
+  EXPECT_EQ(data::BetonReader(out_).fields()[2].dtype, "<f8");
+  ASSERT_EQ(write(list, {"--field-kind=labels=json", "--field-kind=caption=json"}), 0) << error;
+  const data::BetonReader documents(out_);
+  for (const auto& [field, document] : {std::pair(1, "\"a dog\""), std::pair(2, "[0,1]")}) {
+    const auto at = static_cast<std::size_t>(field);
+    EXPECT_EQ(documents.fields()[at].type, data::FieldType::json);
+    EXPECT_EQ(data::json_text(documents.blob(0, at)), document);
+  }
+  EXPECT_EQ(write(list, {"--field-kind=labels=float"}), 2);
+  EXPECT_THAT(error, Names("--field-kind", "labels=float"));
 }
 
 TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {

@@ -249,10 +249,13 @@ TEST(PartsList, OptionsOfSourcesHaveTheirNamesOnTheCommandLine) {
     if (kind.kind != "sources") continue;
     const auto table = std::ranges::find(kind.parts, "table", &ListedPart::name);
     ASSERT_NE(table, kind.parts.end());
-    EXPECT_THAT(table->option_lines, Names("--class-names", "--class-column", "--texts"));
-    for (const char* option : {"class-names", "class-column", "texts"})
+    const std::vector<std::string> options = {"class-names", "class-column", "texts", "documents",
+                                              "floats"};
+    for (const std::string& option : options) {
+      EXPECT_THAT(table->option_lines, Names("--" + option));
       EXPECT_TRUE(table->options.contains(option)) << option;
-    EXPECT_EQ(table->options.size(), 3U);
+    }
+    EXPECT_EQ(table->options.size(), options.size());
     return;
   }
   FAIL() << "no sources";

@@ -15,7 +15,7 @@
 #include "framework/core/error.h"
 #include "tools/bench/kernels/kernel_case.h"
 #include "tools/bench/kernels/kernel_timer.h"
-#include "tools/cli/stopwatch.h"
+#include "tools/cli/median.h"
 #include "tools/cli/text_table.h"
 
 namespace precast::tools {

@@ -13,6 +13,7 @@
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/median.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
 #include "tools/doctor/torch/torch_versions.h"

@@ -14,6 +14,7 @@
 #include "tools/bench/torch/commands.h"
 #include "tools/bench/torch/step_rig.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/median.h"
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stopwatch.h"
