@@ -7,7 +7,8 @@ PATH=$build_folder/bin:$PATH
 ln -s "$source_folder/configs" configs
 mkdir docs datasets
 
-# Photographs from a file that FFCV wrote, in two classes: as a folder tree, and as tars of tars like ImageNet's.
+# Photographs from a file that FFCV wrote, in two classes: as a folder tree, and as ImageNet's tars
+# (training: a tar of tars; validation: images and a list of labels).
 gunzip -c "$source_folder/tests/golden/beton/img_prop_nette_w1.beton.gz" >photographs.beton
 mkdir -p IMAGENET/{train,val}/{cat,dog} imagenet tars
 for i in 0 1 2 3 4 5 6 7; do
