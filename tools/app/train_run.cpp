@@ -26,6 +26,7 @@
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
+#include "tools/app/run_results.h"
 #include "tools/app/task.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shell_word.h"
@@ -383,9 +384,6 @@ ordered_json TrainRun::best_json() const {
 
 void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, bool json) const {
   const engine::EvalResult& eval = *summary.final_eval;
-  const double rate = summary.train_seconds > 0
-                          ? static_cast<double>(summary.images_trained) / summary.train_seconds
-                          : 0;
   ordered_json figures = {{"run_folder", folder_.path().string()}};
   if (eval.classifies) figures.update({{"top_1", eval.top_1()}, {"top_5", eval.top_5()}});
   figures.update(ordered_json{{"val_loss", eval.loss},
@@ -394,7 +392,7 @@ void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, b
                               {"train_minutes", summary.train_seconds / 60},
                               {"eval_minutes", summary.eval_seconds / 60},
                               {"wait_minutes", summary.wait_seconds / 60},
-                              {"images_per_second", rate},
+                              {"images_per_second", train_rate(summary)},
                               {"world_size", ranks_.communicator().world()},
                               {"steps", steps},
                               {"replaced_samples", data_facts(summary).replaced.size()}});
@@ -407,27 +405,11 @@ void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, b
     print_json(figures);
     return;
   }
-  const double share =
-      summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
-  if (eval.classifies) {
-    fmt::print(
-        "\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
-        format_count(static_cast<std::uint64_t>(eval.samples), reads_images() ? "image" : "sample"),
-        reads_images() && run_.config().validation.lr_tta ? ", flip TTA" : "");
-  } else {
-    fmt::print("\nloss {:.4f}   ({})\n", eval.loss,
-               format_count(static_cast<std::uint64_t>(eval.samples), "sample"));
-  }
-  for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
-  fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of the time waiting for data\n",
-             format_duration(summary.train_seconds), rate, share);
-  fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));
-  for (const std::string& line : describe_data(data_facts(summary)))
-    fmt::print("data       {}\n", line);
-  fmt::print(
-      "run folder {}: report.html, final_weights.safetensors, final_weights.pt, log, params.json, "
-      "summary.json, checkpoints\n",
-      folder_.path().string());
+  print_results({.summary = summary,
+                 .images = reads_images(),
+                 .flip_tta = reads_images() && run_.config().validation.lr_tta,
+                 .data = describe_data(data_facts(summary)),
+                 .folder = folder_.path()});
 }
 
 }  // namespace precast::tools
