@@ -3,7 +3,7 @@
 #include <charconv>
 #include <system_error>
 
-#include "data/image/image_file.h"
+#include "data/sources/class_files.h"
 
 namespace precast::data {
 namespace {
