@@ -105,7 +105,7 @@ void read_log(RunRecord& run, std::string_view text) {
     if (whole) {
       add_row(run, record);
     } else if (end == std::string_view::npos) {
-      run.notes.push_back("the last line of the log is incomplete and was left out");
+      run.notes.emplace_back("the last line of the log is incomplete and was left out");
     } else {
       ++damaged;
     }

@@ -350,7 +350,7 @@ void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
                          {"seconds", end.seconds},
                          {"cpu_seconds", end.cpu_seconds}};
   if (status == TrialStatus::done) record["figures"] = *summary;
-  record_end(trial, std::move(record));
+  record_end(trial, record);
   if (verdict == Verdict::fatal) {
     fatal_ = true;
     stop_all();
@@ -365,7 +365,7 @@ void TrialPool::queue_again(const Trial& trial, bool after_failure) {
   waiting_.push_front({&trial, Clock::now() + pause, std::nullopt});
 }
 
-void TrialPool::record_end(const Trial& trial, ordered_json record) {
+void TrialPool::record_end(const Trial& trial, const ordered_json& record) {
   ordered_json whole = {{"event", "end"}, {"trial", trial.id}};
   whole.update(record);
   whole["settings"] = settings_of(trial);

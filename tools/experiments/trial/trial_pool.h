@@ -138,7 +138,7 @@ class TrialPool {
   void queue_again(const Trial& trial, bool after_failure);
   [[nodiscard]] TrialStatus status_after(const Trial& trial, Verdict verdict, bool failure,
                                          bool stopped_early) const;
-  void record_end(const Trial& trial, nlohmann::ordered_json record);
+  void record_end(const Trial& trial, const nlohmann::ordered_json& record);
   [[nodiscard]] ExitCode result() const;
 
   PoolOptions options_;
