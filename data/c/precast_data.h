@@ -48,8 +48,8 @@ extern "C" {
 typedef enum precast_data_status {
   PRECAST_DATA_OK = 0,
   PRECAST_DATA_FAILED = 1,       /* an error inside precast */
-  PRECAST_DATA_CONFIG_ERROR = 2, /* a wrong option or argument */
-  PRECAST_DATA_DATA_ERROR = 3,   /* a damaged file or sample, or a value that does not fit */
+  PRECAST_DATA_CONFIG_ERROR = 2, /* a wrong option or argument; a number `convert` cannot hold */
+  PRECAST_DATA_DATA_ERROR = 3,   /* a damaged file or sample; a value the writer cannot store */
   PRECAST_DATA_IO_ERROR = 5,
   PRECAST_DATA_ENVIRONMENT_ERROR = 6, /* cannot start threads, or a handle of another process */
   PRECAST_DATA_OUT_OF_MEMORY = 11,

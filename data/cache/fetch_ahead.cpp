@@ -17,10 +17,6 @@ namespace {
 /// Pause between two looks at the `cancel` of fetch_all().
 constexpr std::chrono::milliseconds kCancelInterval{20};
 
-bool is_set(const std::atomic<bool>* flag) {
-  return flag != nullptr && *flag;
-}
-
 /// FetchAhead::finish(), which is interrupted when `*cancel` becomes true.
 void finish_unless(FetchAhead& ahead, const std::atomic<bool>* cancel) {
   std::jthread watch;

@@ -33,10 +33,6 @@ void touch(const std::byte* from, std::size_t bytes) {
   }
 }
 
-bool is_set(const std::atomic<bool>* flag) {
-  return flag != nullptr && *flag;
-}
-
 /// Loads a complete mapped file, unless `*cancel` becomes true.
 void load_all(std::span<const std::byte> bytes, const std::filesystem::path& path,
               const std::atomic<bool>* cancel) {
