@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "data/beton/format.h"
+#include "data/loader/image_planner.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -25,6 +26,7 @@ class ShapeOf {
   explicit ShapeOf(std::int64_t image_size_px) : side_(static_cast<int>(image_size_px)) {}
 
   Shape operator()(const ImageOutput& image) const {
+    if (image.planned_px > 0) return {static_cast<std::int64_t>(image_plan_bytes(image, side_))};
     const PixelShape out = image.pipeline.output({side_, side_, 3});
     if (image.channels_first) return {out.channels, out.height, out.width};
     return {out.height, out.width, out.channels};

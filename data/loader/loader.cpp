@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/loader/image_planner.h"
 #include "data/loader/pass.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
+
+std::vector<Output> outputs_of_loader(const BetonReader& reader, const Pipeline& pipeline,
+                                      const LoaderOptions& options) {
+  std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
+  if (options.plan_images) plan_images(reader, outputs);
+  return outputs;
+}
 
 std::int64_t samples_of_pass(std::uint64_t samples, const LoaderOptions& options, int world,
                              int rank) {

@@ -21,6 +21,7 @@
 namespace precast::data {
 
 class BetonReader;
+struct Output;
 
 /// What happens to a sample that cannot be decoded.
 enum class OnCorrupt {
@@ -65,12 +66,20 @@ struct LoaderOptions {
   OnCorrupt on_corrupt = OnCorrupt::fail;
   /// Checks each value against its checksum before use, if the file has checksums.
   bool verify = false;
+  /// Writes plans (ImagePlan) in place of images, for a consumer that has the stored pixels in a
+  /// GPU's memory. See plan_images().
+  bool plan_images = false;
   /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
   /// Called ten times a second while next() waits for a batch. If it returns true, next() returns
   /// nothing. For processes that signals stop; the ranks of a run must not stop one by one.
   std::function<bool()> stopped = {};
 };
+
+/// The outputs of a loader with these options. @throws as resolve_outputs() and plan_images()
+[[nodiscard]] PRECAST_API std::vector<Output> outputs_of_loader(const BetonReader& reader,
+                                                                const Pipeline& pipeline,
+                                                                const LoaderOptions& options);
 
 /// Number of samples, or of batches, of a complete pass of one rank. @param samples the size of the
 /// order, for all ranks together. @{

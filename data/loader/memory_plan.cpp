@@ -7,6 +7,7 @@
 
 #include "data/beton/reader.h"
 #include "data/loader/batch_layout.h"
+#include "data/loader/image_planner.h"
 #include "data/loader/loader.h"
 #include "data/loader/stored_pixels.h"
 
@@ -63,6 +64,7 @@ std::string MemoryPlan::text() const {
                       batches_locked ? " (page-locked)" : "", size_text(decoders),
                       size_text(metadata), size_text(order));
   if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
+  if (device > 0) line += fmt::format("; {} on the GPU: the images", size_text(device));
   if (unbounded > 0) {
     line += fmt::format(
         "; {} of the batches is for values of varying size: each row has room for the largest "
@@ -77,22 +79,27 @@ nlohmann::ordered_json MemoryPlan::json() const {
           {"cache_bytes", cache},         {"batch_bytes", batches},
           {"unbounded_bytes", unbounded}, {"batches_page_locked", batches_locked},
           {"decoder_bytes", decoders},    {"metadata_bytes", metadata},
-          {"order_bytes", order},         {"index_bytes", index}};
+          {"order_bytes", order},         {"index_bytes", index},
+          {"device_bytes", device}};
 }
 
 MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
                        const LoaderOptions& options, std::int64_t image_size_px, int world) {
   MemoryPlan plan;
   plan.metadata = reader.memory_bytes();
-  const std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
+  const std::vector<Output> outputs = outputs_of_loader(reader, pipeline, options);
   const BatchLayout layout(outputs, options.batch_size, image_size_px);
   plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (is_packed(outputs[i])) plan.unbounded += layout.fields()[i].sample_bytes;
   plan.unbounded *= static_cast<std::uint64_t>(options.batch_size * (options.batches_ahead + 1));
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
-  plan.decoders = static_cast<std::uint64_t>(options.workers) *
-                  decoder_bytes(reader, outputs, image_size_px, options.normalize);
+  if (options.plan_images) {
+    plan.device = planned_pixel_bytes(reader, outputs);
+  } else {
+    plan.decoders = static_cast<std::uint64_t>(options.workers) *
+                    decoder_bytes(reader, outputs, image_size_px, options.normalize);
+  }
   // The ids of a pass, the ids of the next pass, and a copy while these are made; then the order
   // itself.
   const std::uint64_t samples = options.order ? options.order->size() : reader.size();

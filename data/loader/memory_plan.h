@@ -34,9 +34,11 @@ struct PRECAST_API MemoryPlan {
   std::uint64_t order = 0;
   /// The JPEG index, if there is one.
   std::uint64_t index = 0;
+  /// The stored images, in the GPU's memory, with LoaderOptions::plan_images.
+  std::uint64_t device = 0;
 
-  /// Everything except `mapped`. The ranks on a host may share `index`; all else belongs to this
-  /// process alone.
+  /// Everything except `mapped` and `device`. The ranks on a host may share `index`; all else
+  /// belongs to this process alone.
   [[nodiscard]] std::uint64_t own() const {
     return metadata + cache + batches + decoders + order + index;
   }

@@ -45,7 +45,7 @@ Loader::Shared::Shared(const BetonReader& beton, const Pipeline& pipeline,
                        LoaderOptions loader_options)
     : reader(beton),
       options(std::move(loader_options)),
-      outputs(resolve_outputs(beton, pipeline, options.normalize)),
+      outputs(outputs_of_loader(beton, pipeline, options)),
       blob_fields(blob_fields_of(outputs)),
       order(options.order ? options.order : make_order(beton, {})),
       orders(*order, options.seed),

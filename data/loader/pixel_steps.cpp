@@ -41,21 +41,32 @@ std::size_t PixelSteps::room(const PixelShape& resized, bool mask) const {
   return values;
 }
 
+int PixelSteps::edits(const PixelShape& resized, const SamplePlace& place, PixelEdit* out) const {
+  for (std::size_t i = 0; i < pipeline_.steps.size(); ++i) {
+    RandomStream random = random_of(i, place);
+    out[i] = pipeline_.steps[i].transform->edit(resized, random);
+  }
+  return static_cast<int>(pipeline_.steps.size());
+}
+
 Pixels PixelSteps::run(Pixels image, const SamplePlace& place,
                        std::optional<std::uint8_t> mask_fill) {
   for (std::size_t i = 0; i < pipeline_.steps.size(); ++i) {
     const PipelineStep& step = pipeline_.steps[i];
     if (skips(step, mask_fill.has_value())) continue;
-    TransformContext context{
-        .random = RandomStream(step_seeds_[i], static_cast<std::uint32_t>(place.epoch),
-                               place.position, RandomUse::transform),
-        .sample = place.sample,
-        .scratch = scratch(step.transform->scratch_bytes(image.shape)),
-        .mask_fill = mask_fill};
+    TransformContext context{.random = random_of(i, place),
+                             .sample = place.sample,
+                             .scratch = scratch(step.transform->scratch_bytes(image.shape)),
+                             .mask_fill = mask_fill};
     step.transform->apply(image, context);
     image.shape = step.transform->output(image.shape);
   }
   return image;
+}
+
+RandomStream PixelSteps::random_of(std::size_t step, const SamplePlace& place) const {
+  return {step_seeds_[step], static_cast<std::uint32_t>(place.epoch), place.position,
+          RandomUse::transform};
 }
 
 std::span<std::byte> PixelSteps::scratch(std::size_t bytes) {

@@ -24,6 +24,9 @@ class PRECAST_API PixelSteps {
 
   [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
   [[nodiscard]] bool flipped(const SamplePlace& place) const;
+  /// The changes that the steps make to an image, if all steps are edits (Transform::is_edit()).
+  /// Writes one per step. @return their number.
+  int edits(const PixelShape& resized, const SamplePlace& place, PixelEdit* out) const;
   /// The largest number of values that the pixels have before, between or after the steps.
   [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
   /// @param image has memory for room() values. @param mask_fill set for a mask; only steps that
@@ -31,6 +34,7 @@ class PRECAST_API PixelSteps {
   Pixels run(Pixels image, const SamplePlace& place, std::optional<std::uint8_t> mask_fill);
 
  private:
+  [[nodiscard]] RandomStream random_of(std::size_t step, const SamplePlace& place) const;
   [[nodiscard]] bool skips(const PipelineStep& step, bool mask) const {
     return mask && !step.transform->moves_pixels();
   }

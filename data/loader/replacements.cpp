@@ -28,7 +28,10 @@ void simplify(ImagePipeline& pipeline) {
 /// `convert` is not damage.
 std::vector<Output> whole(std::vector<Output> outputs) {
   for (Output& output : outputs) {
-    if (auto* const image = std::get_if<ImageOutput>(&output.kind)) simplify(image->pipeline);
+    if (auto* const image = std::get_if<ImageOutput>(&output.kind)) {
+      simplify(image->pipeline);
+      image->planned_px = 0;
+    }
     if (auto* const mask = std::get_if<MaskOutput>(&output.kind)) simplify(mask->pipeline);
     if (auto* const number = std::get_if<IntegerOutput>(&output.kind)) {
       number->labels.clear();

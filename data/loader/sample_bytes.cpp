@@ -12,8 +12,10 @@ namespace precast::data {
 std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
   std::set<std::size_t> fields;
   for (const Output& output : outputs) {
-    const bool in_record =
-        is<IntegerOutput>(output) || is<FloatingOutput>(output) || is<SampleIdOutput>(output);
+    const auto* const image = std::get_if<ImageOutput>(&output.kind);
+    const bool in_record = is<IntegerOutput>(output) || is<FloatingOutput>(output) ||
+                           is<SampleIdOutput>(output) ||
+                           (image != nullptr && image->planned_px > 0);
     if (!in_record) fields.insert(output.field);
     if (const auto* const mask = std::get_if<MaskOutput>(&output.kind))
       fields.insert(mask->image_field);

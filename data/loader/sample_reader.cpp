@@ -107,6 +107,10 @@ SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>&
     JpegDecoding decoding = jpeg;
     if (outputs[i].field != reader.first_field(FieldType::image)) decoding.index = nullptr;
     if (const auto* const image = std::get_if<ImageOutput>(&outputs[i].kind)) {
+      if (image->planned_px > 0) {
+        decoders_[i].plan = std::make_unique<ImagePlanner>(image->pipeline, seed, image->view);
+        continue;
+      }
       decoders_[i].image =
           std::make_unique<SampleDecoder>(image->pipeline, seed, image->view, decoding);
     } else if (const auto* const mask = std::get_if<MaskOutput>(&outputs[i].kind)) {
@@ -152,8 +156,19 @@ void SampleReader::read_as(const ImageOutput& image, const Item& item) {
                            // With 2 bytes per value or less, bypassing the cache saves less than
                            // the extra copy costs.
                            .streamed = item.streamed && item.output.type == ElementType::f32};
-  SampleDecoder& decoder = *item.decoders.image;
   const FieldInfo& field = reader_.fields()[item.output.field];
+  if (ImagePlanner* const planner = item.decoders.plan.get()) {
+    const auto plan = [&](int height, int width) {
+      planner->plan(height, width, item.place, item.image_size_px, item.out);
+    };
+    if (field.type == FieldType::image) {
+      const ImageRecord stored = stored_image(item);
+      return plan(stored.height, stored.width);
+    }
+    const StoredPixels stored = stored_pixels(field, stored_value(item), extents_);
+    return plan(stored.height, stored.width);
+  }
+  SampleDecoder& decoder = *item.decoders.image;
   if (field.type == FieldType::image) {
     decoder.decode(stored_image(item), item.place, item.image_size_px, format, item.out);
   } else {

@@ -8,6 +8,7 @@
 
 #include "data/beton/disk_file.h"
 #include "data/loader/batch_layout.h"
+#include "data/loader/image_planner.h"
 #include "data/loader/outputs.h"
 #include "data/loader/sample_decoder.h"
 
@@ -38,6 +39,7 @@ class SampleReader {
   /// The decoders of one output; null if the output does not need them.
   struct Decoders {
     std::unique_ptr<SampleDecoder> image;
+    std::unique_ptr<ImagePlanner> plan;
     std::unique_ptr<MaskDecoder> mask;
   };
   /// One output of one sample, and the destination of its value.

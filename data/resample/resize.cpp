@@ -12,15 +12,12 @@
 #include "data/resample/column_tables.h"
 #include "data/resample/kernels.h"
 #include "data/resample/plane_kernels.h"
+#include "data/resample/resize_plan.h"
 #include "data/resample/row_sink.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
-
-/// With more taps, floating point is used, because the errors of truncated products would add up to
-/// one level.
-constexpr int kMostFixedTaps = 32;
 
 std::size_t rounded_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -45,33 +42,13 @@ void prefetch_row(const ImageView& in, int y) {
   asm volatile("");
 }
 
-/// How a resize is computed.
-enum class Method {
-  /// Two taps on both axes.
-  blend,
-  /// Any number of taps.
-  weigh,
-  weigh_in_float
-};
-
-/// Whether both axes have two taps. If no axis shrinks, a triangle filter covers just the two
-/// pixels next to the centre.
-bool has_two_taps(int height, int width, int out_height, int out_width, ResizeFilter filter) {
-  const bool any_grows = out_height > height || out_width > width;
-  const bool all_grow = out_height >= height && out_width >= width;
-  return filter == ResizeFilter::bilinear || (filter == ResizeFilter::area && any_grows) ||
-         (filter == ResizeFilter::antialias && all_grow);
-}
-
 }  // namespace
 
-struct Resizer::Scratch {
-  std::vector<Blend> x_blends, y_blends;
+struct Resizer::Scratch : ResizePlan {
   ColumnBlend column_blend;
   std::vector<std::uint8_t> pairs;
   std::array<std::vector<Words32>, 2> blended;
 
-  WeightedAxis x_axis, y_axis;
   ColumnWeights column_weights;
   std::vector<std::uint16_t> row_weights;
   std::vector<const std::uint8_t*> rows;
@@ -86,8 +63,6 @@ struct Resizer::Scratch {
   std::vector<std::uint8_t> plane_rows;
   std::vector<std::uint8_t> interleaved;
 
-  /// Plans both axes.
-  Method plan(int height, int width, int out_height, int out_width, bool flip, ResizeFilter filter);
   void blend(const ImageView& in, int out_height, RowSink& sink);
   void weigh(const ImageView& in, int out_height, RowSink& sink);
   void weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink);
@@ -179,26 +154,6 @@ void Resizer::Scratch::weigh_in_float(const ImageView& in, int out_height, int o
   }
 }
 
-Method Resizer::Scratch::plan(int height, int width, int out_height, int out_width, bool flip,
-                              ResizeFilter filter) {
-  if (has_two_taps(height, width, out_height, out_width, filter)) {
-    plan_blends(filter, width, out_width, x_blends);
-    plan_blends(filter, height, out_height, y_blends);
-    if (flip) std::ranges::reverse(x_blends);
-    return Method::blend;
-  }
-  if (filter == ResizeFilter::area) {
-    x_axis.plan_area(width, out_width);
-    y_axis.plan_area(height, out_height);
-  } else {
-    x_axis.plan_triangle(width, out_width);
-    y_axis.plan_triangle(height, out_height);
-  }
-  if (flip) x_axis.mirror();
-  return std::max(x_axis.taps, y_axis.taps) > kMostFixedTaps ? Method::weigh_in_float
-                                                             : Method::weigh;
-}
-
 void Resizer::Scratch::weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink) {
   plane_weights.plan(x_axis);
   const auto taps = static_cast<std::size_t>(y_axis.taps);
@@ -257,18 +212,18 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
   for (int y = 0; y < kRowsAhead; ++y) prefetch_row(in, y);  // while the plans are made
   RowSink sink(out_height, out_width, format, scratch.finished, out);
   switch (scratch.plan(in.height, in.width, out_height, out_width, flip, filter)) {
-    case Method::blend:
+    case ResizePlan::Method::blend:
       return scratch.blend(in, out_height, sink);
-    case Method::weigh:
+    case ResizePlan::Method::weigh:
       return scratch.weigh(in, out_height, sink);
-    case Method::weigh_in_float:
+    case ResizePlan::Method::weigh_in_float:
       return scratch.weigh_in_float(in, out_height, out_width, sink);
   }
 }
 
 bool Resizer::prefers_planes(int height, int width, int out_height, int out_width,
                              ResizeFilter filter) {
-  // Keeps the number of taps below kMostFixedTaps.
+  // Keeps the number of taps below ResizePlan::kMostFixedTaps.
   constexpr int kMostShrinking = 4;
   if (height > kMostShrinking * out_height || width > kMostShrinking * out_width) return false;
   if (height == out_height && width == out_width) return false;
@@ -284,8 +239,8 @@ void Resizer::resize(const PlanarView& in, int out_height, int out_width, bool f
           "images have at least one pixel before and after resizing");
   Scratch& scratch = *scratch_;
   const bool copied = in.height == out_height && in.width == out_width && !flip;
-  if (!copied &&
-      scratch.plan(in.height, in.width, out_height, out_width, flip, filter) == Method::weigh) {
+  if (!copied && scratch.plan(in.height, in.width, out_height, out_width, flip, filter) ==
+                     ResizePlan::Method::weigh) {
     RowSink sink(out_height, out_width, format, scratch.finished, out);
     return scratch.weigh(in, out_height, out_width, sink);
   }

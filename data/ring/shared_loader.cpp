@@ -57,7 +57,7 @@ SharedLoader::SharedLoader(const BetonReader& reader, Pipeline pipeline, LoaderO
   if (ring_.name.empty())
     static_cast<void>(private_loader());
   else
-    outputs_ = resolve_outputs(reader_, pipeline_, options_.normalize);
+    outputs_ = outputs_of_loader(reader_, pipeline_, options_);
 }
 
 SharedLoader::~SharedLoader() = default;

@@ -113,10 +113,9 @@ at::ScalarType scalar_type(ElementType type) {
   return kTypes[static_cast<int>(type)];
 }
 
-BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline, bool normalize,
+BatchFields find_fields(const BetonReader& reader, std::vector<Output> outputs,
                         const FieldChoice& choice) {
-  BatchFields fields{
-      .outputs = resolve_outputs(reader, pipeline, normalize), .inputs = {}, .targets = {}};
+  BatchFields fields{.outputs = std::move(outputs), .inputs = {}, .targets = {}};
   fields.inputs = find_outputs(reader, fields.outputs, choice.inputs, kInputs,
                                "an image, array, text or other input");
   if (choice.needs_target || !choice.targets.empty()) {
@@ -144,7 +143,7 @@ BatchMaker make_batch_maker(const BetonReader& reader, const Pipeline& pipeline,
                             const FieldChoice& fields, at::Device device,
                             at::ScalarType image_dtype) {
   auto found = std::make_shared<const BatchFields>(
-      find_fields(reader, pipeline, /*normalize=*/true, fields));
+      find_fields(reader, resolve_outputs(reader, pipeline, /*normalize=*/true), fields));
   return [found, device, image_dtype](std::int64_t samples, std::int64_t image_size_px) {
     const BatchLayout layout(found->outputs, samples, image_size_px);
     Batch batch{.fields = {},
@@ -175,8 +174,10 @@ std::unique_ptr<BatchSource> make_batch_source(const BetonReader& reader, const 
                                                at::ScalarType image_dtype, const SharedRing& ring) {
   LoaderOptions loader_options = options;
   loader_options.normalize = device.is_cpu();
-  BatchFields found = find_fields(reader, pipeline, loader_options.normalize, fields);
+  BatchFields found =
+      find_fields(reader, outputs_of_loader(reader, pipeline, loader_options), fields);
   if (device.is_cpu()) {
+    require(!options.plan_images, "images are made from plans on a GPU");
     return std::make_unique<CpuBatchSource>(reader, pipeline, loader_options, std::move(found),
                                             ring);
   }

@@ -23,10 +23,10 @@ struct BatchFields {
 
 [[nodiscard]] at::ScalarType scalar_type(ElementType type);
 
-/// @param normalize whether the loader normalises. @throws DataError naming the file if a
-/// field of `choice` is missing; ConfigError
-[[nodiscard]] BatchFields find_fields(const BetonReader& reader, const Pipeline& pipeline,
-                                      bool normalize, const FieldChoice& choice);
+/// @param outputs of the loader. @throws DataError naming the file if a field of `choice` is
+/// missing
+[[nodiscard]] BatchFields find_fields(const BetonReader& reader, std::vector<Output> outputs,
+                                      const FieldChoice& choice);
 
 /// Returns the tensors of `batch` as views of its memory, with the same layout. The views keep the
 /// memory alive.

@@ -7,14 +7,18 @@
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "data/loader/image_plan.h"
 #include "data/torch/batch_views.h"
 #include "data/torch/cuda/normalize.h"
+#include "data/torch/cuda/planned_images.h"
+#include "data/torch/device_images.h"
 #include "data/torch/device_prefetcher.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -71,8 +75,11 @@ class CudaCopies {
   using Batch = precast::Batch;
   using Event = std::shared_ptr<at::cuda::CUDAEvent>;
 
-  CudaCopies(BatchFields fields, at::Device device, at::ScalarType image_dtype)
+  /// @param images of the fields whose batches contain plans.
+  CudaCopies(BatchFields fields, std::map<std::size_t, DeviceImages> images, at::Device device,
+             at::ScalarType image_dtype)
       : fields_(std::move(fields)),
+        images_(std::move(images)),
         device_(device),
         image_dtype_(image_dtype),
         output_type_(pixel_type_of(image_dtype)),
@@ -85,7 +92,13 @@ class CudaCopies {
     for (std::size_t i = 0; i < batch.fields.size(); ++i) {
       at::Tensor& tensor = batch.fields[i].tensor;
       const auto* const image = std::get_if<ImageOutput>(&fields_.outputs[i].kind);
-      tensor = image != nullptr ? copy_images(tensor, *image) : copy(tensor);
+      if (image == nullptr) {
+        tensor = copy(tensor);
+      } else if (image->planned_px > 0) {
+        tensor = make_images(tensor, fields_.outputs[i].field, *image);
+      } else {
+        tensor = copy_images(tensor, *image);
+      }
     }
     return batch;
   }
@@ -132,11 +145,34 @@ class CudaCopies {
     normalize(bytes.const_data_ptr<std::uint8_t>(), values, constants_of(image.pipeline.normalize),
               output_type_, images.mutable_data_ptr(), stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return planes_of(images, image);
+  }
+
+  /// Makes normalised images from plans and from the stored pixels in the GPU's memory.
+  at::Tensor make_images(const at::Tensor& host, std::size_t field, const ImageOutput& image) {
+    const at::Tensor plans = copy(host);
+    const int side = reinterpret_cast<const ImagePlan*>(host.const_data_ptr())->side;
+    const at::Tensor images =
+        at::empty({host.size(0), side, side, 3}, at::device(device_).dtype(image_dtype_));
+    make_planned_images(images_.at(field).stored(),
+                        {.plans = static_cast<const std::byte*>(plans.const_data_ptr()),
+                         .plan_bytes = static_cast<std::size_t>(host.size(1)),
+                         .count = static_cast<int>(host.size(0)),
+                         .side = side},
+                        constants_of(image.pipeline.normalize), output_type_,
+                        images.mutable_data_ptr(), stream_);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return planes_of(images, image);
+  }
+
+  /// [N, H, W, C] in memory as [N, C, H, W].
+  static at::Tensor planes_of(const at::Tensor& images, const ImageOutput& image) {
     const at::Tensor planes = images.permute({0, 3, 1, 2});
     return image.pipeline.channels_first ? planes.contiguous() : planes;
   }
 
   BatchFields fields_;
+  std::map<std::size_t, DeviceImages> images_;
   at::Device device_;
   at::ScalarType image_dtype_;
   PixelType output_type_;
@@ -182,6 +218,19 @@ class CudaBatchSource final : public BatchSource {
   DevicePrefetcher<CudaCopies, SharedLoader> batches_;
 };
 
+/// The images of all fields whose batches contain plans.
+std::map<std::size_t, DeviceImages> copy_stored_images(const BetonReader& reader,
+                                                       const std::vector<Output>& outputs,
+                                                       at::Device device) {
+  std::map<std::size_t, DeviceImages> images;
+  for (const Output& output : outputs) {
+    const auto* const image = std::get_if<ImageOutput>(&output.kind);
+    if (image != nullptr && image->planned_px > 0)
+      images.try_emplace(output.field, reader, output.field, device);
+  }
+  return images;
+}
+
 }  // namespace
 
 std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
@@ -189,9 +238,10 @@ std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
                                                     const LoaderOptions& options,
                                                     BatchFields fields, at::Device device,
                                                     at::ScalarType image_dtype, SharedRing ring) {
-  return std::make_unique<CudaBatchSource>(reader, pipeline, options,
-                                           CudaCopies(std::move(fields), device, image_dtype),
-                                           std::move(ring));
+  auto images = copy_stored_images(reader, fields.outputs, device);
+  return std::make_unique<CudaBatchSource>(
+      reader, pipeline, options,
+      CudaCopies(std::move(fields), std::move(images), device, image_dtype), std::move(ring));
 }
 
 }  // namespace precast::data

@@ -277,7 +277,8 @@ std::size_t add_output(OutsideForm& form, const Output& output) {
 
 OutsideForm make_outside_form(const BetonReader& reader, const Pipeline& pipeline,
                               const FieldChoice& choice) {
-  const BatchFields all = find_fields(reader, pipeline, /*normalize=*/false, choice);
+  const BatchFields all =
+      find_fields(reader, resolve_outputs(reader, pipeline, /*normalize=*/false), choice);
   OutsideForm form;
   for (const std::size_t i : all.inputs) form.inputs.push_back(add_output(form, all.outputs[i]));
   for (const std::size_t i : all.targets) form.targets.push_back(add_output(form, all.outputs[i]));

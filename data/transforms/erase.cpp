@@ -14,11 +14,21 @@
 namespace precast::data {
 namespace {
 
-void fill_region(const Pixels& image, const Rect& region,
-                 const std::array<std::uint8_t, 3>& colour) {
-  for (int y = region.row; y < region.row + region.height; ++y) {
-    std::uint8_t* pixel = image.row(y) + std::ptrdiff_t{3} * region.column;
-    for (int x = 0; x < region.width; ++x, pixel += 3) std::copy_n(colour.data(), 3, pixel);
+PixelEdit fill_of(const Rect& region, const std::vector<double>& colour) {
+  PixelEdit fill{.kind = PixelEdit::Kind::fill,
+                 .row = region.row,
+                 .column = region.column,
+                 .height = region.height,
+                 .width = region.width};
+  std::ranges::copy(to_colour(colour), fill.colour);
+  return fill;
+}
+
+/// Fills the rectangle of `fill`; does nothing if that is empty.
+void fill_region(const Pixels& image, const PixelEdit& fill) {
+  for (int y = fill.row; y < fill.row + fill.height; ++y) {
+    std::uint8_t* pixel = image.row(y) + std::ptrdiff_t{3} * fill.column;
+    for (int x = 0; x < fill.width; ++x, pixel += 3) std::copy_n(fill.colour, 3, pixel);
   }
 }
 
@@ -39,14 +49,16 @@ class Cutout final : public Transform {
     return in;
   }
 
-  void apply(const Pixels& image, TransformContext& context) const override {
+  [[nodiscard]] bool is_edit() const override { return true; }
+  [[nodiscard]] PixelEdit edit(const PixelShape& shape, RandomStream& random) const override {
     const auto side = static_cast<int>(crop_size_);
-    const auto row =
-        context.random.below(static_cast<std::uint64_t>(image.shape.height - side) + 1);
-    const auto column =
-        context.random.below(static_cast<std::uint64_t>(image.shape.width - side) + 1);
-    fill_region(image, {static_cast<int>(row), static_cast<int>(column), side, side},
-                to_colour(fill_));
+    const auto row = random.below(static_cast<std::uint64_t>(shape.height - side) + 1);
+    const auto column = random.below(static_cast<std::uint64_t>(shape.width - side) + 1);
+    return fill_of({static_cast<int>(row), static_cast<int>(column), side, side}, fill_);
+  }
+
+  void apply(const Pixels& image, TransformContext& context) const override {
+    fill_region(image, edit(image.shape, context.random));
   }
 
  private:
@@ -72,14 +84,19 @@ class RandomErasing final : public Transform {
     return colour_problem("fill", fill_);
   }
 
+  [[nodiscard]] bool is_edit() const override { return noise_std_ <= 0; }
+  [[nodiscard]] PixelEdit edit(const PixelShape& shape, RandomStream& random) const override {
+    if (!(random.uniform() < probability_)) return {};
+    const std::optional<Rect> region = choose(shape, random);
+    return region ? fill_of(*region, fill_) : PixelEdit{};
+  }
+
   void apply(const Pixels& image, TransformContext& context) const override {
-    if (!(context.random.uniform() < probability_)) return;
-    const std::optional<Rect> region = choose(image.shape, context.random);
-    if (!region) return;
+    const PixelEdit fill = edit(image.shape, context.random);
     if (noise_std_ > 0) {
-      fill_noise(image, *region, context.random);
+      fill_noise(image, {fill.row, fill.column, fill.height, fill.width}, context.random);
     } else {
-      fill_region(image, *region, to_colour(fill_));
+      fill_region(image, fill);
     }
   }
 

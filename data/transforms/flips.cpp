@@ -20,18 +20,28 @@ class Flip : public Transform {
     schema.add("probability", &probability_, "probability that an image is mirrored").min(0).max(1);
   }
   [[nodiscard]] bool moves_pixels() const override { return true; }
+  [[nodiscard]] bool is_edit() const override { return true; }
+  [[nodiscard]] PixelEdit edit(const PixelShape& /*shape*/, RandomStream& random) const override {
+    return {.kind = random.uniform() < probability_ ? kind_ : PixelEdit::Kind::none};
+  }
   void apply(const Pixels& image, TransformContext& context) const final {
-    if (context.random.uniform() < probability_) mirror(image);
+    if (edit(image.shape, context.random).kind == kind_) mirror(image);
   }
 
  protected:
+  explicit Flip(PixelEdit::Kind kind) : kind_(kind) {}
   virtual void mirror(const Pixels& image) const = 0;
 
  private:
+  PixelEdit::Kind kind_;
   double probability_ = 0.5;
 };
 
 class HorizontalFlip final : public Flip {
+ public:
+  HorizontalFlip() : Flip(PixelEdit::Kind::horizontal_flip) {}
+
+ private:
   void mirror(const Pixels& image) const override {
     for (int y = 0; y < image.shape.height; ++y) {
       if (image.shape.channels == 1) {
@@ -44,6 +54,10 @@ class HorizontalFlip final : public Flip {
 };
 
 class VerticalFlip final : public Flip {
+ public:
+  VerticalFlip() : Flip(PixelEdit::Kind::vertical_flip) {}
+
+ private:
   void mirror(const Pixels& image) const override {
     for (int top = 0, bottom = image.shape.height - 1; top < bottom; ++top, --bottom) {
       std::swap_ranges(image.row(top), image.row(top) + image.row_values(), image.row(bottom));

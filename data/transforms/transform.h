@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/image/pixels.h"
+#include "data/transforms/pixel_edit.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/export.h"
 #include "framework/core/registry.h"
@@ -51,6 +52,14 @@ class PRECAST_API Transform {
   /// Whether the output blends copies whose pixels moved differently. If so, the image cannot have
   /// a mask.
   [[nodiscard]] virtual bool blends_moved_copies() const { return false; }
+  /// Whether edit() describes what apply() does to an image. The output then has the input's shape.
+  [[nodiscard]] virtual bool is_edit() const { return false; }
+  /// The change that apply() makes to an image of this shape, drawn from the random numbers of the
+  /// context. Called only if is_edit().
+  [[nodiscard]] virtual PixelEdit edit(const PixelShape& /*shape*/,
+                                       RandomStream& /*random*/) const {
+    return {};
+  }
   /// @param image has room for the larger of the input and the output; the output is written to its
   /// start. @param context must be used in the same way for an image and for its mask, so that both
   /// get the same random numbers.

@@ -11,10 +11,7 @@
 namespace precast::data {
 namespace {
 
-enum class Border { constant, edge, reflect, symmetric };
-
-/// The source index for `place` on a line of `size`, or -1 for the fill colour. Modes are named as
-/// in numpy.pad.
+/// The source index for `place` on a line of `size`, or -1 for the fill colour.
 int source_place(int place, int size, Border border) {
   if (place >= 0 && place < size) return place;
   switch (border) {
@@ -60,10 +57,21 @@ class Translate final : public Transform {
   }
   [[nodiscard]] bool moves_pixels() const override { return true; }
 
-  void apply(const Pixels& image, TransformContext& context) const override {
+  [[nodiscard]] bool is_edit() const override { return true; }
+  [[nodiscard]] PixelEdit edit(const PixelShape& /*shape*/, RandomStream& random) const override {
     const auto span = static_cast<std::uint64_t>(2 * padding_ + 1);
-    const int dy = static_cast<int>(context.random.below(span)) - static_cast<int>(padding_);
-    const int dx = static_cast<int>(context.random.below(span)) - static_cast<int>(padding_);
+    PixelEdit shift{.kind = PixelEdit::Kind::shift, .border = border()};
+    shift.row = static_cast<std::int32_t>(random.below(span)) - static_cast<std::int32_t>(padding_);
+    shift.column =
+        static_cast<std::int32_t>(random.below(span)) - static_cast<std::int32_t>(padding_);
+    std::ranges::copy(to_colour(fill_), shift.colour);
+    return shift;
+  }
+
+  void apply(const Pixels& image, TransformContext& context) const override {
+    const PixelEdit shift = edit(image.shape, context.random);
+    const int dy = shift.row;
+    const int dx = shift.column;
     const std::array<std::uint8_t, 3> fill = fill_colour(fill_, context.mask_fill);
     std::memcpy(context.scratch.data(), image.data, image.shape.values());
     const auto* const copy = reinterpret_cast<const std::uint8_t*>(context.scratch.data());

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "data/loader/image_planner.h"
 #include "data/torch/cuda/normalize.h"
+#include "data/torch/cuda/planned_images.h"
 #include "models/cuda/batch_norm.h"
 #include "models/cuda/blur.h"
 #include "models/cuda/dual_norm.h"
@@ -370,6 +372,43 @@ TEST_F(KernelBytesTest, Normalize) {
     });
     EXPECT_EQ(counted, (MovedBytes{kValues, kValues * (type == PixelType::f32 ? 4 : 2)}));
     EXPECT_EQ(counted.total(), moved);
+  }
+}
+
+TEST_F(KernelBytesTest, PlannedImages) {
+  using data::PixelType;
+  constexpr int kStoredPx = 90;
+  constexpr int kSizePx = 64;
+  constexpr std::uint64_t kImages = 3;
+  const data::ImageOutput image{.pipeline = data::standard_val_pipeline(), .planned_px = kStoredPx};
+  const std::size_t plan_bytes = data::image_plan_bytes(image, kSizePx);
+  data::ImagePlanner planner(image.pipeline, /*seed=*/1, /*view=*/{});
+  for (const PixelType type : {PixelType::f32, PixelType::f16, PixelType::bf16}) {
+    CountedMemory memory;
+    constexpr std::size_t kStored = std::size_t{3} * kStoredPx * kStoredPx;
+    auto* const pixels = memory.array<std::uint8_t>("pixels", kImages * kStored);
+    auto* const offsets = memory.array<std::uint64_t>("offsets", kImages);
+    auto* const widths = memory.array<std::int32_t>("widths", kImages);
+    auto* const plans = memory.array("plans", kImages * plan_bytes);
+    std::size_t expected = 0;
+    for (std::uint64_t i = 0; i < kImages; ++i) {
+      offsets[i] = i * kStored;
+      widths[i] = kStoredPx;
+      planner.plan(kStoredPx, kStoredPx, {.sample = i, .position = i}, kSizePx,
+                   plans + i * plan_bytes);
+      data::ImagePlan plan;
+      std::memcpy(&plan, plans + i * plan_bytes, sizeof plan);
+      expected += data::planned_image_bytes(plan, type);
+    }
+    void* const out = memory.array("out", kImages * 3 * kSizePx * kSizePx * 4);
+    const MovedBytes counted = memory.count([&] {
+      data::make_planned_images({pixels, offsets, widths, kStoredPx},
+                                {plans, plan_bytes, kImages, kSizePx}, {{0, 0, 0}, {1, 1, 1}}, type,
+                                out, nullptr);
+    });
+    EXPECT_EQ(counted.written, kImages * 3 * kSizePx * kSizePx * (type == PixelType::f32 ? 4 : 2));
+    EXPECT_NEAR(static_cast<double>(counted.total()), static_cast<double>(expected),
+                0.05 * static_cast<double>(expected));
   }
 }
 

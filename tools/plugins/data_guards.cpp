@@ -52,6 +52,13 @@ class GuardedTransform final : public GuardedOptions<data::Transform> {
     return part_.before("blends_moved_copies",
                         [](auto& transform) { return transform.blends_moved_copies(); });
   }
+  [[nodiscard]] bool is_edit() const override {
+    return part_.before("is_edit", [](auto& transform) { return transform.is_edit(); });
+  }
+  [[nodiscard]] data::PixelEdit edit(const data::PixelShape& shape,
+                                     RandomStream& random) const override {
+    return part_.during("edit", [&](auto& transform) { return transform.edit(shape, random); });
+  }
   void apply(const data::Pixels& image, data::TransformContext& context) const override {
     part_.during("apply", [&](auto& transform) { transform.apply(image, context); });
   }

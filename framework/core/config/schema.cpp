@@ -22,22 +22,6 @@ std::string type_name(const Schema::Target& target) {
   return kNames[target.index()];
 }
 
-nlohmann::ordered_json to_json(const Schema::Target& target,
-                               const std::vector<std::string>& choices) {
-  return std::visit(
-      [&](const auto& value) -> nlohmann::ordered_json {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, Schema::Choice>) {
-          return choices.at(value.get());
-        } else if constexpr (std::is_same_v<T, ConfigNode*>) {
-          return to_json(*value);
-        } else {
-          return *value;
-        }
-      },
-      target);
-}
-
 }  // namespace
 
 Schema::Key& Schema::Key::min(double low) {
@@ -58,6 +42,10 @@ Schema::Key& Schema::Key::below(double high) {
 }
 Schema::Key& Schema::Key::choices(std::vector<std::string> names) {
   choices_ = std::move(names);
+  return *this;
+}
+Schema::Key& Schema::Key::word(std::string word, std::int64_t value) {
+  word_ = {std::move(word), value};
   return *this;
 }
 Schema::Key& Schema::Key::required() {
@@ -193,6 +181,10 @@ std::string Schema::Key::bounds() const {
   return fmt::format("{}", fmt::join(all, " and "));
 }
 
+std::string Schema::Key::or_word() const {
+  return word_ ? " or " + word_->first : "";
+}
+
 bool Schema::take(Key& key, const ConfigNode& value, std::string_view shown,
                   Diagnostics& diagnostics) {
   const auto expected = [&](std::string_view what) {
@@ -211,10 +203,18 @@ bool Schema::take(Key& key, const ConfigNode& value, std::string_view shown,
   // The value is checked in a copy, so that a wrong value never reaches the bound variable.
   const auto take_value = [&]<typename T>(T* bound) {
     T parsed = *bound;
-    if (!read_value(value, &parsed)) return expected(type_name(*key.target_));
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      std::string text;
+      if (key.word_ && read_value(value, &text) && text == key.word_->first) {
+        *bound = key.word_->second;
+        return true;
+      }
+    }
+    if (!read_value(value, &parsed)) return expected(type_name(*key.target_) + key.or_word());
     if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>) {
       if (!key.allows(static_cast<double>(parsed)))
-        return expected(fmt::format("{} {}", type_name(*key.target_), key.bounds()));
+        return expected(
+            fmt::format("{} {}{}", type_name(*key.target_), key.bounds(), key.or_word()));
     }
     if constexpr (std::is_same_v<T, std::string>) {
       if (!is_choice(parsed)) return false;
@@ -297,9 +297,27 @@ const ConfigNode& Schema::given_value(std::string_view name) const {
 nlohmann::ordered_json Schema::values() const {
   auto all = nlohmann::ordered_json::object();
   for (const Key& key : keys_) {
-    if (key.target_) all[key.name_] = to_json(*key.target_, key.choices_);
+    if (key.target_) all[key.name_] = value_of(key);
   }
   return all;
+}
+
+nlohmann::ordered_json Schema::value_of(const Key& key) {
+  return std::visit(
+      [&](const auto& value) -> nlohmann::ordered_json {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Choice>) {
+          return key.choices_.at(value.get());
+        } else if constexpr (std::is_same_v<T, ConfigNode*>) {
+          return to_json(*value);
+        } else if constexpr (std::is_same_v<T, std::int64_t*>) {
+          if (key.word_ && key.word_->second == *value) return key.word_->first;
+          return *value;
+        } else {
+          return *value;
+        }
+      },
+      *key.target_);
 }
 
 std::vector<Schema::KeyHelp> Schema::keys() const {
@@ -307,8 +325,8 @@ std::vector<Schema::KeyHelp> Schema::keys() const {
     if (!key.choices_.empty()) return fmt::format("{}", fmt::join(key.choices_, "|"));
     const std::string type = type_name(*key.target_);
     if (key.min_ && key.max_ && !key.min_excluded_ && !key.max_excluded_)
-      return fmt::format("{}, {} to {}", type, *key.min_, *key.max_);
-    return key.min_ || key.max_ ? type + " " + key.bounds() : type;
+      return fmt::format("{}, {} to {}{}", type, *key.min_, *key.max_, key.or_word());
+    return (key.min_ || key.max_ ? type + " " + key.bounds() : type) + key.or_word();
   };
   std::vector<KeyHelp> all;
   for (const Key& key : keys_) {
@@ -316,7 +334,7 @@ std::vector<Schema::KeyHelp> Schema::keys() const {
     all.push_back({.name = key.name_,
                    .help = key.help_,
                    .type = type_of(key),
-                   .value = to_json(*key.target_, key.choices_).dump(),
+                   .value = value_of(key).dump(),
                    .is_switch = std::holds_alternative<bool*>(*key.target_),
                    .required = key.required_});
   }

@@ -63,6 +63,9 @@ class PRECAST_API Schema {
     /// An exclusive upper bound.
     Key& below(double high);
     Key& choices(std::vector<std::string> names);
+    /// For an integer key: the text `word` means `value`, which may be outside the limits for
+    /// numbers, and is shown in its place.
+    Key& word(std::string word, std::int64_t value);
     /// The configuration must contain the key.
     Key& required();
     /// The key is accepted for compatibility with old files, and ignored with `reason` as the
@@ -74,12 +77,14 @@ class PRECAST_API Schema {
     [[nodiscard]] bool allows(double value) const;
     /// `>= 1 and <= 100`.
     [[nodiscard]] std::string bounds() const;
+    [[nodiscard]] std::string or_word() const;
     std::string name_;
     std::string help_;
     std::optional<Target> target_;
     std::optional<double> min_, max_;
     bool min_excluded_ = false, max_excluded_ = false;
     std::vector<std::string> choices_;
+    std::optional<std::pair<std::string, std::int64_t>> word_;
     std::optional<std::string> dead_;
     std::optional<std::string> unread_;
     std::optional<std::string> alias_of_;
@@ -156,6 +161,7 @@ class PRECAST_API Schema {
   [[nodiscard]] std::string help(std::string_view prefix = "--") const;
 
  private:
+  [[nodiscard]] static nlohmann::ordered_json value_of(const Key& key);
   [[nodiscard]] const Key* find(std::string_view name) const;
   void walk(const ConfigNode& map, const std::string& path, Diagnostics& diagnostics,
             std::string_view prefix);

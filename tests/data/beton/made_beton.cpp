@@ -19,13 +19,14 @@ void write_made_beton(const std::filesystem::path& path, const MadeBeton& made) 
   data::EncodedValue& image = values[0];
   image.metadata.resize(data::kImageMetadataBytes);
   store(image.metadata.data(), static_cast<std::uint8_t>(data::ImageMode::raw));
-  store(image.metadata.data() + data::kImageWidthAt, static_cast<std::uint16_t>(made.width));
-  store(image.metadata.data() + data::kImageHeightAt, static_cast<std::uint16_t>(made.height));
-  image.blob.resize(static_cast<std::size_t>(made.width) * static_cast<std::size_t>(made.height) *
-                    3);
   values[1].metadata.resize(8);
   values[2].metadata.resize(8);
   for (std::uint64_t i = 0; i < made.samples; ++i) {
+    const int width = made.width + made.growth * static_cast<int>(i % 3);
+    const int height = made.height + made.growth * static_cast<int>(i % 5);
+    store(image.metadata.data() + data::kImageWidthAt, static_cast<std::uint16_t>(width));
+    store(image.metadata.data() + data::kImageHeightAt, static_cast<std::uint16_t>(height));
+    image.blob.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
     std::uint64_t noise = i * 0x9E3779B97F4A7C15U + 1;
     for (std::byte& value : image.blob) {
       noise ^= noise << 13;

@@ -5,13 +5,15 @@
 
 namespace precast::test {
 
-/// A `.beton` file of raw images of one size, written by precast's writer. Sample i has fields
+/// A `.beton` file of raw images, written by precast's writer. Sample i has fields
 /// `image` (noise keyed by i), `label` = i % classes, or i * classes / samples if `sorted`, and
 /// `weight` = i.
 struct MadeBeton {
   std::uint64_t samples = 100;
   int width = 16;
   int height = 16;
+  /// If not 0, sizes differ: sample i is growth * (i % 3) px wider and growth * (i % 5) px higher.
+  int growth = 0;
   std::int64_t classes = 10;
   bool sorted = false;
   std::uint64_t page_bytes = std::uint64_t{1} << 21;

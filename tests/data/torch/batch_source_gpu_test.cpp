@@ -4,6 +4,7 @@
 
 #include "data/torch/batch_source.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/made_beton.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -15,8 +16,9 @@ class BatchSourceGpuTest : public ::testing::TestWithParam<at::ScalarType> {
     if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU that libtorch can use";
   }
   std::vector<Batch> batches(const BetonReader& reader, at::Device device, at::ScalarType dtype,
-                             std::int64_t size_px) {
+                             std::int64_t size_px, bool plan_images = false) {
     LoaderOptions options;
+    options.plan_images = plan_images;
     options.batch_size = 5;
     options.workers = 2;
     options.order = make_order(reader, {.name = "random"});
@@ -44,6 +46,23 @@ TEST_P(BatchSourceGpuTest, AreThoseOfTheCpuRounded) {
           << "batch " << b << ", " << size_px << " px";
       EXPECT_TRUE(found[b].labels().cpu().equal(expected[b].labels()));
       EXPECT_EQ(found[b].sample_ids, expected[b].sample_ids);
+    }
+  }
+}
+
+TEST_P(BatchSourceGpuTest, AreTheSameWithAllImagesInTheMemoryOfTheGpu) {
+  test::write_made_beton(folder_ / "r.beton",
+                         {.samples = 23, .width = 20, .height = 31, .growth = 9});
+  const BetonReader reader(folder_ / "r.beton");
+  const at::Device gpu(at::kCUDA, 0);
+  for (const std::int64_t size_px : {16, 25}) {
+    const auto expected = batches(reader, gpu, GetParam(), size_px);
+    const auto found = batches(reader, gpu, GetParam(), size_px, /*plan_images=*/true);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t b = 0; b < found.size(); ++b) {
+      EXPECT_TRUE(found[b].images().is_contiguous(at::MemoryFormat::ChannelsLast));
+      EXPECT_TRUE(found[b].images().equal(expected[b].images())) << "batch " << b;
+      EXPECT_TRUE(found[b].labels().equal(expected[b].labels()));
     }
   }
 }

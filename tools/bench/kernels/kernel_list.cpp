@@ -3,6 +3,7 @@
 #include "tools/bench/kernels/kernel_case.h"
 #include "tools/bench/kernels/logits_cases.h"
 #include "tools/bench/kernels/normalize_case.h"
+#include "tools/bench/kernels/planned_images_case.h"
 #include "tools/bench/kernels/sgd_cases.h"
 
 namespace precast::tools {
@@ -14,6 +15,8 @@ std::span<const KernelEntry> kernel_list() {
       {"normalize_f32", [] { return normalize_case(PixelType::f32); }},
       {"normalize_f16", [] { return normalize_case(PixelType::f16); }},
       {"normalize_bf16", [] { return normalize_case(PixelType::bf16); }},
+      {"planned_images_f32", [] { return planned_images_case(PixelType::f32); }},
+      {"planned_images_f16", [] { return planned_images_case(PixelType::f16); }},
       {"batch_norm_forward_f16",
        [] { return batch_norm_forward_case(ActivationType::f16, /*residual=*/false); }},
       {"batch_norm_forward_residual_f16",

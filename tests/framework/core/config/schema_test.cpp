@@ -69,6 +69,29 @@ class SchemaTest : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
+TEST_F(SchemaTest, AWordMayMeanAnInteger) {
+  std::int64_t level = 1;
+  Schema schema;
+  schema.add("level", &level, "Level.").min(0).max(2).word("gpu", 3);
+  const auto take = [&](const std::string& value) {
+    Diagnostics diagnostics;
+    schema.apply({"level", parse_override(value, {"command line", 0, 0}, diagnostics)},
+                 diagnostics);
+    return diagnostics.errors();
+  };
+  EXPECT_THAT(take("gpu"), IsEmpty());
+  EXPECT_EQ(level, 3);
+  EXPECT_EQ(schema.values().at("level"), "gpu");
+  EXPECT_EQ(schema.keys().at(0).value, "\"gpu\"");
+  EXPECT_THAT(take("2"), IsEmpty());
+  EXPECT_EQ(level, 2);
+  EXPECT_EQ(schema.values().at("level"), 2);
+  // The word's value is not a value of its own.
+  EXPECT_THAT(take("3"), ElementsAre(Names("level", ">= 0 and <= 2 or gpu", "3")));
+  EXPECT_THAT(take("cpu"), ElementsAre(Names("level", "gpu", "cpu")));
+  EXPECT_EQ(level, 2);
+}
+
 TEST_F(SchemaTest, WritesValuesIntoTheirVariables) {
   EXPECT_THAT(errors("data: {num_workers: 3, order: quasi_random, fields: [image, label]}\n"
                      "lr: {lr: 1.7, milestones: [1, 2.5]}\n"

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/loader/image_plan.h"
+#include "data/loader/outputs.h"
+#include "data/loader/pixel_steps.h"
+#include "data/loader/sample_place.h"
+#include "data/loader/stored_pixels.h"
+#include "data/resample/resize_plan.h"
+#include "framework/core/export.h"
+
+namespace precast::data {
+
+/// Changes all image outputs to plans (ImagePlan). @throws ConfigError listing everything that only
+/// the loader can do: decoding JPEGs, transforms that compute colours (Transform::is_edit()), more
+/// than ImagePlan::kMostEdits transforms, types, and images with one channel
+PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& outputs);
+
+/// The complete stored image of a mapped file; nothing if it is damaged. Not checked against its
+/// checksum. @throws ConfigError naming the sample if it is a JPEG
+[[nodiscard]] PRECAST_API std::optional<StoredPixels> whole_pixels(const BetonReader& reader,
+                                                                   std::uint64_t sample,
+                                                                   std::size_t field);
+
+/// The size of the RGB pixels of all images from which plans make outputs, in bytes.
+[[nodiscard]] std::uint64_t planned_pixel_bytes(const BetonReader& reader,
+                                                const std::vector<Output>& outputs);
+
+/// The size of a plan for images of `side` px, a multiple of 16. @throws ConfigError if stored
+/// images are so much larger that the resize needs floating point (ResizePlan::kMostFixedTaps)
+[[nodiscard]] PRECAST_API std::size_t image_plan_bytes(const ImageOutput& image, int side);
+
+/// Writes the plans of one output. Makes the same random choices as SampleDecoder. Use one per
+/// thread.
+class PRECAST_API ImagePlanner {
+ public:
+  /// Borrows `pipeline`. @param view see PixelSteps.
+  ImagePlanner(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view)
+      : pipeline_(pipeline), steps_(pipeline, seed, view) {}
+
+  /// @param height, width the size of the stored image, px. @param out image_plan_bytes(), aligned
+  /// to 8 bytes.
+  void plan(int height, int width, const SamplePlace& place, int side, std::byte* out);
+
+ private:
+  void write_blends(const ImagePlan& plan, std::byte* out) const;
+  void write_weights(const ImagePlan& plan, std::byte* out);
+
+  const ImagePipeline& pipeline_;
+  PixelSteps steps_;
+  ResizePlan resize_;
+  std::vector<std::uint16_t> weights_;
+};
+
+}  // namespace precast::data
