@@ -176,6 +176,28 @@ Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
   return pipeline;
 }
 
+/// The outputs that batches have. @throws ConfigError if the option `normalize` is set but has no
+/// effect on an image, because the pipeline converts it without normalising it.
+std::vector<Output> read_outputs(const BetonReader& reader, const Pipeline& pipeline,
+                                 const Options& options, const Schema& schema) {
+  std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
+  Diagnostics diagnostics;
+  for (const Output& output : outputs) {
+    const auto* const image = std::get_if<ImageOutput>(&output.kind);
+    if (!options.normalize || image == nullptr || !image->pipeline.type ||
+        image->pipeline.normalized)
+      continue;
+    diagnostics.error(
+        schema.origin("normalize"), "normalize",
+        fmt::format("expected the item normalize in the pipeline of '{}' as well, because the "
+                    "option has no effect on images with convert, got convert alone. Add the item "
+                    "(with a floating-point type), or leave out the option normalize: true",
+                    output.name));
+  }
+  diagnostics.throw_if_errors();
+  return outputs;
+}
+
 std::shared_ptr<JpegIndex> make_index(const BetonReader& reader, std::int64_t mb) {
   return open_jpeg_index(reader, mb < 0 ? memory_limit_bytes() / kIndexShareOfMemory
                                         : static_cast<std::uint64_t>(mb) << 20);
@@ -238,13 +260,13 @@ std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
   // has a separate reader.
   loader->reader = dataset.reader->remotes().empty() ? dataset.reader : dataset.open_again();
   const BetonReader& reader = *loader->reader;
+  const std::vector<Output> all_outputs = read_outputs(reader, pipeline, options, schema);
   loader->loader = std::make_unique<Loader>(reader, pipeline, loader_options(reader, options));
   loader->image_size_px = options.image_size;
   loader->rank = static_cast<int>(options.rank);
   loader->world = static_cast<int>(options.world);
   ordered_json outputs = ordered_json::array();
-  for (const Output& output : resolve_outputs(reader, pipeline, options.normalize))
-    outputs.push_back(output.name);
+  for (const Output& output : all_outputs) outputs.push_back(output.name);
   loader->info = ordered_json{{"outputs", outputs},
                               {"options", schema.values()},
                               {"resolved", resolved(reader, options)}}

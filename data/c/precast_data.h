@@ -146,9 +146,10 @@ PRECAST_DATA_API precast_data_status precast_data_dataset_read(const precast_dat
 /* Makes a loader with its own threads, which start with the first epoch. Options, with the names of
  * recipes and of `precast bench loader`: batch_size (required), pipeline
  * (data/transforms/README.md; empty: the standard evaluation pipeline), image_size (224), normalize
- * (false: uint8, true: normalised float32, unless the pipeline converts the images), order, subset,
- * filter, repeats, label_field, shuffle_window_mb, seed, drop_last, workers (0: one per usable
- * core), batches_ahead, rank, world, on_corrupt, verify, jpeg_dct, jpeg_index_mb, cache_mb. */
+ * (false: uint8, true: normalised float32; true is an error if the pipeline converts an image
+ * without normalising it), order, subset, filter, repeats, label_field, shuffle_window_mb, seed,
+ * drop_last, workers (0: one per usable core), batches_ahead, rank, world, on_corrupt, verify,
+ * jpeg_dct, jpeg_index_mb, cache_mb. */
 PRECAST_DATA_API precast_data_status precast_data_loader_open(const precast_data_dataset* dataset,
                                                               const char* options,
                                                               precast_data_loader** loader);

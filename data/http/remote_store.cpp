@@ -77,7 +77,10 @@ struct RemoteStore::Mapping {
   Mapping(int fd, std::uint64_t size, const std::filesystem::path& folder) : bytes(size) {
     // Disk space is allocated now, so that a full disk causes an error here instead of a SIGBUS
     // later.
-    const int failure = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    int failure = 0;
+    do {
+      failure = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    } while (failure == EINTR);
     if (failure != 0)
       throw IoError("cannot allocate the cache of a remote dataset,", folder.string(), failure);
     at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

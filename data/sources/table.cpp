@@ -79,6 +79,13 @@ class TableSource : public Source {
       columns_[i].add(row.cells[i], row.forms[i], row.lists.empty() ? std::nullopt : row.lists[i]);
     }
   }
+  /// Call after the last row. @throws DataError if the names are a sample.
+  void check_names(const std::vector<std::string>& names) const {
+    if (const auto value = value_in_names(names, columns_))
+      throw DataError(
+          fmt::format("{}: expected a line of column names, got '{}', which looks like a sample",
+                      place(), *value));
+  }
   /// Call after the last row. @throws ConfigError, DataError
   void name_fields(const std::vector<std::string>& names, const TableOptions& options) {
     if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", place()));
@@ -282,6 +289,7 @@ class DelimitedTable final : public TableSource {
       }
       add_row(reader.offset(), row);
     }
+    check_names(names);
     name_fields(names, options);
     find_classes(names, options);
   }

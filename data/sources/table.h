@@ -47,8 +47,9 @@ struct PRECAST_API TableOptions {
 ///
 /// The file is read on opening, and stays mapped, so it must not change while the source is in use.
 /// Memory use is 8 bytes per row, plus the row that sample() reads.
-/// @throws IoError; DataError naming file, line and column; ConfigError if `options` name a column
-/// that does not exist, or whose values do not fit
+/// @throws IoError; DataError naming file, line and column, also if the first line of a .csv or
+/// .tsv looks like a sample (the name of an image, or a number that names a column of numbers);
+/// ConfigError if `options` name a column that does not exist, or whose values do not fit
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});
 [[nodiscard]] bool is_table(const std::filesystem::path& path);

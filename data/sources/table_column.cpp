@@ -1,6 +1,9 @@
 #include "data/sources/table_column.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <functional>
 #include <system_error>
 
 #include "data/sources/class_files.h"
@@ -73,6 +76,27 @@ void TableColumn::add_list(const std::optional<NumberList>& list) {
     lists_ = lists_ && list && !has_rows_;
   if (!list_) list_ = list;
   has_rows_ = true;
+}
+
+std::optional<std::string> value_in_names(const std::vector<std::string>& names,
+                                          const std::vector<TableColumn>& columns) {
+  std::vector<std::string> numbers;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string kind = columns[i].kind();
+    if (kind == "image" && is_image_name(names[i])) return names[i];
+    // A column may well be called inf or nan.
+    if ((kind == "int" || kind == "float") && std::isfinite(parse_float(names[i]).value_or(NAN)))
+      numbers.push_back(names[i]);
+  }
+  const auto follows = [](const std::string& before, const std::string& after) {
+    const auto first = parse_whole(before);
+    const auto second = parse_whole(after);
+    return first && second && *first < *second && *second - 1 == *first;
+  };
+  const bool counts = numbers.size() > 1 &&
+                      std::ranges::adjacent_find(numbers, std::not_fn(follows)) == numbers.end();
+  if (numbers.empty() || counts) return std::nullopt;
+  return numbers[0];
 }
 
 }  // namespace precast::data

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/beton/dtype.h"
 #include "data/sources/number_list.h"
@@ -50,5 +51,11 @@ class TableColumn {
   bool floats_ = true;
   bool images_ = true;
 };
+
+/// The first of the columns' names that is a value of its column, as in a table without names: the
+/// name of an image, or a number in a column of numbers. Several consecutive numbers are names, as
+/// pandas writes them for an array (0,1,2), or years.
+[[nodiscard]] std::optional<std::string> value_in_names(const std::vector<std::string>& names,
+                                                        const std::vector<TableColumn>& columns);
 
 }  // namespace precast::data

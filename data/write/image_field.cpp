@@ -11,6 +11,20 @@
 namespace precast::data {
 namespace {
 
+const std::vector<std::pair<std::string, ImageWriteMode>>& modes() {
+  static const std::vector<std::pair<std::string, ImageWriteMode>> all = {
+      {"raw", ImageWriteMode::raw},
+      {"jpg", ImageWriteMode::jpg},
+      {"smart", ImageWriteMode::smart},
+      {"proportion", ImageWriteMode::proportion},
+      {"keep", ImageWriteMode::keep}};
+  return all;
+}
+
+const std::string& name_of(ImageWriteMode mode) {
+  return std::ranges::find(modes(), mode, &std::pair<std::string, ImageWriteMode>::second)->first;
+}
+
 /// Width and height are 16-bit numbers in the file.
 constexpr int kMaxSidePx = 65535;
 
@@ -56,12 +70,7 @@ void describe(ImageMode mode, const ImageView& image, EncodedValue& out) {
 }  // namespace
 
 void ImageFieldOptions::options(Schema& schema) {
-  schema.add("mode", &mode,
-             {{"raw", ImageWriteMode::raw},
-              {"jpg", ImageWriteMode::jpg},
-              {"smart", ImageWriteMode::smart},
-              {"proportion", ImageWriteMode::proportion},
-              {"keep", ImageWriteMode::keep}},
+  schema.add("mode", &mode, modes(),
              "how images are stored; keep: JPEGs as JPEG, all others as pixels");
   schema
       .add("max_resolution", &max_resolution_px,
@@ -82,6 +91,23 @@ void ImageFieldOptions::options(Schema& schema) {
   schema.add("passthrough", &passthrough,
              "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a "
              "warning");
+}
+
+void ImageFieldOptions::check(const Schema& schema, std::string_view where,
+                              Diagnostics& diagnostics) const {
+  const auto refuse = [&](const char* option, std::string_view needed) {
+    diagnostics.error(
+        schema.origin(option), fmt::format("{}.{}", where, option),
+        fmt::format("expected {}.mode {} as well, got {}, in which the option has no effect", where,
+                    needed, name_of(mode)));
+  };
+  if (mode != ImageWriteMode::proportion && schema.given("compress_probability"))
+    refuse("compress_probability", "proportion");
+  if (mode != ImageWriteMode::smart && schema.given("smart_threshold"))
+    refuse("smart_threshold", "smart");
+  if (mode != ImageWriteMode::raw) return;
+  if (schema.given("quality")) refuse("quality", "jpg, smart, proportion or keep");
+  if (passthrough) refuse("passthrough", "jpg, smart, proportion or keep");
 }
 
 ImageField::ImageField(const ImageFieldOptions& options) : options_(options) {
@@ -175,8 +201,9 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
   const bool keepable = !input->file.empty() && decode(*input);
   const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();
   if (given.width < 1 || given.height < 1) {
-    throw DataError(fmt::format("image field: expected at least 1 x 1 pixel, got {} x {}",
-                                given.width, given.height));
+    throw DataError(fmt::format(
+        "image field: expected at least 1 x 1 pixel, got an empty file or {} x {} pixels",
+        given.width, given.height));
   }
   const ImageView image = fit(given);
   if (image.width > kMaxSidePx || image.height > kMaxSidePx) {

@@ -47,6 +47,8 @@ struct PRECAST_API ImageFieldOptions {
   std::uint64_t seed = 0;
 
   void options(Schema& schema);
+  /// Reports options without effect in this mode, as Part::check() does.
+  void check(const Schema& schema, std::string_view where, Diagnostics& diagnostics) const;
 };
 
 /// RGB images with sides of up to 65535 px (FFCV's RGBImageField). Accepts JPEG, PNG and WebP files

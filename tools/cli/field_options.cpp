@@ -33,13 +33,14 @@ std::vector<FieldOption> all_options(const data::FieldRegistry& fields) {
   return all;
 }
 
-/// @throws ConfigError for values that do not fit the kind's options.
+/// @throws ConfigError for values that do not fit the kind's options or have no effect.
 void check_values(const data::FieldRegistry::Entry& kind, const ConfigNode& values) {
   const auto part = kind.factory();
   Schema schema;
   part->options(schema);
   Diagnostics diagnostics;
   schema.apply(values, diagnostics, "--" + kind.name);
+  if (diagnostics.errors().empty()) part->check(schema, "--" + kind.name, diagnostics);
   diagnostics.throw_if_errors();
 }
 
@@ -76,19 +77,15 @@ data::FieldOptions field_options(const Arguments& arguments, const data::FieldRe
   for (const FieldOption& option : all_options(fields)) {
     ConfigNode& part = options.parts[option.type];
     part.kind = ConfigNode::Kind::map;
+    // A default that the command does not replace is not given, so it never contradicts the others.
+    if (!arguments.given(option.name()) && arguments.text(option.name()) == plain(option.key.value))
+      continue;
     ConfigNode value;
     value.kind = ConfigNode::Kind::scalar;
     value.scalar = arguments.text(option.name());
     value.origin = {"command line", 0, 0};
     part.entries.push_back({option.key.name, {}, std::move(value)});
   }
-  const auto expect_mode = [&](const char* option, const char* mode) {
-    if (arguments.given(option) && arguments.text("image.mode") != mode)
-      throw ConfigError(fmt::format("--{}: expected --image.mode {} as well, got {}", option, mode,
-                                    arguments.text("image.mode")));
-  };
-  expect_mode("image.compress_probability", "proportion");
-  expect_mode("image.smart_threshold", "smart");
   // Reports wrong options before a large source is listed.
   for (const auto& entry : fields.entries()) check_values(entry, options.parts[entry.name]);
   (void)data::make_field(fields, "image", options);

@@ -11,11 +11,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "framework/core/archive/checkpoint_files.h"
+#include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
@@ -37,6 +42,7 @@ constexpr std::array<std::string_view, 7> kSharedNetworks = {
 /// With this option, a network of kSharedNetworks computes a function that none of the programs
 /// has.
 constexpr std::string_view kOwnOption = "squeeze_excite.latent_channels";
+constexpr std::int64_t kRgb = 3;
 
 Arguments declare() {
   Arguments arguments(
@@ -44,7 +50,10 @@ Arguments declare() {
       "Converts weights. Tensors are copied unchanged; the prefixes 'module.' and '_orig_mod.' are "
       "removed. From a training state, only the model's weights are taken. No code in a .pt file "
       "is executed.");
-  arguments.positional("IN", "a .safetensors, .pt or .pth file; recognised by its content");
+  arguments.positional("IN",
+                       "a .safetensors, .pt or .pth file, recognised by its content; or the folder "
+                       "of a checkpoint: the weights that its run evaluated (with ema and swa, the "
+                       "averages)");
   arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(
       "names", po::value<std::string>()->value_name("PROGRAM"),
@@ -54,6 +63,7 @@ Arguments declare() {
       "json", po::bool_switch(), kJsonHelp);
   arguments.example("precast convert final_weights.pt final_weights.safetensors");
   arguments.example("precast convert --names timm final_weights.pt timm.safetensors");
+  arguments.example("precast convert runs/a/checkpoints/ckpt-0000000010 weights.pt");
   arguments.exit_codes({4});
   return arguments;
 }
@@ -64,8 +74,12 @@ void check_output(const std::string& in, const std::filesystem::path& out) {
                                   kExtensions[0], kExtensions[1], kExtensions[2]));
   }
   std::error_code ignored;
-  if (std::filesystem::equivalent(in, out, ignored)) {
-    throw ConfigError(fmt::format("{}: expected an output file other than {}", out.string(), in));
+  const bool in_checkpoint =
+      std::filesystem::is_directory(in, ignored) &&
+      std::filesystem::equivalent(in, std::filesystem::absolute(out).parent_path(), ignored);
+  if (in_checkpoint || std::filesystem::equivalent(in, out, ignored)) {
+    throw ConfigError(fmt::format("{}: expected an output file other than {}{}", out.string(), in,
+                                  in_checkpoint ? " and the files in it" : ""));
   }
 }
 
@@ -116,24 +130,92 @@ void check_target(const std::string& in, std::string_view names,
   }
   if (blurpool && names == "torchvision") refuse("BlurPool; --names ffcv keeps it");
   if (!spec) return;
+  // timm's networks have any number of channels (in_chans).
+  if (spec->in_channels != kRgb && names != "timm")
+    refuse(fmt::format("model.in_channels: {}", spec->in_channels));
   if (std::ranges::find(kSharedNetworks, spec->arch) == kSharedNetworks.end())
     refuse("model.arch: " + spec->arch);
   if (const auto own = spec->params.find(std::string(kOwnOption)); own != spec->params.end())
     refuse(fmt::format("model.params.{}: {}", own->first, own->second));
 }
 
+/// Replaces the weights of a checkpoint by the averages that the run evaluated.
+/// @param records with torchvision's names. @param methods the checkpoint's file with the averages.
+/// @throws CheckpointError if an average does not fit its weight, or none is found
+void use_averages(std::vector<TensorRecord>& records, const WeightsFile& methods,
+                  const std::string& method) {
+  std::size_t found = 0;
+  for (TensorRecord& record : records) {
+    const std::string name = fmt::format("{0}/{1}.{0}", method, record.name);
+    const TensorRecord* const average = methods.find(name);
+    if (average == nullptr) continue;  // integers are not averaged
+    if (average->dtype != record.dtype || average->shape != record.shape) {
+      throw CheckpointError(fmt::format("{}: expected '{}' of shape {}, got {}",
+                                        methods.path().string(), name, shape_text(record.shape),
+                                        shape_text(average->shape)));
+    }
+    record.bytes = average->bytes;
+    ++found;
+  }
+  if (found == 0) {
+    throw CheckpointError(fmt::format("{}: expected averages of the method {}, got none",
+                                      methods.path().string(), method));
+  }
+}
+
+/// The weights to convert. The records view the files.
+struct Input {
+  WeightsFile file;
+  /// A checkpoint's file with the state of the methods.
+  std::optional<WeightsFile> methods = {};
+  std::vector<TensorRecord> records = {};
+  std::map<std::string, std::string> metadata = {};
+};
+
+/// @param in a weights file, or the folder of a checkpoint
+Input open_input(const std::filesystem::path& in) {
+  if (!std::filesystem::is_directory(in)) {
+    Input input{.file = load_weights(in)};
+    if (const std::string text = averages_warning(input.file); !text.empty())
+      log_warning("{}", text);
+    input.records = input.file.records();
+    input.metadata = input.file.metadata();
+    return input;
+  }
+  if (!std::filesystem::exists(in / kManifestName)) {
+    throw ConfigError(fmt::format(
+        "{}: expected a weights file, or the folder of a checkpoint (which contains {}), got "
+        "another folder",
+        in.string(), kManifestName));
+  }
+  static_cast<void>(verify_checkpoint(in));
+  Input input{.file = load_weights(in / kModelFile, WrapperPrefixes::keep)};
+  input.methods = load_weights(in / kMethodsFile, WrapperPrefixes::keep);
+  input.records = torchvision_names(input.file.records(), in.string()).records;
+  input.metadata = input.file.metadata();
+  const auto averages = input.metadata.extract(std::string(kAveragesKey));
+  if (averages.empty()) {
+    throw CheckpointError(
+        fmt::format("{}: expected a checkpoint that says whether its run evaluated averages (ema, "
+                    "swa), got one of an older version. Without these methods, convert {}",
+                    in.string(), (in / kModelFile).string()));
+  }
+  if (!averages.mapped().empty()) use_averages(input.records, *input.methods, averages.mapped());
+  return input;
+}
+
 /// @param names one of kNames; empty: the default. @throws ConfigError, IoError, CheckpointError
 Summary convert(const std::string& in, const std::string& out, std::string_view names) {
   check_output(in, out);
-  const WeightsFile file = load_weights(in);
-  const std::optional<WeightsSpec> spec = spec_of(file);
-  const bool has_filters = !filtered_layers(file.records()).empty();
+  const Input input = open_input(in);
+  const std::optional<WeightsSpec> spec = spec_of(input.file);
+  const bool has_filters = !filtered_layers(input.records).empty();
   check_target(in, names, spec, has_filters || (spec && spec->blurpool));
   // Layers with BlurPool already have ffcv-imagenet's names, or get them here.
   const auto blurred = spec && !has_filters ? spec->blurred : std::map<std::string, std::int64_t>();
-  const FfcvNames renamed = ffcv_names(file.records(), blurred, in);
+  const FfcvNames renamed = ffcv_names(input.records, blurred, in);
   const bool safetensors = std::filesystem::path(out).extension() == kSafetensors;
-  std::map<std::string, std::string> metadata = file.metadata();
+  std::map<std::string, std::string> metadata = input.metadata;
   if (safetensors) metadata.emplace("format", "pt");
   save_weights(out, renamed.records, metadata);
   Summary summary{.in = in,

@@ -19,6 +19,7 @@
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {
@@ -234,12 +235,13 @@ std::string pipeline_section(const Choice& choice) {
 
 std::string recipe_text(const DataFacts& facts, const Choice& choice, const std::string& name,
                         const std::string& train, const std::string& val) {
+  const std::string word = shell_word(name);
   std::string text = fmt::format(
       "# {} training images, {}, shorter side {} px{}.\n"
       "#   precast train {} --dry-run\n"
       "#   precast train {}\n",
       facts.samples, class_comment(facts), facts.median_px,
-      facts.one_size ? "" : fmt::format(" (median; minimum {} px)", facts.least_px), name, name);
+      facts.one_size ? "" : fmt::format(" (median; minimum {} px)", facts.least_px), word, word);
   text += data_section(facts, train, val) + pipeline_section(choice);
   text += choice.small ? kSmallModel : kModel;
   text += fmt::format(
@@ -356,7 +358,7 @@ int run_new_recipe(const std::vector<std::string>& args) {
   fmt::print("{}: {}, images of {} px, {} of {}\nnext: precast train {}\n", path.string(),
              format_count(static_cast<std::uint64_t>(facts.classes), "class"), choice.train_px,
              format_count(static_cast<std::uint64_t>(choice.epochs), "epoch"),
-             format_count(steps, "step"), path.string());
+             format_count(steps, "step"), shell_word(path.string()));
   return static_cast<int>(ExitCode::done);
 }
 

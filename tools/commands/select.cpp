@@ -222,6 +222,11 @@ std::vector<std::string> check(const Arguments& arguments) {
   if (arguments.get<bool>("stratify") && !draws)
     throw ConfigError(
         "--stratify: expected --count, --fraction or --split as well, got none of them");
+  if (arguments.given("label-field") && !arguments.has("classes") &&
+      !arguments.get<bool>("stratify"))
+    throw ConfigError(
+        "--label-field: expected --classes or --stratify as well, which read the labels, got "
+        "neither");
   const auto& outs = arguments.get<std::vector<std::string>>("OUT.beton");
   for (const std::string& out : outs) check_output(out, {arguments.text("IN.beton")});
   if (outs.size() > 1 && !arguments.has("split"))

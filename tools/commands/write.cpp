@@ -96,13 +96,14 @@ Arguments declare(const data::DataParts& parts) {
 /// write_imagenet.sh sets. @throws ConfigError
 std::vector<std::string> expand_preset(std::vector<std::string> args) {
   const std::string option = std::string("--") + kPresetOption;
-  const auto at = std::ranges::find_if(
-      args, [&](const std::string& arg) { return arg == option || arg.starts_with(option + "="); });
+  const auto is_preset = [&](auto& arg) { return arg == option || arg.starts_with(option + "="); };
+  const auto at = std::ranges::find_if(args, is_preset);
   if (at == args.end()) return args;
   const bool two = *at == option;
   if (two && at + 1 == args.end()) return args;  // Arguments::parse() reports this
   const std::string given = two ? *(at + 1) : at->substr(option.size() + 1);
   args.erase(at, at + (two ? 2 : 1));
+  if (std::ranges::any_of(args, is_preset)) throw ConfigError(option + ": expected one, got two");
   constexpr std::string_view kName = "ffcv-imagenet:";
   std::vector<std::string> values;
   if (given.starts_with(kName)) values = split_list(kPresetOption, given.substr(kName.size()));

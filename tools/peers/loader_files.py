@@ -10,9 +10,9 @@ from loader_rows import KINDS, SOURCES
 SHARDS = 8
 
 
-def call_write(call, precast, photos, file, mode, side, quality=90):
-    call(precast, "write", photos, file, "--image.mode", mode, "--image.max_resolution", side,
-         "--image.quality", quality)
+def call_write(call, precast, photos, file, mode, side):
+    quality = () if mode == "raw" else ("--image.quality", 90)
+    call(precast, "write", photos, file, "--image.mode", mode, "--image.max_resolution", side, *quality)
 
 
 class Files:

@@ -6,10 +6,12 @@ import json
 import os
 import pathlib
 import re
+import sys
+from collections.abc import Mapping
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
 
-from ._errors import BY_STATUS, Error
+from ._errors import BY_STATUS, ConfigError, Error
 
 ABI_VERSION = 1
 OK, END, TIMEOUT = 0, 100, 101
@@ -119,9 +121,29 @@ def new_handle(name: str, *arguments: Any) -> int:
     return handle.value
 
 
-def as_options(options: Any) -> bytes:
-    """Options as JSON. The library parses YAML, which cannot read escaped surrogate pairs, so nothing is escaped."""
-    return json.dumps(options, ensure_ascii=False).encode()
+def as_options(options: Mapping[str, Any]) -> bytes:
+    """Options as JSON. The library parses YAML, which cannot read escaped surrogate pairs, so nothing is escaped.
+
+    @raises ConfigError naming the option for a value that JSON cannot represent
+    """
+    texts = []
+    for name, value in options.items():
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{name}: expected numbers, text, lists and dicts, got another object: {error}") from None
+        texts.append(f"{json.dumps(str(name), ensure_ascii=False)}: {text}")
+    return f"{{{', '.join(texts)}}}".encode()
+
+
+def _plain(value: Any) -> Any:
+    """The number or list for a NumPy scalar or array, the type string (`<f4`) for a NumPy type. @raises TypeError"""
+    numpy = sys.modules.get("numpy")
+    if numpy and (isinstance(value, numpy.dtype) or isinstance(value, type) and issubclass(value, numpy.generic)):
+        return numpy.dtype(value).str
+    if isinstance(value, type) or not hasattr(value, "tolist"):
+        raise TypeError(f"{value!r} of type {type(value).__name__}")
+    return value.tolist()
 
 
 def info_of(name: str, handle: int) -> Any:

@@ -25,7 +25,8 @@ class Loader:
     """Batches of a .beton file, made by threads of the library. Each `iter()` is the next epoch.
 
     Images are uint8 [N, H, W, 3], or with `normalize=True` normalised float32; the pipeline can convert them to other
-    types and layouts. For all other fields, see data/transforms/README.md.
+    types and layouts. Images that the pipeline converts are normalised only by its item `normalize`; `normalize=True`
+    without that item is an error. For all other fields, see data/transforms/README.md.
 
     A batch is a precast.Batch, or, with `convert`, a tuple of convert(tensor) for each tensor: torch.from_dlpack,
     numpy.asarray and jax.dlpack.from_dlpack make views without a copy.
@@ -54,6 +55,9 @@ class Loader:
 
         @raises ConfigError, IoError, DataError
         """
+        for name in ("rank", "world"):
+            if name in options:
+                raise ConfigError(f"{name}: expected distributed=(rank, world), got {name}={options[name]!r}")
         self.dataset = path if isinstance(path, Dataset) else Dataset(path)
         rank, world = distributed
         options.update(batch_size=batch_size, order=order, seed=seed, workers=workers, image_size=image_size,

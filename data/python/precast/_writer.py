@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from ._dataset import PathLike, StoredArray
-from ._errors import ConfigError
+from ._errors import ConfigError, DataError
 from ._library import (
     ARRAY,
     BYTES,
@@ -57,6 +57,8 @@ class Writer:
             options["page_size"] = page_size
         if classes is not None:
             options["classes"] = classes
+        self._path = os.fsdecode(path)
+        self._samples = 0
         self._fields = list(fields)
         self._types = [kind if isinstance(kind, str) else next(iter(kind), "") for kind in fields.values()]
         self._handle: int | None = new_handle("writer_open", os.fsencode(path), as_options(fields), samples,
@@ -65,7 +67,11 @@ class Writer:
 
     def add(self, sample: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> None:
         """Adds a sample: values in the order of the fields, or by name. @raises DataError naming sample and field"""
+        self._check_open()
         if sample is not None and not isinstance(sample, Mapping):
+            if values:
+                raise ConfigError(f"{self._path}: expected all values in a list or all by name, got a list and also "
+                                  f"{', '.join(values)}")
             given = list(sample)
         else:
             named = {**(sample or {}), **values}
@@ -75,12 +81,15 @@ class Writer:
         structs = (ValueStruct * max(1, len(given)))()
         # Pads the types, so that all values reach the library, which reports a wrong number of values.
         kinds = self._types + [""] * len(given)
+        self._check_pictures(given)
         kept = [_fill(struct, kind, value) for struct, kind, value in zip(structs, kinds, given, strict=False)]
         check(function("writer_add")(self._handle, structs, len(given)))
+        self._samples += 1
         del kept
 
     def finish(self) -> None:
         """Writes the rest and makes the file visible. Called by the `with` statement."""
+        self._check_open()
         check(function("writer_finish")(self._handle))
         self.close()
 
@@ -88,6 +97,18 @@ class Writer:
         """Discards the file if finish() was not called."""
         self._close()
         self._handle = None
+
+    def _check_open(self) -> None:
+        if self._handle is None:
+            raise ConfigError(f"{self._path}: expected an open writer, got one that has finished or was closed")
+
+    def _check_pictures(self, values: Sequence[Any]) -> None:
+        """Refuses images of Pillow in other colours than RGB: three channels of YCbCr would be stored as if RGB."""
+        for name, kind, value in zip(self._fields, self._types, values, strict=False):
+            mode = getattr(value, "mode", None)
+            if kind == "image" and isinstance(mode, str) and mode != "RGB" and hasattr(value, "__array_interface__"):
+                raise DataError(f"{self._path}: sample {self._samples}, field '{name}': expected an image of Pillow of "
+                                f"mode RGB, got mode {mode}. Convert it with image.convert(\"RGB\")")
 
     def __enter__(self) -> Writer:
         return self

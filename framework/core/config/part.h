@@ -39,13 +39,18 @@ class Part {
   virtual ~Part() = default;
   /// Declares the options, bound to members of this object.
   virtual void options(Schema& /*schema*/) {}
+  /// Reports options that were given, but have no effect with the values of others. Called if all
+  /// values are valid. @param schema of options(), with the given values applied. @param where the
+  /// key of the options, for messages.
+  virtual void check(const Schema& /*schema*/, std::string_view /*where*/,
+                     Diagnostics& /*diagnostics*/) const {}
   /// @throws ConfigError for options that contradict each other.
   [[nodiscard]] virtual std::unique_ptr<Product> make(Inputs... inputs) const = 0;
 };
 
 /// The parts of one kind, by name. One line adds a part: its name, its help and a function that
 /// makes the product. The function receives the inputs of the kind and optionally an options
-/// struct, which is a type with `void options(Schema&)`:
+/// struct, which is a type with `void options(Schema&)` and optionally a `check` like Part::check:
 ///
 ///     std::unique_ptr<Optimizer> make_lion(const OptimizerInputs&, const LionOptions&);
 ///     optimizers.add("lion", "sign of the momentum (Chen et al. 2023)", make_lion);
@@ -72,6 +77,11 @@ class PartRegistry : public Registry<Part<Product, Inputs...>> {
      public:
       explicit WithOptions(Make factory) : factory_(std::move(factory)) {}
       void options(Schema& schema) override { options_.options(schema); }
+      void check(const Schema& schema, std::string_view where,
+                 Diagnostics& diagnostics) const override {
+        if constexpr (requires { options_.check(schema, where, diagnostics); })
+          options_.check(schema, where, diagnostics);
+      }
       [[nodiscard]] std::unique_ptr<Product> make(Inputs... inputs) const override {
         return factory_(std::forward<Inputs>(inputs)..., options_);
       }
@@ -116,6 +126,7 @@ class PartRegistry : public Registry<Part<Product, Inputs...>> {
         spec.key.empty() ? fmt::format("{} {}", this->kind(), spec.name) : spec.key;
     schema.apply(spec.options, diagnostics, where);
     schema.check_required(spec.options.origin, diagnostics, where);
+    if (diagnostics.errors().empty()) part->check(schema, where, diagnostics);
     diagnostics.throw_if_errors();
     return part->make(std::forward<Inputs>(inputs)...);
   }

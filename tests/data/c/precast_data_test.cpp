@@ -319,6 +319,33 @@ TEST_F(PrecastDataTest, NormalizeAndLayoutNeedAType) {
   }
 }
 
+TEST_F(PrecastDataTest, TheOptionNormalizeNeedsTheItemForImagesThatAreConverted) {
+  const DatasetHandle dataset = open_dataset(path_);
+  const auto options = [](const std::string& pipeline) {
+    return "{batch_size: 2, image_size: 16, normalize: true, pipeline: " + pipeline + "}";
+  };
+  for (const std::string type : {"f16", "u8"}) {
+    const std::string convert = "convert: {type: " + type + "}";
+    for (const std::string& pipeline :
+         {"[" + convert + "]", "[center_crop, " + convert + "]", "{image: [" + convert + "]}",
+          "{image: [center_crop, " + convert + "]}",
+          "{plain: {field: image, transforms: []}, image: [" + convert + "], label: }"}) {
+      precast_data_loader* none = nullptr;
+      EXPECT_EQ(precast_data_loader_open(dataset.get(), options(pipeline).c_str(), &none),
+                PRECAST_DATA_CONFIG_ERROR)
+          << pipeline;
+      EXPECT_THAT(precast_data_error_message(), Names("normalize", "'image'", "convert"));
+    }
+  }
+  for (const char* pipeline : {"[convert: {type: f16}, normalize]",
+                               "{image: [convert: {type: f16}, normalize], label: {field: label, "
+                               "transforms: [convert: {type: f32}]}}"}) {
+    const LoaderHandle loader = open_loader(dataset, options(pipeline).c_str());
+    ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 0), PRECAST_DATA_OK);
+    EXPECT_EQ(tensor_of(next_batch(loader), 0).dtype, PRECAST_DATA_F16);
+  }
+}
+
 TEST_F(PrecastDataTest, MissingAndDamagedFilesHaveTheirCodes) {
   const std::string missing = (folder_ / "missing.beton").string();
   const char* path = missing.c_str();
@@ -520,6 +547,22 @@ TEST_F(PrecastDataTest, ClassesThatCannotBeStoredAreErrors) {
     EXPECT_THAT(precast_data_error_message(), facts);
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(PrecastDataTest, OptionsOfAnImageFieldWithoutEffectAreErrors) {
+  const std::string path = (folder_ / "unread.beton").string();
+  precast_data_writer* handle = nullptr;
+  for (const auto& [options, facts] : std::vector<std::pair<std::string, NamesMatcher>>{
+           {"mode: raw, quality: 80", Names("fields.image.quality", "fields.image.mode", "raw")},
+           {"mode: jpg, compress_probability: 0.5",
+            Names("fields.image.compress_probability", "proportion", "jpg")}}) {
+    EXPECT_EQ(
+        precast_data_writer_open(path.c_str(), ("{image: {image: {" + options + "}}}").c_str(), 1,
+                                 nullptr, &handle),
+        PRECAST_DATA_CONFIG_ERROR)
+        << options;
+    EXPECT_THAT(precast_data_error_message(), facts);
+  }
 }
 
 TEST_F(PrecastDataTest, WrongValuesAreNamedAndLeftOut) {

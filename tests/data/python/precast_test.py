@@ -161,6 +161,32 @@ class TensorTest(FileTest):
                 image = next(iter(self.loader(batch_size=2, **options)))["image"]
                 self.assertEqual((image.shape, image.dtype), (shape, "float32"))
 
+    def test_normalize_needs_the_item_for_converted_images(self):
+        for kind in ("f16", "u8"):
+            for pipeline in ([{"convert": {"type": kind}}], {"image": ["center_crop", {"convert": {"type": kind}}]}):
+                with self.assertRaisesRegex(precast.ConfigError, "normalize.*'image'.*convert"):
+                    self.loader(pipeline=pipeline, normalize=True)
+        half = [{"center_crop": {"ratio": 1}}, {"convert": {"type": "f16"}}, "normalize"]
+        images = [np.asarray(next(iter(self.loader(pipeline=half, normalize=normalize)))["image"])
+                  for normalize in (True, False)]
+        self.assertEqual(images[0].dtype, np.float16)
+        np.testing.assert_array_equal(*images)
+
+    def test_options_may_be_of_numpy(self):
+        mean, std = np.array([1, 2, 3], np.float32), np.array([4, 5, 6.5])
+        crop = {"center_crop": {"ratio": np.float32(1)}}
+        loader = self.loader(batch_size=np.int64(2), subset=np.int64(3), seed=np.uint8(1), drop_last=np.bool_(True),
+                             pipeline=[crop, {"convert": {"type": "f32"}}, {"normalize": {"mean": mean, "std": std}}])
+        self.assertEqual((len(loader), loader.samples), (1, 2))
+        image = np.asarray(next(iter(loader))["image"])
+        np.testing.assert_allclose(image[1], (pixels_of(1) - mean) / std, rtol=1e-5)
+        path = self.path.with_name("types.beton")
+        for kind in (np.float32, np.dtype("<f4")):
+            with precast.Writer(path, {"box": {"ndarray": {"dtype": kind, "shape": np.array([2])}}}, 1) as writer:
+                writer.add(box=np.zeros(2, np.float32))
+            self.assertEqual((precast.Dataset(path).fields[0].dtype, precast.Dataset(path).fields[0].shape),
+                             ("<f4", (2,)))
+
 
 class LifetimeTest(FileTest):
     def test_held_batches_are_not_overwritten(self):
@@ -322,6 +348,16 @@ class ErrorTest(FileTest):
         dataset = precast.Dataset(self.path, in_memory=0)
         loader = self.loader(path=dataset, cache_mb=64, order="quasi_random", shuffle_window_mb=64)
         self.assertEqual(sum(batch.samples for batch in loader), SAMPLES)
+
+    def test_rank_and_world_are_given_as_distributed(self):
+        for options in ({"rank": 1}, {"world": 2}, {"rank": 1, "world": 2}):
+            with self.assertRaisesRegex(precast.ConfigError, f"{next(iter(options))}.*distributed"):
+                self.loader(**options)
+
+    def test_values_that_are_no_options_name_their_option(self):
+        for name, value in (("subset", object()), ("pipeline", ["center_crop", {1, 2}]), ("filter", float)):
+            with self.assertRaisesRegex(precast.ConfigError, f"^{name}: "):
+                self.loader(**{name: value})
 
     def test_images_are_not_converted_to_integers(self):
         for kind in ("i32", "i64", "f64"):
@@ -521,6 +557,42 @@ class FieldTest(FileTest):
             with self.assertRaises(precast.ConfigError):
                 precast.Writer(path, fields, 1)
 
+    def test_values_are_given_in_one_way(self):
+        path = self.path.with_name("twice.beton")
+        with precast.Writer(path, {"label": "int", "weight": "float"}, 2) as writer:
+            for sample, values in (([1, 2], {"label": 3}), ([1], {"weight": 3}), ((), {"label": 1, "weight": 2})):
+                with self.assertRaisesRegex(precast.ConfigError, f"{path}.*{', '.join(values)}"):
+                    writer.add(sample, **values)
+            writer.add([1, 2])
+            writer.add({"label": 1}, weight=2)
+        self.assertEqual(list(precast.Dataset(path)), [{"label": 1, "weight": 2}] * 2)
+
+    def test_a_finished_writer_says_so(self):
+        path = self.path.with_name("finished.beton")
+        writer = precast.Writer(path, {"label": "int"}, 2)
+        writer.add([1])
+        writer.finish()
+        for call in (lambda: writer.add([1]), writer.finish):
+            with self.assertRaisesRegex(precast.ConfigError, f"{path}.*finished"):
+                call()
+        writer.close()
+        self.assertEqual(len(precast.Dataset(path)), 1)
+
+    def test_image_options_without_effect(self):
+        path = self.path.with_name("unread.beton")
+        for options, place in (({"mode": "raw", "quality": 80}, "image.quality"),
+                               ({"mode": "raw", "passthrough": True}, "image.passthrough"),
+                               ({"compress_probability": 0.5}, "image.compress_probability"),
+                               ({"smart_threshold": 9}, "image.smart_threshold")):
+            with self.assertRaisesRegex(precast.ConfigError, f"{place}.*image.mode"):
+                precast.Writer(path, {"image": {"image": options}}, 1)
+
+    def test_an_empty_image_file_is_named_as_such(self):
+        with precast.Writer(self.path.with_name("empty.beton"), {"image": "image"}, 1) as writer:
+            with self.assertRaisesRegex(precast.DataError, "sample 0, field 'image'.*empty file"):
+                writer.add(image=b"")
+            writer.add(image=pixels_of(0))
+
     def test_classes_that_cannot_be_stored(self):
         path = self.path.with_name("classes.beton")
         for classes, place in ((["cat"], "classes"), ([], "classes"), ("cat", "classes"),
@@ -562,6 +634,8 @@ class FieldTest(FileTest):
     def test_arrays_may_be_buffers(self):
         class Picture:
             """Like an image of Pillow: `data` is the pixels, not their address."""
+            mode = "RGB"
+
             def __init__(self, data, **more):
                 self.__array_interface__ = {"version": 3, "shape": (8, 8, 3), "typestr": "|u1", "data": data, **more}
 
@@ -573,6 +647,11 @@ class FieldTest(FileTest):
             writer.add(image=Picture(bytearray(b"abc" + pixels[1] + b"d"), offset=3))
             with self.assertRaisesRegex(TypeError, "192.*191"):
                 writer.add(image=Picture(pixels[0][1:]))
+            other = Picture(pixels[0])
+            for mode in ("YCbCr", "HSV"):
+                other.mode = mode
+                with self.assertRaisesRegex(precast.DataError, f"{path}.*sample 3, field 'image'.*RGB.*{mode}"):
+                    writer.add(image=other)
         stored = [sample["image"].tobytes() for sample in precast.Dataset(path)]
         self.assertEqual(stored, [*pixels, pixels[1]])
 

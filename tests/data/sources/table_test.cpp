@@ -71,6 +71,24 @@ std::vector<std::string> kinds_of(const Source& source) {
   return kinds;
 }
 
+TEST(TableSource, AFirstLineThatIsASampleIsAnError) {
+  const test::TemporaryFolder folder;
+  const auto opening = [&](const std::string& text) {
+    write_file(folder / "a.csv", text);
+    return [&folder] { (void)open_source(folder / "a.csv"); };
+  };
+  for (const auto& [text, name] :
+       std::vector<std::pair<std::string, std::string>>{{"x.jpg,cat\ny.jpg,dog\n", "'x.jpg'"},
+                                                        {"cat,3\ndog,4\n", "'3'"},
+                                                        {"0.5,2\n0.25,3\n", "'0.5'"},
+                                                        {"5,0,0,0\n4,0,1,0\n", "'5'"}})
+    EXPECT_THAT(opening(text), ThrowsMessage<DataError>(Names(folder / "a.csv", name))) << text;
+  // Names of numbers (years, or pandas' names for an array), of texts, and of images.
+  for (const char* text : {"id,x\n1,2\n", "0,1,2,label\n5,6,7,cat\n", "1990,1991\n3,4\n",
+                           "2024,n\na text,1\n", "image,label\nx.jpg,1\n"})
+    EXPECT_NO_THROW(opening(text)()) << text;
+}
+
 TEST(TableSource, TextsOfALabelColumnAreClasses) {
   const test::TemporaryFolder folder;
   write_file(folder / "a.csv", "id,label,note\n5,dog,x\n6,cat,y\n7,dog,z\n");

@@ -232,6 +232,33 @@ TEST(ImageField, RefusesWrongValuesAndOptions) {
               testing::ThrowsMessage<ConfigError>(Names("mode", "jpeg", "jpg")));
 }
 
+TEST(ImageField, RefusesOptionsThatHaveNoEffectInItsMode) {
+  const FieldRegistry fields = make_fields();
+  const auto making = [&](const std::string& options) {
+    return [&fields, options] { (void)fields.make(test::part_spec("image", options), {}); };
+  };
+  for (const auto& [options, facts] : std::vector<std::pair<std::string, test::NamesMatcher>>{
+           {"{compress_probability: 0.5}", Names("compress_probability", "proportion", "jpg")},
+           {"{mode: smart, smart_threshold: 9, compress_probability: 0.5}",
+            Names("compress_probability", "proportion", "smart")},
+           {"{mode: keep, smart_threshold: 9}", Names("smart_threshold", "smart", "keep")},
+           {"{mode: raw, quality: 90}", Names("quality", "jpg", "keep", "raw")},
+           {"{mode: raw, passthrough: true}", Names("passthrough", "jpg", "keep", "raw")}})
+    EXPECT_THAT(making(options), testing::ThrowsMessage<ConfigError>(facts)) << options;
+  for (const char* options :
+       {"{mode: raw, max_resolution: 9, passthrough: false}", "{quality: 80, passthrough: true}",
+        "{mode: proportion, compress_probability: 0.3, quality: 80, passthrough: true}",
+        "{mode: smart, smart_threshold: 9, quality: 80}", "{mode: keep, quality: 80}"})
+    EXPECT_NO_THROW(making(options)()) << options;
+}
+
+TEST(ImageField, AnEmptyFileIsNamedAsSuch) {
+  ImageField field({});
+  EncodedValue out;
+  EXPECT_THAT([&] { field.encode(ImageInput{}, 0, out); },
+              testing::ThrowsMessage<DataError>(Names("empty file")));
+}
+
 TEST(NumberFields, StoreTheirNumbersAndRefuseOthers) {
   EncodedValue out;
   IntField integer;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/file.h"
 #include "tests/framework/core/archive/sample_tensors.h"
@@ -108,6 +110,9 @@ class ConvertNamesTest : public ConvertTest {
     save("own", {"conv.weight", "fc.weight"}, own);
     own = {.arch = "layers"};
     save("layers", {"conv.weight", "fc.weight"}, own);
+    own = plain_;
+    own.in_channels = 4;
+    save("channels", {"conv.weight", "fc.weight"}, own);
   }
   void save(const std::string& file, const std::vector<std::string>& names,
             const std::optional<WeightsSpec>& spec) {
@@ -166,6 +171,10 @@ TEST_F(ConvertNamesTest, GiveWhatTheOtherProgramComputesOrAreRefused) {
       {"own", "ffcv", {}, {"model.params.squeeze_excite.latent_channels", "64.0"}},
       {"layers", "", plain},
       {"layers", "torchvision", {}, {"model.arch", "layers"}},
+      {"channels", "", plain},
+      {"channels", "timm", plain},
+      {"channels", "torchvision", {}, {"torchvision", "model.in_channels", "4"}},
+      {"channels", "ffcv", {}, {"ffcv", "model.in_channels", "4"}},
   };
   for (const Case& item : cases) {
     for (const std::string from : {".pt", ".safetensors"}) {
@@ -183,6 +192,58 @@ TEST_F(ConvertNamesTest, GiveWhatTheOtherProgramComputesOrAreRefused) {
       }
     }
   }
+}
+
+TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
+  WeightsSpec spec = plain_;
+  spec.blurpool = true;
+  spec.blurred = {{"conv", 16}};
+  const std::vector<float> raw(64, 0.5F), average(64, 0.25F);
+  const auto record = [](const std::string& name, const std::vector<float>& values) {
+    return TensorRecord{name, DType::f32, {4, 16, 1, 1}, std::as_bytes(std::span(values))};
+  };
+  /// @param method nothing: written by an older version
+  const auto checkpoint = [&](std::int64_t step, const std::optional<std::string>& method) {
+    CheckpointWriter writer(folder_.path(), step, /*expected_bytes=*/0);
+    auto metadata = weights_metadata(spec);
+    if (method) metadata.emplace(kAveragesKey, *method);
+    const FfcvNames model = ffcv_names({record("conv.weight", raw)}, spec.blurred, "test");
+    save_weights(writer.path("model.safetensors"), model.records, metadata);
+    writer.add_written("model.safetensors");
+    save_weights(writer.path("methods.safetensors"),
+                 std::vector{record("ema/conv.weight.ema", average)});
+    writer.add_written("methods.safetensors");
+    return writer.commit().string();
+  };
+  const auto written = [&] {
+    const WeightsFile file = load_weights(at("out.safetensors"));
+    EXPECT_EQ(spec_of(file), spec);
+    EXPECT_FALSE(file.metadata().contains(std::string(kAveragesKey)));
+    EXPECT_EQ(names_in("out.safetensors"),
+              (std::vector<std::string>{"conv.blur_filter", "conv.conv.weight"}));
+    float first = 0;
+    std::memcpy(&first, file.find("conv.conv.weight")->bytes.data(), sizeof first);
+    return first;
+  };
+  const std::string averaged = checkpoint(1, "ema");
+  ASSERT_EQ(convert({averaged, at("out.safetensors")}), 0) << error;
+  EXPECT_EQ(written(), 0.25F);
+  EXPECT_EQ(error, "");
+  // The file itself is still converted, with a warning.
+  ASSERT_EQ(convert({averaged + "/model.safetensors", at("raw.safetensors")}), 0);
+  EXPECT_THAT(error, Names("warning", averaged, "ema"));
+  EXPECT_EQ(dump_of(at("raw.safetensors")), dump_of(averaged + "/model.safetensors"));
+  ASSERT_EQ(convert({checkpoint(2, ""), at("out.safetensors")}), 0) << error;
+  EXPECT_EQ(written(), 0.5F);
+  const std::string older = checkpoint(3, std::nullopt);
+  EXPECT_EQ(convert({older, at("none.safetensors")}), 4);
+  EXPECT_THAT(error, Names(older));
+  const std::string other = checkpoint(4, "swa");
+  EXPECT_EQ(convert({other, at("none.safetensors")}), 4);
+  EXPECT_THAT(error, Names(other, "swa"));
+  EXPECT_EQ(convert({averaged, averaged + "/out.safetensors"}), 2);
+  EXPECT_EQ(convert({folder_.path().string(), at("none.safetensors")}), 2);
+  EXPECT_FALSE(std::filesystem::exists(at("none.safetensors")));
 }
 
 TEST_F(ConvertNamesTest, AnUnknownProgramEndsWithCode2) {

@@ -165,6 +165,12 @@ TEST_F(FieldsTest, WrongKindsAndOptionsThatDoNothingAreRefusedBeforeTheWork) {
   EXPECT_THAT(error, Names("--image.max_resolution", "image=pixels"));
   EXPECT_EQ(precast({"write", images, out_, "--image.compress_probability", "0.5"}), 2);
   EXPECT_THAT(error, Names("--image.compress_probability", "--image.mode", "proportion", "jpg"));
+  EXPECT_EQ(precast({"write", images, out_, "--image.mode=raw", "--image.quality=90"}), 2);
+  EXPECT_THAT(error, Names("--image.quality", "--image.mode", "jpg", "raw"));
+  EXPECT_EQ(precast({"select", images, out_, "--image.mode=raw", "--image.passthrough"}), 2);
+  EXPECT_THAT(error, Names("--image.passthrough", "--image.mode", "jpg", "raw"));
+  EXPECT_EQ(precast({"select", images, out_, "--image.smart_threshold=9"}), 2);
+  EXPECT_THAT(error, Names("--image.smart_threshold", "--image.mode", "smart", "keep"));
   EXPECT_EQ(precast({"write", images, ""}), 2);
   EXPECT_EQ(precast({"write", images, (folder_ / "none" / "x.beton").string()}), 5);
   EXPECT_THAT(error, Names(folder_ / "none" / "x.beton"));

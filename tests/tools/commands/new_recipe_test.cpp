@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
@@ -115,6 +117,19 @@ TEST_F(NewRecipeTest, SuitsPhotographs) {
   EXPECT_EQ(value(node, "resolution", "max_res"), "128");
   EXPECT_EQ(value(node, "validation", "resolution"), "160");
   EXPECT_EQ(value(node, "training", "batch_size"), "8");
+}
+
+TEST_F(NewRecipeTest, CommandsQuoteANameWithSpaces) {
+  write("t.beton", 4, 28, {"ant", "bee"});
+  testing::internal::CaptureStdout();
+  const int code =
+      run_new_recipe({"my rec", "--train-dataset", "t.beton", "--val-dataset", "t.beton"});
+  const std::string printed = testing::internal::GetCapturedStdout();
+  ASSERT_EQ(code, 0);
+  EXPECT_THAT(printed, testing::HasSubstr("precast train 'my rec.yaml'\n"));
+  std::ostringstream text;
+  text << std::ifstream("my rec.yaml").rdbuf();
+  EXPECT_THAT(text.str(), testing::HasSubstr("#   precast train 'my rec.yaml'\n"));
 }
 
 TEST_F(NewRecipeTest, TakesPixelsIfThereIsNoImageField) {

@@ -149,6 +149,9 @@ TEST_F(SelectTest, WrongOptionsEndWithCode2AndWriteNothing) {
       {{"--split", "0.5,0.5", out()}, {out()}},
       {{out("b")}, {"--split", "2"}},
       {{"--label-field", "image", "--classes", "1"}, {"label_field", "image", in_}},
+      {{"--label-field", "nope"}, {"--label-field", "--classes", "--stratify"}},
+      {{"--label-field", "label", "--count", "9"}, {"--label-field", "--classes", "--stratify"}},
+      {{"--label-field", "nope", "--count", "9", "--stratify"}, {"label_field", "nope", in_}},
       {{"--image.quality", "0"}, {"--image.quality", "1", "100", "0"}},
       {{"--page-size", "3000000"}, {"page_size", "3000000"}},
   };
