@@ -20,30 +20,46 @@ AppendedFile::~AppendedFile() {
 }
 
 void AppendedFile::append(std::string_view piece) {
-  unwritten_ += piece;
+  if (!piece.empty()) unwritten_.emplace_back(piece);
   try {
     failpoint("log.before_line");
     write_out();
   } catch (const IoError& error) {
     if (!warned_)
-      log_warning("{}. Training continues; the lines are kept in memory and written later.",
-                  error.what());
+      log_warning(
+          "{}. Training continues; the lines are kept in memory, and written with a later line or "
+          "at "
+          "the end of the run if the disk allows it",
+          error.what());
     warned_ = true;
+  }
+}
+
+void AppendedFile::flush() {
+  try {
+    write_out();
+  } catch (const IoError& error) {
+    log_warning("{}. {} record{} not in the file", error.what(), unwritten_.size(),
+                unwritten_.size() == 1 ? " is" : "s are");
   }
 }
 
 void AppendedFile::write_out() {
   while (!unwritten_.empty()) {
-    const std::ptrdiff_t written = ops_.write(fd_, unwritten_.data(), unwritten_.size());
+    std::string& piece = unwritten_.front();
+    const std::ptrdiff_t written = ops_.write(fd_, piece.data(), piece.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) throw IoError("cannot write", path_.string(), written < 0 ? errno : ENOSPC);
-    unwritten_.erase(0, static_cast<std::size_t>(written));
+    piece.erase(0, static_cast<std::size_t>(written));
+    if (piece.empty()) unwritten_.pop_front();
     written_ += written;
   }
 }
 
 std::int64_t AppendedFile::position() const {
-  return written_ + static_cast<std::int64_t>(unwritten_.size());
+  std::int64_t bytes = written_;
+  for (const std::string& piece : unwritten_) bytes += static_cast<std::int64_t>(piece.size());
+  return bytes;
 }
 
 void AppendedFile::cut(std::int64_t position) {

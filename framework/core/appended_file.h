@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,8 +12,8 @@
 namespace precast {
 
 /// A file to which a run appends complete pieces, such as the log or the event file. A full disk
-/// does not stop the run: pieces that cannot be written are kept in memory and written together
-/// with the next piece. Not thread-safe.
+/// does not stop the run: pieces that cannot be written are kept in memory and written before the
+/// next piece, or by flush(). Not thread-safe.
 class PRECAST_API AppendedFile {
  public:
   /// Appends to existing contents. @throws IoError if the file cannot be opened or created.
@@ -23,6 +24,8 @@ class PRECAST_API AppendedFile {
 
   /// Writes the piece immediately. If that fails for the first time, prints a warning.
   void append(std::string_view piece);
+  /// Tries again to write the pieces in memory. If that fails, prints a warning with their number.
+  void flush();
   /// The length in bytes, including pieces that are still in memory because they could not be
   /// written (full disk).
   [[nodiscard]] std::int64_t position() const;
@@ -40,7 +43,8 @@ class PRECAST_API AppendedFile {
   FileOps& ops_;
   int fd_;
   std::int64_t written_ = 0;
-  std::string unwritten_;
+  /// The first piece may be only the rest of one.
+  std::deque<std::string> unwritten_;
   bool warned_ = false;
 };
 

@@ -14,6 +14,7 @@
 
 #include "framework/core/error.h"
 #include "framework/distributed/c10d_parts.h"
+#include "framework/distributed/peer_watch.h"
 
 namespace precast::distributed {
 namespace {
@@ -23,13 +24,8 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 /// Has the same name in the launcher's store and in the stores of ranks.
 constexpr const char* kFailureKey = "failure";
-constexpr std::int64_t kFinished = std::int64_t{1} << 40;
 /// How often to check for another rank's claim.
 constexpr std::chrono::milliseconds kPoll{500};
-
-std::string beat_key(int rank) {
-  return fmt::format("beat/{}", rank);
-}
 
 /// @param claimant makes the claim unique: two ranks may claim the same cause.
 bool claim(c10d::Store& store, const std::string& claimant, const std::string& cause) {
@@ -46,8 +42,8 @@ class Heartbeat::Pulse {
         on_death_(std::move(on_death)),
         options_(options),
         store_(open_store(group, /*serve=*/false, options.store_timeout)),
-        beats_(static_cast<std::size_t>(group.world)) {
-    store_->add(beat_key(group_.rank), 1);
+        watch_(*store_, group.rank, group.world) {
+    watch_.beat();
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
@@ -57,7 +53,7 @@ class Heartbeat::Pulse {
     thread_.join();
     try {
       const std::scoped_lock lock(mutex_);
-      store_->add(beat_key(group_.rank), kFinished);
+      watch_.finish();
       if (group_.serves_store) wait_for_the_others();
     } catch (const std::exception&) {
       // The host of the store has ended first.
@@ -98,11 +94,6 @@ class Heartbeat::Pulse {
   }
 
  private:
-  struct Beat {
-    std::int64_t count = 0;
-    Clock::time_point seen = Clock::now();
-  };
-
   [[nodiscard]] std::string name() const { return fmt::format("rank {}", group_.rank); }
   [[nodiscard]] std::chrono::milliseconds longest_silence() const {
     return options_.period * options_.missed;
@@ -117,7 +108,7 @@ class Heartbeat::Pulse {
   void wait_for_the_others() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
-      if (store_->add(beat_key(rank), 0) >= kFinished) {
+      if (watch_.has_finished(rank)) {
         ++rank;
       } else {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -134,16 +125,16 @@ class Heartbeat::Pulse {
       // A gap this long means that this process was suspended (Ctrl-Z, a suspended job). The others
       // were suspended too, so their silence does not count.
       const auto round = Clock::now();
-      if (round - std::exchange(last_round, round) > 2 * options_.period) {
-        for (Beat& beat : beats_) beat.seen = round;
-      }
+      const bool suspended = round - std::exchange(last_round, round) > 2 * options_.period;
       try {
         const std::scoped_lock lock(mutex_);
+        if (suspended) watch_.forgive(round);
         if (!claimed_ && store_->check({kFailureKey})) return die(cause_in_store(), /*told=*/true);
         if (Clock::now() < next_beat) continue;
         next_beat += options_.period;
-        store_->add(beat_key(group_.rank), 1);
-        if (const int silent = silent_rank(); silent >= 0) return die_of_silence(silent);
+        watch_.beat();
+        if (const int silent = watch_.silent_rank(longest_silence(), Clock::now()); silent >= 0)
+          return die_of_silence(silent);
       } catch (const std::exception&) {
         return die(
             fmt::format("the store at {}:{}, which rank 0 or the launcher serves, does not respond",
@@ -156,18 +147,6 @@ class Heartbeat::Pulse {
   void sleep(const std::stop_token& stop) {
     std::unique_lock lock(sleep_mutex_);
     wake_.wait_for(lock, std::min(kPoll, options_.period), [&] { return stop.stop_requested(); });
-  }
-
-  /// @return a rank without a heartbeat for too long, or -1.
-  int silent_rank() {
-    for (int rank = 0; rank < group_.world; ++rank) {
-      Beat& beat = beats_[static_cast<std::size_t>(rank)];
-      if (rank == group_.rank || beat.count >= kFinished) continue;
-      const std::int64_t count = store_->add(beat_key(rank), 0);
-      if (count != beat.count) beat = {count, Clock::now()};
-      if (Clock::now() - beat.seen > longest_silence()) return rank;
-    }
-    return -1;
   }
 
   void die_of_silence(int rank) {
@@ -188,7 +167,7 @@ class Heartbeat::Pulse {
   HeartbeatOptions options_;
   std::mutex mutex_;
   StorePtr store_;
-  std::vector<Beat> beats_;
+  PeerWatch watch_;
   std::atomic<bool> claimed_ = false;
   std::mutex sleep_mutex_;
   std::condition_variable wake_;

@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
@@ -111,8 +113,9 @@ DeviceError store_error(const GroupOptions& options, bool serve, std::chrono::mi
   const std::string place = fmt::format("{}:{}", options.host, options.port);
   if (serve) {
     return DeviceError(
-        fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another "
-                    "run use this port? Give each run its own dist.port",
+        fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another run use this "
+                    "port? Give each run its own port (mpirun: --dist.port of precast; torchrun: "
+                    "--master-port)",
                     place, what_happened(cause)));
   }
   return DeviceError(
@@ -139,12 +142,96 @@ c10::intrusive_ptr<c10d::Store> meet_at_store(const GroupOptions& options) {
   }
 }
 
+std::string text(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+/// How often a rank that waits for others reads the store.
+constexpr std::chrono::milliseconds kMeetingPoll{100};
+
+/// The error of ranks that have not met. @param found such as `rank 3 has not connected`.
+DeviceError not_met(const GroupOptions& options, const std::string& found) {
+  return DeviceError(fmt::format(
+      "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at the output of those ranks, "
+      "and check how many were started on each host",
+      options.world, options.host, options.port, options.join_timeout.count() / 1000, found));
+}
+
+/// On a store with keys of earlier runs, tells all ranks a number that no earlier run has used:
+/// each rank writes a random number to `hello/<rank>`, and rank 0 answers in
+/// `welcome/<rank>/<number>` with its own number. A rank reads only the answer to its own number,
+/// and never an older one.
+class Greeting {
+ public:
+  Greeting(c10d::Store& store, const GroupOptions& options)
+      : store_(store),
+        options_(options),
+        number_(random_number()),
+        answered_(static_cast<std::size_t>(options.world)) {}
+
+  /// On rank 0, its own number. Other ranks wait for that number. @throws as RollCall::run()
+  std::string rank_0s_number() {
+    if (options_.rank == 0) return number_;
+    const auto until = Clock::now() + options_.join_timeout;
+    const std::string welcome = answer_key(options_.rank, number_);
+    store_.set(hello_key(options_.rank), number_);
+    store_.add(kCount, 1);
+    std::optional<Clock::time_point> stopped;
+    while (!store_.check({welcome})) {
+      const auto now = Clock::now();
+      // With the answer, this rank can tell the others that it was asked to stop.
+      if (!stopped && is_stopped(options_)) stopped = now;
+      if (stopped && now > *stopped + kFarewell) throw_stopped();
+      if (now > until) throw not_met(options_, "rank 0 has not connected");
+      std::this_thread::sleep_for(kMeetingPoll);
+    }
+    return text(store_.get(welcome));
+  }
+
+  /// Rank 0 answers the ranks that have written a number since the last call. An answer to a number
+  /// of an earlier run has no reader.
+  void answer() {
+    // Read first: a rank that comes during the loop is then seen in the next call.
+    if (const std::int64_t count = store_.add(kCount, 0); count != std::exchange(count_, count)) {
+      for (int rank = 1; rank < options_.world; ++rank) {
+        if (!store_.check({hello_key(rank)})) continue;
+        const std::string number = text(store_.get(hello_key(rank)));
+        if (std::exchange(answered_[static_cast<std::size_t>(rank)], number) != number)
+          store_.set(answer_key(rank, number), number_);
+      }
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr const char* kCount = "hello";
+  static constexpr std::chrono::seconds kFarewell{2};
+
+  static std::string random_number() {
+    std::random_device source;
+    return fmt::format("{:08x}{:08x}{:08x}", source(), source(), source());
+  }
+  static std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
+  static std::string answer_key(int rank, const std::string& number) {
+    return fmt::format("welcome/{}/{}", rank, number);
+  }
+
+  c10d::Store& store_;
+  const GroupOptions& options_;
+  std::string number_;
+  /// The numbers of the other ranks that rank 0 has answered.
+  std::vector<std::string> answered_;
+  std::int64_t count_ = -1;
+};
+
 /// Waits until all ranks have connected, and names the missing ranks. No rank continues before all
 /// have connected. If a rank is asked to stop before that, no rank continues: the first entry under
 /// kOutcome decides, so that no rank leaves while another one continues.
 class RollCall {
  public:
-  RollCall(c10d::Store& store, const GroupOptions& options) : store_(store), options_(options) {}
+  /// @param greeting null if the store was empty when the run began.
+  RollCall(c10d::Store& store, const GroupOptions& options, Greeting* greeting)
+      : store_(store), options_(options), greeting_(greeting) {}
 
   /// @throws DeviceError on all connected ranks if a rank has not connected, or has connected
   /// twice; Error with ExitCode::preempted on all ranks if one was asked to stop.
@@ -158,6 +245,7 @@ class RollCall {
     leave_if_stopped();
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
+      if (greeting_ != nullptr && options_.rank == 0) greeting_->answer();
       // This rank also reports a problem that another rank has found, because that rank may serve
       // the store and exit.
       if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
@@ -169,7 +257,7 @@ class RollCall {
                  options_.port, missing());
         say_next += kNextWord;
       }
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kMeetingPoll);
     }
     if (!agree_on(kMet)) leave();
   }
@@ -181,14 +269,10 @@ class RollCall {
   static constexpr const char* kOutcome = "outcome";
   static constexpr const char* kMet = "met";
   static constexpr const char* kStopped = "stopped";
-  static constexpr std::chrono::milliseconds kPoll{100};
   static constexpr std::chrono::seconds kFirstWord{10};
   static constexpr std::chrono::seconds kNextWord{60};
 
   static std::string key(int rank) { return fmt::format("here/{}", rank); }
-  static std::string text(const std::vector<std::uint8_t>& bytes) {
-    return {bytes.begin(), bytes.end()};
-  }
 
   /// Records the outcome unless another rank has recorded one. @return whether it is `outcome`.
   bool agree_on(const std::string& outcome) {
@@ -203,7 +287,7 @@ class RollCall {
 
   [[noreturn]] void leave() const {
     // The other ranks need this time to read the outcome from the store.
-    if (options_.serves_store) std::this_thread::sleep_for(10 * kPoll);
+    if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
     throw_stopped();
   }
 
@@ -226,18 +310,30 @@ class RollCall {
   }
 
   [[noreturn]] void give_up(const std::string& found) {
-    const std::string cause = fmt::format(
-        "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at the output of those ranks, "
-        "and check how many were started on each host",
-        options_.world, options_.host, options_.port, options_.join_timeout.count() / 1000, found);
-    store_.set(kCause, std::vector<std::uint8_t>(cause.begin(), cause.end()));
-    if (options_.serves_store) std::this_thread::sleep_for(10 * kPoll);
-    throw DeviceError(cause);
+    const DeviceError error = not_met(options_, found);
+    store_.set(kCause, std::string(error.what()));
+    if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
+    throw error;
   }
 
   c10d::Store& store_;
   const GroupOptions& options_;
+  Greeting* greeting_;
 };
+
+/// Waits until all ranks have connected (RollCall); on a reused store, first adds the number of
+/// rank 0 to the prefix of `options` and of the store.
+c10::intrusive_ptr<c10d::Store> meet(c10::intrusive_ptr<c10d::Store> store, GroupOptions& options) {
+  std::optional<Greeting> greeting;
+  if (options.store_is_reused) {
+    greeting.emplace(*store, options);
+    const std::string number = greeting->rank_0s_number();
+    options.prefix += "/" + number;
+    store = c10::make_intrusive<c10d::PrefixStore>(number, store);
+  }
+  RollCall(*store, options, greeting ? &*greeting : nullptr).run();
+  return store;
+}
 
 class GlooSum final : public Communicator::PendingSum {
  public:
@@ -271,7 +367,7 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
   parts_->store = meet_at_store(options);
   bool met = false;
   try {
-    RollCall(*parts_->store, options).run();
+    parts_->store = meet(parts_->store, parts_->options);
     met = true;
     const auto control_store = c10::make_intrusive<c10d::PrefixStore>("control", parts_->store);
     parts_->control = make_group(options, control_store);
@@ -301,6 +397,10 @@ ProcessGroup::~ProcessGroup() {
   } catch (const std::exception&) {
     // The run is over; a peer may have exited first.
   }
+}
+
+const GroupOptions& ProcessGroup::options() const {
+  return parts_->options;
 }
 
 int ProcessGroup::rank() const {

@@ -28,8 +28,11 @@ struct GroupOptions {
   int port = 0;
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
-  /// Distinguishes runs that use the same store one after the other (torchrun's restarts).
+  /// The beginning of the names of all keys in the store.
   std::string prefix{};
+  /// Whether the store may contain keys of earlier runs, as the store of torchrun's agents does
+  /// after a restart. ProcessGroup then adds a random number to `prefix`, on which the ranks agree.
+  bool store_is_reused = false;
   /// A GPU must have an index.
   at::Device device = at::kCPU;
   Transport transport = Transport::by_device;
@@ -58,6 +61,8 @@ class PRECAST_API ProcessGroup final : public Communicator {
   ProcessGroup& operator=(const ProcessGroup&) = delete;
   ~ProcessGroup() override;
 
+  /// The constructor's options, with the prefix of this group's keys (GroupOptions::prefix).
+  [[nodiscard]] const GroupOptions& options() const;
   [[nodiscard]] int rank() const override;
   [[nodiscard]] int world() const override;
   void all_reduce_sum(std::vector<at::Tensor> tensors) override;

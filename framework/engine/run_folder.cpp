@@ -70,6 +70,8 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
                     "without intact checkpoints. Set another logging.run_id",
                     path_.string()));
   }
+  remove_stale_checkpoints(path_ / "checkpoints",
+                           lock_->works() ? CheckpointWriters::none : CheckpointWriters::any);
 }
 
 void RunFolder::write_params(const nlohmann::ordered_json& params) const {

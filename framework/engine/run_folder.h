@@ -21,7 +21,9 @@ inline constexpr const char* kSummaryFile = "summary.json";
 /// it holds the lock `train.lock` in the folder, so that no two processes train in one folder.
 class PRECAST_API RunFolder {
  public:
-  /// Creates and locks the folder. @param run_id if empty, `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`.
+  /// Creates and locks the folder, and removes the incomplete checkpoints that killed processes
+  /// left: with the lock, of all hosts (CheckpointWriters). @param run_id if empty,
+  /// `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`.
   /// @param go_on whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
   /// always be used again.
@@ -56,6 +58,7 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   /// Creates the log, or appends to an existing one. @throws IoError if that fails.
   explicit JsonLinesLog(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
+  void flush() override { file_.flush(); }
   /// The length in bytes, including lines that are still in memory because they could not be
   /// written (full disk).
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }

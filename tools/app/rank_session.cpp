@@ -47,8 +47,7 @@ int parse_nproc(const std::string& text) {
   return ranks;
 }
 
-/// Whether the program that started the ranks serves the store. torchrun keeps its store across
-/// restarts, so group_options() adds the number of the restart to the prefix of the keys.
+/// Whether the program that started the ranks serves the store.
 bool store_is_served(const RankInfo& info) {
   if (info.source == "precast") return true;
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -63,9 +62,12 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
   options.host = info.address;
   options.port = info.port;
   options.serves_store = info.rank == 0 && !store_is_served(info);
-  if (info.source == "torchrun") {
-    const char* restart = std::getenv("TORCHELASTIC_RESTART_COUNT");
-    options.prefix = fmt::format("precast/{}", restart == nullptr ? "0" : restart);
+  if (info.source == "torchrun" && store_is_served(info)) {
+    // torchrun's agents keep their own keys in this store, and keep the store when they restart the
+    // ranks. TORCHELASTIC_RESTART_COUNT does not tell these starts apart: it differs between the
+    // hosts, because each agent counts only the restarts after failures of its own ranks.
+    options.prefix = "precast";
+    options.store_is_reused = true;
   }
   options.device = device;
   options.timeout = std::chrono::seconds(config.dist.timeout_s);
@@ -197,14 +199,13 @@ RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::De
     communicator_ = make_single_rank();
     return;
   }
-  const distributed::GroupOptions options = group_options(config, info, device);
-  auto group = std::make_unique<distributed::ProcessGroup>(options);
+  auto group = std::make_unique<distributed::ProcessGroup>(group_options(config, info, device));
   group_ = group.get();
   communicator_ = std::move(group);
-  serves_store_ = options.serves_store;
+  serves_store_ = group_->options().serves_store;
   announce(*communicator_, info);
   heartbeat_ = std::make_unique<distributed::Heartbeat>(
-      options, [on_end = on_end_](const std::string& cause, bool told) {
+      group_->options(), [on_end = on_end_](const std::string& cause, bool told) {
         if (!told) log_line("error: " + cause);
         if (on_end) on_end(kPeerFailed, cause.empty() ? "another rank has failed" : cause);
         end_process(kPeerFailed);

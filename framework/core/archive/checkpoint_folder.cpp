@@ -309,10 +309,12 @@ std::size_t prune_checkpoints(const fs::path& parent, const Retention& retention
   return moved.size();
 }
 
-std::size_t remove_stale_checkpoints(const fs::path& parent, FileOps& ops) {
+std::size_t remove_stale_checkpoints(const fs::path& parent, CheckpointWriters writers,
+                                     FileOps& ops) {
   std::size_t removed = 0;
   for (const fs::path& path : list_folder(parent)) {
-    if (!is_stale_temporary(path)) continue;
+    if (writers == CheckpointWriters::none ? !is_temporary(path) : !is_stale_temporary(path))
+      continue;
     try {
       remove_folder(path, ops);
       ++removed;

@@ -96,11 +96,20 @@ PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
                                           FileOps& ops = posix_file_ops());
 
-/// Removes temporary folders that killed writers left: folders of processes on this host that no
-/// longer exist, and folders from any host that are older than a day. Folders that cannot be
-/// removed stay.
+/// Which processes may be writing checkpoints into a folder.
+enum class CheckpointWriters {
+  /// None: this process holds a lock that excludes all others, and has not begun to write.
+  none,
+  /// Processes of this host and of others.
+  any,
+};
+
+/// Removes temporary folders that killed writers left. With CheckpointWriters::any, these are the
+/// folders of processes on this host that no longer exist, and folders from any host that are older
+/// than a day; with CheckpointWriters::none, all of them. Folders that cannot be removed stay.
 /// @return the number of folders removed.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
+                                                 CheckpointWriters writers = CheckpointWriters::any,
                                                  FileOps& ops = posix_file_ops());
 
 }  // namespace precast

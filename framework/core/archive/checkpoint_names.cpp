@@ -76,10 +76,16 @@ fs::path temporary_path(const fs::path& checkpoint) {
                      process_token(), count++);
 }
 
-bool is_stale_temporary(const fs::path& path) {
+bool is_temporary(const fs::path& path) {
   const std::string name = path.filename().string();
   const std::size_t mark = name.find(kTemporary);
-  if (mark == std::string::npos || !checkpoint_step(name.substr(0, mark))) return false;
+  return mark != std::string::npos && checkpoint_step(name.substr(0, mark));
+}
+
+bool is_stale_temporary(const fs::path& path) {
+  if (!is_temporary(path)) return false;
+  const std::string name = path.filename().string();
+  const std::size_t mark = name.find(kTemporary);
   std::error_code failure;
   const fs::file_time_type changed = fs::last_write_time(path, failure);
   if (!failure && fs::file_time_type::clock::now() - changed > kMaxAge) return true;

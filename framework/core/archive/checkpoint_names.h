@@ -17,6 +17,8 @@ namespace precast {
 /// A temporary name in the folder of `checkpoint` that no other call, process or host generates:
 /// `ckpt-0000000042.tmp.<host>.<process>.<token>`.
 [[nodiscard]] std::filesystem::path temporary_path(const std::filesystem::path& checkpoint);
+/// Whether the folder has a temporary name of a checkpoint.
+[[nodiscard]] bool is_temporary(const std::filesystem::path& path);
 /// Whether the folder has such a temporary name and its writer has ended: the writer was a process
 /// on this host that no longer exists, or the folder is older than a day.
 [[nodiscard]] bool is_stale_temporary(const std::filesystem::path& path);

@@ -1,13 +1,16 @@
 #include "framework/core/appended_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "tests/support/full_disk.h"
+#include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast {
@@ -37,6 +40,24 @@ TEST(AppendedFileTest, KeepsWhatAFullDiskRefuses) {
   disk.full = false;
   file.append("two");
   EXPECT_EQ(text_of(folder / "f"), "onetwo");
+}
+
+TEST(AppendedFileTest, WritesTheLastPiecesAtTheEndOrSaysHowManyAreMissing) {
+  const test::TemporaryFolder folder;
+  test::FullDisk disk(2);
+  AppendedFile file(folder / "f", disk);
+  file.flush();
+  disk.full = true;
+  for (const char* piece : {"one", "two", "three"}) file.append(piece);
+  testing::internal::CaptureStderr();
+  file.flush();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              test::Names(folder / "f", std::strerror(ENOSPC), "3 records"));
+  EXPECT_EQ(text_of(folder / "f"), "");
+  disk.full = false;
+  file.flush();
+  EXPECT_EQ(text_of(folder / "f"), "onetwothree");
+  EXPECT_EQ(file.position(), 11);
 }
 
 TEST(AppendedFileTest, CutsBackAndDropsWhatWasRefused) {

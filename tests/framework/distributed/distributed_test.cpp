@@ -12,14 +12,17 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "framework/core/error.h"
 #include "framework/distributed/grad_sync.h"
 #include "framework/distributed/heartbeat.h"
+#include "framework/distributed/peer_watch.h"
 #include "framework/distributed/process_group.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
@@ -288,13 +291,12 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
 }
 
 /// The keys that the ranks of a group share.
-c10::intrusive_ptr<c10d::Store> keys_of(int port) {
-  const GroupOptions options;
+c10::intrusive_ptr<c10d::Store> keys_of(int port, const std::string& prefix = "") {
   c10d::TCPStoreOptions client;
   client.port = static_cast<std::uint16_t>(port);
   client.waitWorkers = false;
   return c10::make_intrusive<c10d::PrefixStore>(
-      options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, client));
+      prefix, c10::make_intrusive<c10d::TCPStore>("127.0.0.1", client));
 }
 
 /// The exit code with which a rank of three leaves a group that does not meet.
@@ -349,6 +351,116 @@ TEST(ProcessGroupTest, RanksThatEndedBeforeTheyWereCountedAreCountedAsMissing) {
   for (const char* key : {"here/1", "here/2"}) keys_of(store.port())->add(key, 1);
   EXPECT_THAT([&] { const ProcessGroup group(options); },
               testing::ThrowsMessage<DeviceError>(Names(3, "2 ranks")));
+}
+
+constexpr const char* kReused = "precast";
+
+/// One rank of a group on a store that other groups have used before.
+GroupOptions on_reused_store(int port, int rank, int world) {
+  return {.rank = rank,
+          .world = world,
+          .port = port,
+          .prefix = kReused,
+          .store_is_reused = true,
+          .join_timeout = std::chrono::seconds(60)};
+}
+
+/// The ranks of one group, each in a thread. @return the prefix of each rank's keys
+std::vector<std::string> meet_on_reused_store(int port, int world) {
+  std::vector<std::future<std::string>> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    ranks.push_back(std::async(std::launch::async, [port, rank, world] {
+      ProcessGroup group(on_reused_store(port, rank, world));
+      EXPECT_EQ(group.begin_sum(rank)->wait(), world * (world - 1) / 2);
+      Heartbeat heartbeat(group.options(), [](const std::string& /*cause*/, bool /*told*/) {});
+      EXPECT_EQ(heartbeat.claimed_cause(), "");
+      static_cast<void>(group.all_gather("all have read the cause"));
+      heartbeat.claim_failure("left behind for the next group");
+      return group.options().prefix;
+    }));
+  }
+  std::vector<std::string> prefixes;
+  for (auto& rank : ranks) prefixes.push_back(rank.get());
+  return prefixes;
+}
+
+TEST(ReusedStoreTest, EachGroupMeetsWithoutTheKeysOfThoseBeforeIt) {
+  const StoreHost store("127.0.0.1");
+  std::set<std::string> prefixes;
+  // The last group has fewer ranks, and the one before it more.
+  for (const int world : {3, 3, 4, 2}) {
+    const std::vector<std::string> met = meet_on_reused_store(store.port(), world);
+    EXPECT_THAT(met, testing::Each(testing::StartsWith("precast/")));
+    EXPECT_THAT(met, testing::Each(met[0])) << world;
+    EXPECT_TRUE(prefixes.insert(met[0]).second) << "the prefix of an earlier group";
+  }
+}
+
+TEST(ReusedStoreTest, ARankThatWasKilledWhileItMetTheOthersIsNotTakenForThere) {
+  const StoreHost store("127.0.0.1");
+  const auto keys = keys_of(store.port(), kReused);
+  for (const char* key : {"hello/1", "hello/2"}) keys->set(key, std::string("killed"));
+  keys->add("hello", 2);
+  GroupOptions options = on_reused_store(store.port(), 0, 3);
+  options.join_timeout = std::chrono::seconds(2);
+  EXPECT_THAT([&] { const ProcessGroup group(options); },
+              testing::ThrowsMessage<DeviceError>(Names(3, "ranks 1, 2")));
+  EXPECT_EQ(meet_on_reused_store(store.port(), 3).size(), 3U);
+}
+
+/// Waits until rank 0 has answered the rank.
+void wait_for_answer(c10d::Store& keys, int rank) {
+  const std::string hello = "hello/" + std::to_string(rank);
+  ASSERT_TRUE(test::eventually([&] {
+    return keys.check({hello}) &&
+           keys.check({"welcome/" + std::to_string(rank) + "/" + keys.get_to_str(hello)});
+  }));
+}
+
+TEST(ReusedStoreTest, ARankThatIsThereTwiceIsNamedOnAllRanks) {
+  const StoreHost store("127.0.0.1");
+  const auto joins = [&](int rank) {
+    return std::async(std::launch::async, [&store, rank] {
+      EXPECT_THAT([&] { const ProcessGroup group(on_reused_store(store.port(), rank, 3)); },
+                  testing::ThrowsMessage<DeviceError>(Names("rank 1")));
+    });
+  };
+  auto zero = joins(0);
+  auto first = joins(1);
+  wait_for_answer(*keys_of(store.port(), kReused), 1);
+  joins(1).get();
+  first.get();
+  zero.get();
+}
+
+TEST(ReusedStoreTest, WithoutRankZeroItIsNamed) {
+  const StoreHost store("127.0.0.1");
+  GroupOptions options = on_reused_store(store.port(), 1, 2);
+  options.join_timeout = std::chrono::seconds(1);
+  EXPECT_THAT([&] { const ProcessGroup group(options); },
+              testing::ThrowsMessage<DeviceError>(Names("rank 0", "1 s")));
+}
+
+TEST(ReusedStoreTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
+  const StoreHost store("127.0.0.1");
+  std::atomic<bool> asked = false;
+  const auto joins = [&](int rank) {
+    return std::async(std::launch::async, [&, rank] {
+      GroupOptions options = on_reused_store(store.port(), rank, 3);
+      options.stop = rank == 1 ? &asked : nullptr;
+      try {
+        const ProcessGroup group(options);
+      } catch (const Error& error) {
+        return error.exit_code();
+      }
+      return ExitCode::done;
+    });
+  };
+  asked = true;
+  EXPECT_EQ(joins(1).get(), ExitCode::preempted) << "without rank 0";
+  auto zero = joins(0);
+  EXPECT_EQ(joins(1).get(), ExitCode::preempted);
+  EXPECT_EQ(zero.get(), ExitCode::preempted);
 }
 
 /// Collects the causes that heartbeats report from their threads when a run ends.
@@ -406,6 +518,93 @@ TEST(HeartbeatTest, TheFirstClaimIsTheCause) {
   EXPECT_FALSE(second.claim_failure("lost touch"));
   EXPECT_TRUE(second.wait_for_claim());
   EXPECT_THAT(second.claimed_cause(), Names("rank 0", "disk full"));
+}
+
+/// Counts the requests.
+class CountingStore final : public c10d::HashStore {
+ public:
+  std::int64_t add(const std::string& key, std::int64_t value) override {
+    ++requests;
+    return c10d::HashStore::add(key, value);
+  }
+  int requests = 0;
+};
+
+/// The heartbeats of a group whose ranks may die, in a time that the test sets.
+class Beats {
+ public:
+  explicit Beats(int world) {
+    for (int rank = 0; rank < world; ++rank) ranks_.emplace_back(*store_, rank, world);
+  }
+  [[nodiscard]] int world() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] PeerWatch& rank(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int requests() const { return store_->requests; }
+  /// All ranks but `quiet` beat, and read the beats that they watch. @return the silent ranks
+  std::set<int> round(const std::set<int>& quiet) {
+    now_ += std::chrono::seconds(5);
+    std::set<int> silent;
+    for (int i = 0; i < world(); ++i) {
+      if (!quiet.contains(i)) rank(i).beat();
+    }
+    for (int i = 0; i < world(); ++i) {
+      if (quiet.contains(i)) continue;
+      if (const int found = rank(i).silent_rank(std::chrono::seconds(20), now_); found >= 0)
+        silent.insert(found);
+    }
+    return silent;
+  }
+
+ private:
+  c10::intrusive_ptr<CountingStore> store_ = c10::make_intrusive<CountingStore>();
+  std::vector<PeerWatch> ranks_;
+  PeerWatch::Clock::time_point now_ = PeerWatch::Clock::now();
+};
+
+TEST(PeerWatchTest, TheRequestsOfABeatDoNotGrowWithTheNumberOfRanks) {
+  constexpr int kRounds = 3;
+  Beats beats(64);
+  for (int i = 0; i < kRounds; ++i) EXPECT_TRUE(beats.round({}).empty());
+  EXPECT_EQ(beats.requests(), kRounds * 64 * (1 + PeerWatch::kWatched));
+}
+
+TEST(PeerWatchTest, RanksThatDieTogetherAreNoticed) {
+  for (const int world : {2, 16}) {
+    for (const int first : {0, world / 2, world - 1}) {
+      // As many as a host has, which is more than each rank watches.
+      std::set<int> dead;
+      for (int i = 0; i < std::min(world - 1, 8); ++i) dead.insert((first + i) % world);
+      Beats beats(world);
+      std::set<int> silent;
+      EXPECT_TRUE(beats.round({}).empty());
+      for (int i = 0; i < 5; ++i) silent = beats.round(dead);
+      EXPECT_FALSE(silent.empty()) << world << " " << first;
+      EXPECT_THAT(dead, testing::IsSupersetOf(silent));
+    }
+  }
+}
+
+TEST(PeerWatchTest, RanksBehindThoseThatHaveFinishedAreWatched) {
+  Beats beats(16);
+  std::set<int> quiet;
+  EXPECT_TRUE(beats.round(quiet).empty());
+  for (int rank = 1; rank < 15; ++rank) {
+    beats.rank(rank).finish();
+    quiet.insert(rank);
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(beats.round(quiet).empty()) << i;
+  quiet.insert(15);
+  std::set<int> silent;
+  for (int i = 0; i < 5; ++i) silent = beats.round(quiet);
+  EXPECT_THAT(silent, ElementsAre(15));
+}
+
+TEST(PeerWatchTest, TheSilenceOfASuspendedRunDoesNotCount) {
+  c10::intrusive_ptr<CountingStore> store = c10::make_intrusive<CountingStore>();
+  PeerWatch watch(*store, 0, 2);
+  const auto later = PeerWatch::Clock::now() + std::chrono::hours(1);
+  watch.forgive(later);
+  EXPECT_EQ(watch.silent_rank(std::chrono::seconds(20), later), -1);
+  EXPECT_EQ(watch.silent_rank(std::chrono::seconds(20), later + std::chrono::seconds(21)), 1);
 }
 
 }  // namespace

@@ -307,6 +307,21 @@ TEST_F(CheckpointFolderTest, LeftoversOfDeadWritersAreRemovedAndThoseOfLivingOne
   EXPECT_FALSE(std::filesystem::exists(parent_ / alive[2]));
 }
 
+TEST_F(CheckpointFolderTest, WithTheLockOfTheFolderAllLeftoversAreRemovedAtOnce) {
+  save(7, "x");
+  const std::vector<std::string> leftovers = {"ckpt-0000000007.tmp.other.host.1.0123-0",
+                                              "ckpt-0000000008.tmp.x"};
+  for (const std::string& name : leftovers) {
+    create_folders(parent_ / name);
+    write_file(parent_ / name / "file", "x");
+  }
+  create_folders(parent_ / "notes.tmp.other.host.1.y");
+  EXPECT_EQ(remove_stale_checkpoints(parent_, CheckpointWriters::any), 0U);
+  EXPECT_EQ(remove_stale_checkpoints(parent_, CheckpointWriters::none), leftovers.size());
+  EXPECT_THAT(others(), ElementsAre("notes.tmp.other.host.1.y"));
+  EXPECT_THAT(steps(), ElementsAre(7));
+}
+
 class SmallDisk final : public test::ForwardingFileOps {
  public:
   explicit SmallDisk(std::int64_t free_bytes) : free_bytes_(free_bytes) {}

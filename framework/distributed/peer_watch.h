@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include "framework/core/export.h"
+
+namespace precast::distributed {
+
+/// The heartbeats of a rank and of the ranks that it watches. The next ranks in the circle of all
+/// ranks that have not finished are watched: if neighbouring ranks die together, as those of a host
+/// do, the rank before them watches the first of them. The number of requests to the store is
+/// therefore proportional to the number of ranks. Like c10d_parts.h, this header is not for other
+/// folders. Not thread-safe.
+class PRECAST_API PeerWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// How many ranks each rank watches, so that a rank is watched even if those before it have died,
+  /// too, and nobody has noticed yet.
+  static constexpr int kWatched = 4;
+
+  PeerWatch(c10d::Store& store, int rank, int world);
+  /// Signals that this rank is alive.
+  void beat();
+  /// Signals that this rank has finished: its silence no longer counts.
+  void finish();
+  [[nodiscard]] bool has_finished(int rank);
+  /// Reads the heartbeats of the watched ranks. @return a rank without a heartbeat for longer than
+  /// `longest`, or -1
+  [[nodiscard]] int silent_rank(std::chrono::milliseconds longest, Clock::time_point now);
+  /// Ignores the silence before `now`.
+  void forgive(Clock::time_point now);
+
+ private:
+  struct Beat {
+    std::int64_t count = 0;
+    Clock::time_point seen = Clock::now();
+  };
+
+  c10d::Store& store_;
+  int rank_;
+  std::vector<Beat> beats_;
+};
+
+}  // namespace precast::distributed
