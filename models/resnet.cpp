@@ -287,6 +287,11 @@ struct ResNet : torch::nn::Module {
 
 }  // namespace
 
+bool ResNetOptions::affects_evaluation(std::string_view name) {
+  return name != "zero_init_residual" && name != "log_bias" &&
+         !name.starts_with("stochastic_depth.");
+}
+
 void ResNetOptions::options(Schema& schema) {
   schema.add("zero_init_residual", &zero_init_residual,
              "weights of the last norm of each block start at 0");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "framework/api/model.h"
 #include "framework/api/model_spec.h"
@@ -45,6 +46,10 @@ struct PRECAST_API ResNetOptions {
   } stochastic_depth;
 
   void options(Schema& schema);
+  /// Whether an option changes the network in evaluation. The others act only in initialisation or
+  /// in training, so weights that were trained with other values of them fit.
+  /// @param name without `model.params.`
+  [[nodiscard]] static bool affects_evaluation(std::string_view name);
 };
 
 /// A residual network (He et al., CVPR 2016) for images [N, in_channels, H, W], H and W of at least

@@ -49,8 +49,8 @@ class Method : public Stateful {
   [[nodiscard]] virtual std::vector<MethodRule> rules() const { return {}; }
   /// Whether the method works with targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }
-  /// Edits the plan before anything is built from it. @throws ConfigError if the method does not
-  /// work with the plan.
+  /// Edits the plan before anything is built from it. TrainPlan says which fields may change.
+  /// @throws ConfigError if the method does not work with the plan.
   virtual void configure(TrainPlan& /*plan*/) const {}
   /// The side in px of the smallest images that on_batch() or the step_strategy() makes from square
   /// images with a side of `size_px`. Before the run starts, a model that is not one of precast's
@@ -75,7 +75,9 @@ class Method : public Stateful {
   /// over the ranks. In fp16, gradients are still multiplied by the gradient scaler's factor.
   /// Override this hook to drop gradients that must not be used, whichever pass computed them.
   virtual void on_backward(Model& /*model*/) {}
-  /// Called when the gradients are complete and unscaled, before the optimiser.
+  /// Called when the gradients are complete and unscaled, before the optimiser. With
+  /// dist.variable_update: parameter_server, they are complete only on rank 0, which updates the
+  /// parameters; the hook is called on every rank.
   virtual void on_gradients(Model& /*model*/) {}
   /// Describes on_gradients(), so that an optimiser can do the same in its own pass over the
   /// gradients (Optimizer::step_scaled()) and the hook is not called.
@@ -101,6 +103,10 @@ class Method : public Stateful {
     virtual ~EvalGuard() = default;
   };
   [[nodiscard]] virtual std::unique_ptr<EvalGuard> eval_scope(Model& /*model*/) { return nullptr; }
+  /// Whether eval_scope() would now replace the weights by averages, as ema and swa do. Files with
+  /// the weights themselves then say so. state() has the average of the weight W as the tensor
+  /// `W.<name of the method>`, from which `precast convert` takes it.
+  [[nodiscard]] virtual bool evaluates_averages() const { return false; }
 };
 
 using MethodRegistry = Registry<Method>;

@@ -21,7 +21,8 @@ namespace precast {
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// The metric's name in logs and reports: "top_3".
+  /// The metric's name in logs and reports: "top_3". Names of other keys of the log and of
+  /// summary.json, such as "epoch", are refused (tools/app/reserved_figures.h).
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whether the metric can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }

@@ -14,6 +14,9 @@ class MetricSink {
   /// top_5, val_time, train_loss. A sink that cannot write warns once and continues: a lost log
   /// line is no reason to stop training.
   virtual void write(const nlohmann::ordered_json& record) = 0;
+  /// Called when no record may follow: tries again to write what could not be written, and warns if
+  /// that fails.
+  virtual void flush() {}
   /// position() returns how much has been written, and rewind() discards everything after a
   /// position. A resumed run thus discards the records that the interrupted run wrote after its
   /// last checkpoint.

@@ -25,7 +25,7 @@ class Model {
   /// [N, num_classes].
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   /// The parameters, which are leaves of the autograd graph, in the order of Python's
-  /// named_parameters().
+  /// named_parameters(). Each tensor occurs once, because each entry is updated.
   [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
   /// Parameters and buffers in the order and with the names of Python's state_dict().
   /// The tensors share memory with the model.

@@ -16,25 +16,30 @@ namespace precast {
 
 enum class Precision { fp32, fp16, bf16 };
 
-/// The settings of a training run that methods may edit in configure(). The trainer only reads
-/// them. `precast train --dry-run` shows them.
+/// The settings of a training run that methods may edit in configure(), except seed,
+/// steps_per_epoch, global_batch_size and peak_lr: other parts read these from the recipe, so
+/// changing them is an error (exit code 2). A method that changes the number of epochs also resizes
+/// image_size_px and, if necessary, replaces the schedule. The trainer only reads the plan.
+/// `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
-  /// The seed of every random choice.
+  /// The seed of every random choice. Not for methods to change.
   std::uint64_t seed = 0;
   std::int64_t epochs = 0;
+  /// Not for methods to change.
   std::int64_t steps_per_epoch = 0;
-  /// Samples per step, over all ranks and micro-batches.
+  /// Samples per step, over all ranks and micro-batches. Not for methods to change.
   std::int64_t global_batch_size = 0;
   /// Backward passes whose gradients are accumulated into one step.
   std::int64_t micro_batches = 1;
-  /// Side of the square training images in px, one entry per epoch.
+  /// Side of the square training images in px, exactly one entry per epoch.
   std::vector<std::int64_t> image_size_px;
   std::shared_ptr<const Schedule> schedule;
   /// Methods may replace the loss and set its options.
   PartSpec loss{"cross_entropy"};
   PartSpec optimizer{"sgd"};
-  /// The schedule's highest rate.
+  /// The schedule's highest rate, by which some optimisers scale. Not for methods to change; they
+  /// may replace the schedule.
   double peak_lr = 0;
   Precision precision = Precision::fp32;
   bool channels_last = false;

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "framework/core/archive/checkpoint_files.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/engine/checkpoint_files.h"
 #include "framework/engine/state_archive.h"
 
 namespace precast::engine {

@@ -8,17 +8,19 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "framework/core/archive/checkpoint_files.h"
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/archive/checkpoint_names.h"
 #include "framework/core/archive/safetensors.h"
+#include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
-#include "framework/engine/checkpoint_files.h"
 #include "framework/engine/compute_threads.h"
 #include "framework/engine/state_archive.h"
 
@@ -67,7 +69,7 @@ std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicat
 /// A copy of the complete state, ready to be written by a thread that does not use libtorch.
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
-  std::string state;
+  std::string state, averages;
   std::int64_t step, best_since;
   std::optional<double> metric;
 
@@ -87,14 +89,24 @@ void prune(const CheckpointOptions& options, std::int64_t last, std::int64_t bes
   }
 }
 
+/// Writes the weights with the names that final_weights has.
+void write_model(const std::filesystem::path& path, const Snapshot& snapshot,
+                 const std::optional<WeightsSpec>& spec) {
+  const auto blurred = spec ? spec->blurred : std::map<std::string, std::int64_t>();
+  const FfcvNames names = ffcv_names(snapshot.model.records(), blurred, path.string());
+  auto metadata = spec ? weights_metadata(*spec) : std::map<std::string, std::string>();
+  metadata.emplace(kAveragesKey, snapshot.averages);
+  write_safetensors(path, names.records, metadata);
+}
+
 void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) {
   CheckpointWriter writer(options.folder, snapshot.step, snapshot.bytes());
-  const auto add = [&](const char* name, const StateCopy& copy,
-                       const std::map<std::string, std::string>& metadata = {}) {
-    write_safetensors(writer.path(name), copy.records(), metadata);
+  const auto add = [&](const char* name, const StateCopy& copy) {
+    write_safetensors(writer.path(name), copy.records(), {});
     writer.add_written(name);
   };
-  add(kModelFile, snapshot.model, options.model_metadata);
+  write_model(writer.path(kModelFile), snapshot, options.model_spec);
+  writer.add_written(kModelFile);
   add(kOptimizerFile, snapshot.optimizer);
   add(kMethodsFile, snapshot.methods);
   add(kRanksFile, snapshot.ranks);
@@ -111,9 +123,7 @@ class Checkpointer::Impl {
       : options_(std::move(options)),
         parts_(parts),
         identity_(std::move(identity)),
-        check_(std::move(check)) {
-    if (leads()) remove_stale_checkpoints(options_.folder);
-  }
+        check_(std::move(check)) {}
 
   ~Impl() {
     if (writing_.valid()) writing_.wait();
@@ -127,6 +137,7 @@ class Checkpointer::Impl {
   [[nodiscard]] const CheckpointOptions& options() const { return options_; }
 
   bool save(const TrainState& state, std::optional<double> metric, bool complete) {
+    if (complete) flush_sinks();
     std::vector<NamedTensor> checked = parts_.model.state();
     checked.push_back({"loss_sum", state.loss_sum});
     const bool finite = all_finite(checked, parts_.device);
@@ -141,15 +152,17 @@ class Checkpointer::Impl {
     const std::vector<NamedTensor> ranks = gather_rank_tensors(state, parts_.ranks, parts_.device);
     const std::vector<int> threads = gather_compute_threads(parts_.ranks);
     if (!leads()) return true;
-    auto snapshot = std::make_shared<Snapshot>(Snapshot{
-        StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
-        StateCopy(ranks), state_text(state, threads), state.global_step, state.best_since, metric});
+    auto snapshot = std::make_shared<Snapshot>(
+        Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
+                 StateCopy(ranks), state_text(state, threads), averaging_method(),
+                 state.global_step, state.best_since, metric});
     writing_ =
         std::async(std::launch::async, [this, snapshot] { write_snapshot(*snapshot, options_); });
     return true;
   }
 
   void finish() {
+    flush_sinks();
     take_result("Older checkpoints are kept");
     // If the last write failed, the newest state is not on the disk, and there will be no later
     // write.
@@ -159,6 +172,7 @@ class Checkpointer::Impl {
   }
 
   void finish_run() {
+    flush_sinks();
     take_result("The run is complete, and its results are written");
     // No rank leaves before rank 0 has written.
     static_cast<void>(parts_.ranks.begin_sum(0)->wait());
@@ -215,6 +229,10 @@ class Checkpointer::Impl {
  private:
   [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
 
+  void flush_sinks() {
+    for (MetricSink* sink : sinks_) sink->flush();
+  }
+
   /// Waits for the writing thread and handles its result. @param outcome what a failure means for
   /// the run
   void take_result(std::string_view outcome = "Training continues; older checkpoints are kept") {
@@ -233,6 +251,13 @@ class Checkpointer::Impl {
     if (parts_.ranks.begin_sum(failures_ >= kMostFailures ? 1 : 0)->wait() == 0) return;
     throw IoError(fmt::format("{} checkpoints in a row could not be saved. {}", kMostFailures,
                               last_failure_));
+  }
+
+  /// The method whose averages are evaluated in place of the weights; empty if there is none.
+  [[nodiscard]] std::string averaging_method() const {
+    const auto averages = [](const NamedMethod& m) { return m.method->evaluates_averages(); };
+    const auto found = std::ranges::find_if(parts_.methods, averages);
+    return found == parts_.methods.end() ? "" : found->name;
   }
 
   /// Tensors of the methods and the scaler, each under its owner's name.

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "framework/api/metric_sink.h"
 #include "framework/api/model.h"
 #include "framework/api/optimizer.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/export.h"
 #include "framework/engine/train_state.h"
 
@@ -46,8 +46,9 @@ struct CheckpointOptions {
   bool sharded_optimizer = false;
   /// Whether this rank's optimiser restores only a part of the saved state, or none of it.
   bool partial_optimizer = false;
-  /// The metadata to store in the file with the model.
-  std::map<std::string, std::string> model_metadata = {};
+  /// Stored in the file with the model. Layers that it lists as blurred get ffcv-imagenet's names,
+  /// as in save_model_weights().
+  std::optional<WeightsSpec> model_spec = {};
 };
 
 /// The objects whose state is saved. All are borrowed.
@@ -89,17 +90,19 @@ class PRECAST_API Checkpointer {
   /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
   /// failures, the next call is an error, unless `complete` is set.
   /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
-  /// that cannot be saved must not prevent its results from being written.
+  /// that cannot be saved must not prevent its results from being written. Flushes the sinks then,
+  /// because the results include their records.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or
   /// infinite on any rank.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric,
                           bool complete = false);
-  /// Waits until the last checkpoint is on disk. @throws IoError if it could not be written
+  /// Call when a run stops: flushes the sinks and waits until the last checkpoint is on disk.
+  /// @throws IoError if it could not be written
   void finish();
   /// Call after the results of a complete run have been written: waits until the last checkpoint is
-  /// on disk (if it could not be written, that is only a warning), and removes the checkpoints that
-  /// only an unfinished run needs.
+  /// on disk (if it could not be written, that is only a warning), flushes the sinks, and removes
+  /// the checkpoints that only an unfinished run needs.
   void finish_run();
   /// Call at the start of a run. Calls restore() if CheckpointOptions::resume is set. If nothing is
   /// restored, empties the sinks.

@@ -10,17 +10,26 @@
 
 namespace precast::engine {
 
+bool is_count_of(const Metric& metric, const at::Tensor& counted, std::int64_t samples) {
+  if (!counted.defined() || counted.scalar_type() != at::kDouble) return false;
+  if (metric.needs_rows())
+    return counted.dim() == 2 && counted.size(0) == samples && counted.size(1) > 0;
+  const std::int64_t sums = metric.sums();
+  return counted.dim() == 1 && counted.size(0) > 0 && (sums == 0 || counted.size(0) == sums);
+}
+
 MetricCounts::MetricCounts(const Metrics& metrics, at::Device device)
     : metrics_(metrics), device_(device), sums_(metrics.size()), rows_(metrics.size()) {}
 
 void MetricCounts::add(const at::Tensor& outputs, const Batch& batch) {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     at::Tensor counted = metrics_[i]->count(outputs, batch);
+    require(is_count_of(*metrics_[i], counted, batch.size()),
+            "a metric returns float64: one row per sample, or as many sums as it declares");
     if (metrics_[i]->needs_rows()) {
-      require(counted.dim() == 2 && counted.size(0) == batch.size(),
-              "a metric with rows returns one row per sample");
       rows_[i].push_back(std::move(counted));
     } else if (sums_[i].defined()) {
+      require(sums_[i].sizes() == counted.sizes(), "a metric has as many sums for every batch");
       sums_[i].add_(counted);
     } else {
       sums_[i] = counted.clone();

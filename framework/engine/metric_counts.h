@@ -13,6 +13,11 @@
 
 namespace precast::engine {
 
+/// Whether `counted` has the type and the number of dimensions and elements that the metric's
+/// count() must return for a batch of `samples` samples.
+[[nodiscard]] PRECAST_API bool is_count_of(const Metric& metric, const at::Tensor& counted,
+                                           std::int64_t samples);
+
 /// The sums and rows that one rank collects for the metrics of an evaluation. Not thread-safe.
 class PRECAST_API MetricCounts {
  public:

@@ -11,6 +11,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// The reverse of to_json().
+SourceTimes source_times_in(const ordered_json& json) {
+  return {.processing = json.at("decoding").get<double>(),
+          .disk = json.at("reading").get<double>(),
+          .blocked = json.at("blocked").get<double>(),
+          .ahead = json.at("ahead").get<double>(),
+          .copying = json.at("copying").get<double>()};
+}
+
 /// The number of finished steps in an epoch of the plan of `state`.
 /// @throws CheckpointError as restore_position()
 std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
@@ -46,6 +55,14 @@ std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
 
 }  // namespace
 
+ordered_json to_json(const SourceTimes& times) {
+  return {{"decoding", times.processing},
+          {"reading", times.disk},
+          {"blocked", times.blocked},
+          {"ahead", times.ahead},
+          {"copying", times.copying}};
+}
+
 ordered_json position_of(const TrainState& state) {
   return {{"epoch", state.epoch},
           {"step", state.step},
@@ -64,6 +81,7 @@ ordered_json position_of(const TrainState& state) {
           {"train_seconds", state.train_seconds},
           {"eval_seconds", state.eval_seconds},
           {"wait_seconds", state.wait_seconds},
+          {"loader_time", to_json(state.loader_times)},
           {"replaced", to_json(state.replaced)}};
 }
 
@@ -99,6 +117,8 @@ double restore_position(const ordered_json& json, TrainState& state, bool batch_
   json.at("train_seconds").get_to(state.train_seconds);
   json.at("eval_seconds").get_to(state.eval_seconds);
   json.at("wait_seconds").get_to(state.wait_seconds);
+  state.loader_times =
+      json.contains("loader_time") ? source_times_in(json.at("loader_time")) : SourceTimes{};
   state.replaced =
       json.contains("replaced") ? replaced_samples_in(json.at("replaced")) : ReplacedSamples{};
   const auto saved_step = json.at("step").get<std::int64_t>();

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "framework/api/source_times.h"
 #include "framework/engine/replaced_samples.h"
 
 namespace precast::engine {
@@ -45,9 +46,14 @@ struct TrainState {
   double train_seconds = 0;
   double eval_seconds = 0;
   double wait_seconds = 0;
+  /// How rank 0's training source spent its time before this process was started.
+  SourceTimes loader_times;
   /// The samples that were replaced before this process was started, on all ranks.
   ReplacedSamples replaced;
 };
+
+/// The value of `loader_time` in the log: `{decoding, reading, blocked, ahead, copying}`.
+[[nodiscard]] nlohmann::ordered_json to_json(const SourceTimes& times);
 
 /// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);

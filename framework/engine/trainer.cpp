@@ -109,7 +109,7 @@ void Trainer::start() {
   parts_.checkpointer->attach(step_.scaler(), parts_.sinks);
   if (!parts_.checkpointer->resume(state_)) return;
   saved_ = position();
-  seconds_before_ = state_.train_seconds;
+  images_before_ = state_.images_trained;
   if (parts_.ranks.rank() == 0)
     log_info("=> resuming after step {} ({})", state_.global_step, place());
 }
@@ -117,12 +117,22 @@ void Trainer::start() {
 TrainSummary Trainer::summary() const {
   return {.final_eval = last_eval_,
           .train_seconds = state_.train_seconds,
-          .process_seconds = state_.train_seconds - seconds_before_,
           .eval_seconds = state_.eval_seconds,
           .wait_seconds = state_.wait_seconds,
+          .loader_times = loader_times(),
           .images_trained = state_.images_trained,
+          .process_images = state_.images_trained - images_before_,
           .train_loss = state_.train_loss,
           .replaced = replaced()};
+}
+
+SourceTimes Trainer::loader_times() const {
+  const SourceTimes before = state_.loader_times, now = parts_.train_source.times();
+  return {.processing = before.processing + now.processing,
+          .disk = before.disk + now.disk,
+          .blocked = before.blocked + now.blocked,
+          .ahead = before.ahead + now.ahead,
+          .copying = before.copying + now.copying};
 }
 
 ReplacedSamples Trainer::replaced() const {
@@ -178,6 +188,7 @@ Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval)
   const bool complete = eval && state_.epoch == plan_.epochs;
   TrainState saved = state_;
   saved.replaced = replaced();
+  saved.loader_times = loader_times();
   if (!parts_.checkpointer->save(saved, score(eval), complete)) return Verdict::diverged;
   saved_ = position();
   return Verdict::go_on;
@@ -230,8 +241,10 @@ void Trainer::go_back() {
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
   const std::int64_t lost_step = state_.global_step, lost_epoch = state_.epoch + 1;
-  // The checkpoint's list also contains samples that the sources of this process have replaced.
-  ReplacedSamples before = state_.replaced;
+  // Those of the checkpoint also contain what the sources of this process have replaced and
+  // measured.
+  ReplacedSamples replaced_before = state_.replaced;
+  const SourceTimes times_before = state_.loader_times;
   if (!possible || restores > kMostRestores || !parts_.checkpointer->restore(state_)) {
     throw Error(fmt::format("training diverged: expected finite losses and weights, got NaN or "
                             "infinity by step {} (epoch {}). Lower lr.lr, add the method "
@@ -239,7 +252,8 @@ void Trainer::go_back() {
                             lost_step, lost_epoch),
                 ExitCode::diverged);
   }
-  state_.replaced = std::move(before);
+  state_.replaced = std::move(replaced_before);
+  state_.loader_times = times_before;
   state_.restores = restores;
   state_.lr_factor = lr_factor;
   saved_.reset();  // the checkpoint has the earlier values of these two
@@ -352,12 +366,7 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
                  {"wait_time", state_.wait_seconds},
                  {"images", state_.images_trained},
                  {"steps", state_.global_step}});
-  const SourceTimes loader = parts_.train_source.times();
-  record["loader_time"] = {{"decoding", loader.processing},
-                           {"reading", loader.disk},
-                           {"blocked", loader.blocked},
-                           {"ahead", loader.ahead},
-                           {"copying", loader.copying}};
+  record["loader_time"] = to_json(loader_times());
   write(record);
 }
 

@@ -65,13 +65,17 @@ struct TrainSummary {
   /// Empty if the run was stopped before its end.
   std::optional<EvalResult> final_eval;
   double train_seconds = 0;
-  /// The part of train_seconds in this process; the rest was before the run was resumed.
-  double process_seconds = 0;
   double eval_seconds = 0;
   /// The part of the training time that was spent waiting for batches.
   double wait_seconds = 0;
+  /// How the training source of this rank has spent its time. On rank 0, this includes the time
+  /// before the run was resumed.
+  SourceTimes loader_times = {};
   /// Number of images trained on, summed over all ranks.
   std::int64_t images_trained = 0;
+  /// The part of images_trained since this process was started; the rest was before the run was
+  /// resumed.
+  std::int64_t process_images = 0;
   /// Mean training loss of the last epoch.
   double train_loss = 0;
   /// Damaged samples that were replaced, on all ranks and since the start of the run. `times` also
@@ -129,6 +133,8 @@ class PRECAST_API Trainer {
   [[nodiscard]] std::int64_t step_of_plan() const {
     return state_.epoch * plan_.steps_per_epoch + state_.step;
   }
+  /// How the training source has spent its time, with the time before the run was resumed.
+  [[nodiscard]] SourceTimes loader_times() const;
   /// The samples that were replaced so far. Collective.
   [[nodiscard]] ReplacedSamples replaced() const;
   /// Collective.
@@ -147,8 +153,8 @@ class PRECAST_API Trainer {
   TrainerOptions options_;
   TrainStep step_;
   TrainState state_;
-  /// The training time before the run was resumed.
-  double seconds_before_ = 0;
+  /// The value of images_trained when this process resumed the run.
+  std::int64_t images_before_ = 0;
   /// The position of the newest checkpoint. Empty if there is none, or if go_back() has changed
   /// values that the checkpoint contains.
   std::optional<std::pair<std::int64_t, std::int64_t>> saved_;

@@ -36,18 +36,20 @@ std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
 }
 
-/// A weight [classes, features] or bias [classes] that differs only in its number of classes.
-bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& wanted) {
+/// Whether the tensor differs from the file's only in the number of classes, its dimension 0.
+bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& wanted,
+                   const ClassCounts& classes) {
   const auto& shape = record.shape;
-  return (wanted.size() == 1 || wanted.size() == 2) && shape.size() == wanted.size() &&
-         shape[0] != wanted[0] && std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1);
+  if (wanted.empty() || shape.size() != wanted.size() || shape[0] == wanted[0]) return false;
+  return wanted[0] == classes.model && (classes.file == 0 || shape[0] == classes.file) &&
+         std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1);
 }
 
 /// Maps tensors of a file to tensors of the model.
 class Assignment {
  public:
   /// @param file must outlive apply().
-  Assignment(Model& model, const WeightsFile& file, OtherHead head)
+  Assignment(Model& model, const WeightsFile& file, const std::optional<ClassCounts>& other_head)
       : state_(model.state()),
         records_(torchvision_names(file.records(), file.path().string()).records) {
     std::map<std::string, const TensorRecord*> records;
@@ -61,7 +63,7 @@ class Assignment {
       }
       const TensorRecord* record = found->second;
       records.erase(found);
-      if (head == OtherHead::keep_drawn && is_other_head(*record, sizes(target.tensor))) {
+      if (other_head && is_other_head(*record, sizes(target.tensor), *other_head)) {
         sources_.push_back(nullptr);
         drawn_.insert(target.name);
         continue;
@@ -128,12 +130,13 @@ void save_model_weights(const Model& model, const std::filesystem::path& stem,
   save_weights(stem.string() + ".pt", names.records, metadata);
 }
 
-void load_model_weights(Model& model, const std::filesystem::path& path, OtherHead head) {
+void load_model_weights(Model& model, const std::filesystem::path& path,
+                        const std::optional<ClassCounts>& other_head) {
   const bool own_prefix = std::ranges::any_of(
       model.state(), [](const NamedTensor& entry) { return has_wrapper_prefix(entry.name); });
   const WeightsFile file =
       load_weights(path, own_prefix ? WrapperPrefixes::keep : WrapperPrefixes::strip);
-  const Assignment assignment(model, file, head);
+  const Assignment assignment(model, file, other_head);
   assignment.check(path);
   if (!assignment.drawn().empty()) {
     log_warning("{}: weights for a different number of classes; {} keep their initial values",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -17,12 +18,14 @@ namespace precast::engine {
 PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem,
                                     const std::optional<WeightsSpec>& spec = std::nullopt);
 
-/// What to do if the file and the model have different numbers of classes, such as 1000 and 10.
-enum class OtherHead {
-  refuse,
-  /// For fine-tuning: weights [classes, features] and biases [classes] that differ from the file's
-  /// only in the number of classes keep their random initial values, with a warning.
-  keep_drawn,
+/// For fine-tuning: the numbers of classes of a file and of the model that loads it, such as 1000
+/// and 10. Tensors whose shapes differ only in dimension 0, which is the number of classes in both,
+/// keep their random initial values, with a warning: weights [classes, features], convolutions
+/// [classes, channels, height, width], biases [classes].
+struct ClassCounts {
+  /// 0: unknown; any number is accepted.
+  std::int64_t file = 0;
+  std::int64_t model = 0;
 };
 
 /// Copies the tensors of a weights file (safetensors, or Python's .pt/.pth) into the model;
@@ -31,7 +34,8 @@ enum class OtherHead {
 /// with it. A missing `num_batches_tracked` counts as 0.
 /// @throws CheckpointError with the number and the first names of the tensors that are missing,
 /// unexpected or of a different shape; the model is then unchanged.
+/// @param other_head nothing: a different number of classes is an error too.
 PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,
-                                    OtherHead head = OtherHead::refuse);
+                                    const std::optional<ClassCounts>& other_head = std::nullopt);
 
 }  // namespace precast::engine

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <set>
 #include <string>
 
 #include "models/detail/batch_norm.h"
@@ -33,8 +34,12 @@ at::Tensor moved(const at::Tensor& tensor, at::Device device, bool channels_last
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
   std::vector<NamedTensor> parameters;
-  for (const auto& parameter : module.named_parameters())
-    parameters.push_back({parameter.key(), parameter.value()});
+  std::set<const void*> known;
+  for (const auto& parameter : module.named_parameters()) {
+    // Unlike Python's, libtorch's list has a tensor once for each of its names.
+    if (known.insert(parameter.value().unsafeGetTensorImpl()).second)
+      parameters.push_back({parameter.key(), parameter.value()});
+  }
   return parameters;
 }
 

@@ -49,8 +49,9 @@ class Swa final : public Method {
   }
 
   [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
-    return updates_ == 0 ? nullptr : averages_.swap_in(model);
+    return evaluates_averages() ? averages_.swap_in(model) : nullptr;
   }
+  [[nodiscard]] bool evaluates_averages() const override { return updates_ > 0; }
   [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
   [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 

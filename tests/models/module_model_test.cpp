@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include "tests/support/noise_tensor.h"
 
@@ -36,6 +37,47 @@ TEST(ModuleModelTest, StateInterleavesBuffersAsPythonDoes) {
             (std::vector<std::string>{"conv.weight", "conv.bias", "norm.weight", "norm.bias",
                                       "norm.running_mean", "norm.running_var",
                                       "norm.num_batches_tracked"}));
+}
+
+/// A network whose layer has two names if it is tied, and whose bias has a third.
+struct TiedNet : torch::nn::Module {
+  explicit TiedNet(bool tied) {
+    first = register_module("first", torch::nn::Linear(3, 3));
+    second = register_module("second", tied ? first : torch::nn::Linear(3, 3));
+    if (tied) register_parameter("bias", first->bias);
+  }
+  at::Tensor forward(const at::Tensor& inputs) { return first(first(inputs)); }
+
+  torch::nn::Linear first = nullptr, second = nullptr;
+};
+
+TEST(ModuleModelTest, ATensorWithTwoNamesIsOneParameter) {
+  const auto model = models::detail::as_model(std::make_shared<TiedNet>(/*tied=*/true));
+  EXPECT_EQ(names(model->parameters()), (std::vector<std::string>{"bias", "first.weight"}))
+      << "Python's named_parameters()";
+  EXPECT_EQ(names(model->state()), (std::vector<std::string>{"bias", "first.weight", "first.bias",
+                                                             "second.weight", "second.bias"}))
+      << "Python's state_dict()";
+}
+
+TEST(ModuleModelTest, AStepWithTwoNamesIsThatWithOne) {
+  const auto tied_net = std::make_shared<TiedNet>(/*tied=*/true);
+  const auto net = std::make_shared<TiedNet>(/*tied=*/false);
+  {
+    const at::NoGradGuard no_grad;
+    net->first->weight.copy_(tied_net->first->weight);
+    net->first->bias.copy_(tied_net->first->bias);
+  }
+  for (const auto& each : {tied_net, net}) {
+    const auto model = models::detail::as_model(each);
+    model->forward(make_batch(noise_tensor(1, {4, 3}))).square().sum().backward();
+    const at::NoGradGuard no_grad;
+    for (const NamedTensor& parameter : model->parameters()) {
+      if (parameter.tensor.grad().defined()) parameter.tensor.sub_(parameter.tensor.grad(), 0.1);
+    }
+  }
+  EXPECT_TRUE(at::equal(tied_net->first->weight, net->first->weight));
+  EXPECT_TRUE(at::equal(tied_net->first->bias, net->first->bias));
 }
 
 TEST(ModuleModelTest, WritingToTheStateChangesTheModel) {

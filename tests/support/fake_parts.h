@@ -77,6 +77,7 @@ class RecordingMethod final : public Method {
 class MemorySink final : public MetricSink {
  public:
   void write(const nlohmann::ordered_json& record) override;
+  void flush() override { flushed = records.size(); }
   [[nodiscard]] std::int64_t position() const override {
     return static_cast<std::int64_t>(records.size());
   }
@@ -87,6 +88,8 @@ class MemorySink final : public MetricSink {
   void advance(double seconds) override { clock = std::max(clock, seconds); }
   /// One JSON text per record.
   std::vector<std::string> records;
+  /// How many records there were at the last flush().
+  std::size_t flushed = 0;
   /// Stands still, except in advance().
   double clock = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
@@ -129,6 +130,30 @@ void expect_same_for_all_ranks(const Metrics& metrics, const Samples& samples) {
     for (const Values& values : together(metrics, samples, world))
       EXPECT_EQ(values, expected) << world << " ranks";
   }
+}
+
+/// Declares one sum. Its result has the type and the number of elements of the outputs' first row.
+class FirstRow final : public Metric {
+ public:
+  [[nodiscard]] std::string name() const override { return "first_row"; }
+  [[nodiscard]] std::int64_t sums() const override { return 1; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& /*batch*/) const override {
+    return outputs[0];
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t /*samples*/) const override {
+    return sums[0].item<double>();
+  }
+};
+
+TEST(MetricCountsTest, SumsThatAreNotFloat64OrNotAsDeclaredAreRefused) {
+  const Metrics metrics = {std::make_shared<FirstRow>()};
+  MetricCounts counts(metrics, at::kCPU);
+  const auto add = [&](const at::Tensor& outputs) {
+    counts.add(outputs, precast::make_batch(outputs));
+  };
+  EXPECT_THROW(add(at::ones({3, 1})), std::logic_error) << "float32";
+  EXPECT_THROW(add(at::ones({3, 2}, at::kDouble)), std::logic_error);
+  EXPECT_NO_THROW(add(at::ones({3, 1}, at::kDouble)));
 }
 
 constexpr std::int64_t kSamples = 23;

@@ -138,9 +138,12 @@ class StoppingSource final : public BatchSource {
   [[nodiscard]] double seconds_waited() const override { return 0; }
   [[nodiscard]] std::vector<ReplacedSample> replaced() const override { return replaced_; }
   void set_replaced(std::vector<ReplacedSample> samples) { replaced_ = std::move(samples); }
+  [[nodiscard]] SourceTimes times() const override { return times_; }
+  void set_times(const SourceTimes& times) { times_ = times; }
 
  private:
   std::vector<ReplacedSample> replaced_;
+  SourceTimes times_;
   ColourSource source_;
   std::int64_t stop_at_;
   std::int64_t count_ = 0;
@@ -161,6 +164,8 @@ struct Outcome {
   std::vector<std::string> log;
   bool finished = false;
   std::vector<ReplacedSample> replaced;
+  SourceTimes loader_times;
+  std::int64_t images_trained = 0, process_images = 0;
 
   bool operator==(const Outcome& other) const {
     return std::tie(tensors, log, finished) == std::tie(other.tensors, other.log, other.finished);
@@ -202,7 +207,10 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     OptimizerRegistry optimizers("optimizer");
     recipes::register_optimizers(optimizers);
     const auto optimizer = optimizers.make({"sgd"}, {model.parameters()});
-    ColourSource train({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, batch_size_);
+    StoppingSource train(
+        ColourSource({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, batch_size_),
+        kNever);
+    train.set_times(loader_times_);
     StoppingSource val(ColourSource({0, 1, 2, 2, 1}, 2), disturbance.stop_at_val_batch);
     val.set_replaced(replaced_);
     const Evaluator evaluator({.image_size_px = 4, .flip_tta = false});
@@ -238,7 +246,11 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     const TrainSummary summary = trainer.run();
     outcome.finished = summary.final_eval.has_value();
     outcome.replaced = summary.replaced.val;
+    outcome.loader_times = summary.loader_times;
+    outcome.images_trained = summary.images_trained;
+    outcome.process_images = summary.process_images;
     if (outcome.finished) checkpointer.finish_run();
+    EXPECT_EQ(sink.flushed, sink.records.size());
     const auto keep = [&](const std::string& part, const std::vector<NamedTensor>& tensors) {
       for (const NamedTensor& entry : tensors) {
         const at::Tensor flat = entry.tensor.detach().to(at::kFloat).contiguous().flatten();
@@ -262,6 +274,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   BestMetric best_;
   /// What the validation source has replaced.
   std::vector<ReplacedSample> replaced_;
+  /// What the training source of a process measures.
+  SourceTimes loader_times_;
   /// Of all steps so far, including those before the run was resumed.
   std::vector<std::uint64_t> samples_;
   std::vector<std::int64_t> steps_;
@@ -559,6 +573,43 @@ TEST_P(ResumeTest, ReplacedSamplesOfAllItsPartsAreListed) {
   EXPECT_EQ(replaced[2].sample, 7U);
   EXPECT_EQ(replaced[2].by, 8U);
   EXPECT_EQ(replaced[2].error, "b");
+}
+
+TEST_P(ResumeTest, LoaderTimesAreThoseOfAllItsParts) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  loader_times_ = {.processing = 8, .ahead = 4, .copying = 1};
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  // The second process has decoded for longer than the first, and was ahead for a shorter time.
+  loader_times_ = {.processing = 9, .disk = 2, .ahead = 3, .copying = 1};
+  const Outcome outcome = run(folder.path(), sink);
+  EXPECT_EQ(outcome.loader_times.processing, 17);
+  EXPECT_EQ(outcome.loader_times.disk, 2);
+  EXPECT_EQ(outcome.loader_times.ahead, 7);
+  EXPECT_EQ(outcome.loader_times.copying, 2);
+  EXPECT_EQ(nlohmann::json::parse(sink.records.back()).at("loader_time"),
+            nlohmann::json::parse(R"({"decoding": 17.0, "reading": 2.0, "blocked": 0.0,
+                                      "ahead": 7.0, "copying": 2.0})"));
+}
+
+TEST_P(ResumeTest, LoaderTimesContinueFromZeroAfterAnEarlierVersionsCheckpoint) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  loader_times_ = {.processing = 8};
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
+  edit_state(folder.path(), [](auto& state) { state.at("position").erase("loader_time"); });
+  loader_times_ = {.processing = 9};
+  EXPECT_EQ(run(folder.path(), sink).loader_times.processing, 9);
+}
+
+TEST_P(ResumeTest, TheImagesOfAProcessAreThoseSinceItResumed) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  const Outcome first = run(folder.path(), sink, {.stop_at_step = 7});
+  EXPECT_EQ(first.process_images, first.images_trained);
+  const Outcome second = run(folder.path(), sink);
+  EXPECT_EQ(second.images_trained, kEpochs * kSteps * kBatch);
+  EXPECT_EQ(second.process_images, second.images_trained - first.images_trained);
 }
 
 TEST_P(ResumeTest, TheNumberOfComputeThreadsIsTakenOverOrAWarningNamesBoth) {

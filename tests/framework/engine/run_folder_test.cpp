@@ -88,6 +88,23 @@ TEST(RunFolderTest, OneProcessAtATimeTrainsInAFolder) {
   EXPECT_NO_THROW(RunFolder(folder.path(), "mine", "x", true));
 }
 
+TEST(RunFolderTest, RemovesTheIncompleteCheckpointsOfKilledProcessesOnAnyHost) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path left =
+      folder / "mine/checkpoints/ckpt-0000000007.tmp.other.host.1.0123-0";
+  std::filesystem::create_directories(left);
+  std::ofstream(left / "model.safetensors") << "x";
+  std::optional<RunFolder> first(std::in_place, folder.path(), "mine", "x", false);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  // A start that is refused removes nothing.
+  std::filesystem::create_directories(left);
+  EXPECT_THROW(RunFolder(folder.path(), "mine", "x", true), IoError);
+  first.reset();
+  std::ofstream(folder / "mine/log") << "{}\n";
+  EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
+  EXPECT_TRUE(std::filesystem::exists(left));
+}
+
 TEST(JsonLinesLogTest, ARewoundLogGoesOnAsIfTheLinesBehindHadNotBeen) {
   const test::TemporaryFolder folder;
   std::int64_t position = 0;

@@ -85,10 +85,49 @@ TEST_F(WeightsTest, ALastLayerForAnotherNumberOfClassesCanKeepWhatWasDrawn) {
   model.weight.detach().fill_(7);
   const auto file = file_with({{"weight", {10, 3}}});
   EXPECT_THROW(load_model_weights(model, file), CheckpointError);
-  load_model_weights(model, file, OtherHead::keep_drawn);
-  EXPECT_TRUE(model.weight.equal(at::full({4, 3}, 7.0F)));
-  EXPECT_THROW(load_model_weights(model, file_with({{"weight", {10, 2}}}), OtherHead::keep_drawn),
+  for (const std::int64_t in_file : {10, 0}) {  // 0: the file does not say it
+    load_model_weights(model, file, ClassCounts{.file = in_file, .model = 4});
+    EXPECT_TRUE(model.weight.equal(at::full({4, 3}, 7.0F)));
+  }
+  EXPECT_THROW(load_model_weights(model, file_with({{"weight", {10, 2}}}),
+                                  ClassCounts{.file = 10, .model = 4}),
                CheckpointError);
+}
+
+TEST_F(WeightsTest, OnlyTensorsWithTheTwoNumbersOfClassesAreALastLayer) {
+  class Masks final : public ImageModel {
+   public:
+    at::Tensor classify(const at::Tensor& images) override { return images; }
+    [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+      return {{"0.weight", hidden}, {"1.weight", weight}, {"1.bias", bias}};
+    }
+    [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters(); }
+    void train(bool /*training*/) override {}
+    void to(at::Device /*device*/, bool /*channels_last*/) override {}
+    at::Tensor hidden = at::zeros({6, 1, 1, 1});
+    at::Tensor weight = at::full({3, 6, 1, 1}, 7.0F);
+    at::Tensor bias = at::full({3}, 7.0F);
+  } model;
+  const ClassCounts classes{.file = 4, .model = 3};
+  load_model_weights(
+      model, file_with({{"0.weight", {6, 1, 1, 1}}, {"1.weight", {4, 6, 1, 1}}, {"1.bias", {4}}}),
+      classes);
+  EXPECT_TRUE(model.hidden.equal(at::full({6, 1, 1, 1}, 1.5F)));
+  EXPECT_TRUE(model.weight.equal(at::full({3, 6, 1, 1}, 7.0F)));
+  EXPECT_TRUE(model.bias.equal(at::full({3}, 7.0F)));
+  // A hidden layer of another width, and a last layer of a third number of classes.
+  EXPECT_THROW(
+      load_model_weights(
+          model,
+          file_with({{"0.weight", {5, 1, 1, 1}}, {"1.weight", {4, 6, 1, 1}}, {"1.bias", {4}}}),
+          classes),
+      CheckpointError);
+  EXPECT_THROW(
+      load_model_weights(
+          model,
+          file_with({{"0.weight", {6, 1, 1, 1}}, {"1.weight", {5, 6, 1, 1}}, {"1.bias", {5}}}),
+          classes),
+      CheckpointError);
 }
 
 TEST_F(WeightsTest, NamesOfThePublishedScriptAndOfDdpAreUnderstood) {
