@@ -28,6 +28,7 @@ std::string advice(const DataFacts& facts, DataLimit limit) {
       if (facts.workers < facts.default_workers)
         return fmt::format("raise data.num_workers from {} to {}, its default", facts.workers,
                            facts.default_workers);
+      if (!facts.has_jpegs) return "use fewer transforms (pipeline.train) or more cores";
       return "run `precast index` on the dataset, write it with smaller images "
              "(--image.max_resolution), or store some of them raw (--image.mode proportion)";
     case DataLimit::disk:
@@ -65,12 +66,12 @@ std::string name(DataLimit limit) {
 }  // namespace
 
 DataLimit find_limit(const DataFacts& facts) {
-  if (share(facts.times.copying, facts.process_seconds) >= kCopyingShare) return DataLimit::copies;
+  if (share(facts.times.copying, facts.train_seconds) >= kCopyingShare) return DataLimit::copies;
   if (share(facts.wait_seconds, facts.train_seconds) < kNoticedShare) return DataLimit::nothing;
   const SourceTimes& times = facts.times;
   if (times.processing + times.disk + times.blocked <= times.ahead) return DataLimit::nothing;
-  const bool reads =
-      static_cast<double>(facts.major_faults) > kFaultsOfADisk * static_cast<double>(facts.images);
+  const bool reads = static_cast<double>(facts.major_faults) >
+                     kFaultsOfADisk * static_cast<double>(facts.process_images);
   const double disk = facts.times.disk + (reads ? facts.times.blocked : 0);
   const double cores = reads ? 0 : facts.times.blocked;
   const double most = std::max({facts.times.processing, disk, cores});
@@ -107,7 +108,7 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
       cause.empty() ? "" : ", mainly for " + cause)};
   if (times.copying > 0)
     lines[0] += fmt::format("; copies to the GPU took {} of the time",
-                            percent(share(times.copying, facts.process_seconds)));
+                            percent(share(times.copying, facts.train_seconds)));
   // If the run takes its batches from a ring, another process loads them, and there are no times to
   // show.
   if (all > 0) {

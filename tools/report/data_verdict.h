@@ -10,22 +10,24 @@
 
 namespace precast::tools {
 
-/// Facts about the data loading of a finished training run.
+/// Facts about the data loading of rank 0 in a finished training run. Times are totals of the run,
+/// including those before it was resumed; the page faults are counted only in this process.
 struct DataFacts {
   double train_seconds = 0;
   /// The part of the training time during which the model waited for batches.
   double wait_seconds = 0;
-  /// The part of the training time in this process, which `times` describes; the rest was before
-  /// the run was resumed.
-  double process_seconds = 0;
   SourceTimes times;
-  std::int64_t images = 0;
+  /// Images on which this process has trained: without those of other ranks, and without those
+  /// before the run was resumed.
+  std::int64_t process_images = 0;
   /// Major page faults of this process: the number of memory pages that it waited for, because they
   /// were not in memory.
   std::int64_t major_faults = 0;
   int workers = 0;
   /// The default of data.num_workers (data::loader_threads()).
   int default_workers = 0;
+  /// Whether the training set contains JPEGs.
+  bool has_jpegs = false;
   /// data.in_memory.
   std::int64_t in_memory = 1;
   /// Damaged samples of all datasets.

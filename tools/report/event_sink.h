@@ -22,6 +22,7 @@ class EventSink final : public MetricSink {
   /// Creates the file, or appends to an existing one. @throws IoError if that fails.
   explicit EventSink(std::filesystem::path path, FileOps& ops = posix_file_ops());
   void write(const nlohmann::ordered_json& record) override;
+  void flush() override { file_.flush(); }
   /// The length of the file in bytes.
   [[nodiscard]] std::int64_t position() const override { return file_.position(); }
   /// Truncates the file, and removes a last record that a crash left incomplete.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "tools/cli/version.h"
@@ -40,9 +41,26 @@ footer{color:var(--soft);font-size:13px;margin-top:36px}
 @media print{body{background:#fff}.card,.scroll,.figure{break-inside:avoid}}
 )";
 
+/// A relative path as a URL. A name of a file may contain characters that have a meaning in a URL,
+/// such as `#`, `?`, `%` and `:`.
+std::string percent_encoded(const std::string& path) {
+  constexpr std::string_view kKept =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._~-";
+  std::string url;
+  for (const char c : path) {
+    if (kKept.find(c) != std::string_view::npos) {
+      url += c;
+    } else {
+      url += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return url;
+}
+
 std::string cell_text(const HtmlCell& cell) {
   std::string text = escaped(cell.text);
-  if (!cell.link.empty()) text = fmt::format("<a href=\"{}\">{}</a>", escaped(cell.link), text);
+  if (!cell.link.empty())
+    text = fmt::format("<a href=\"{}\">{}</a>", percent_encoded(cell.link), text);
   return cell.bold ? fmt::format("<b>{}</b>", text) : text;
 }
 

@@ -8,7 +8,8 @@ namespace precast::tools {
 /// A cell of a table; text is escaped.
 struct HtmlCell {
   std::string text{};
-  /// The target of a link, relative to the page; empty: no link.
+  /// The path to which the cell links, relative to the page; percent-encoded in the page. Empty: no
+  /// link.
   std::string link{};
   bool bold = false;
 };

@@ -35,7 +35,9 @@ int run_report(const std::vector<std::string>& args) {
       "learning rate, throughput, waiting for data, system, configuration. It is one file without "
       "scripts, and it loads nothing from elsewhere. Runs may be unfinished.");
   arguments.positional_list(
-      "RUN", "a run folder, or a folder of run folders; also the folder of a grid or a table");
+      "RUN",
+      "a run folder, or a folder that contains run folders at any depth; also the folder of a grid "
+      "or a table");
   arguments.options().add_options()(
       "output,o", po::value<std::string>()->value_name("FILE"),
       "file to write; default: report.html in the run's folder; required for several runs")(

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "framework/core/file.h"
 #include "framework/core/progress.h"
@@ -14,6 +15,7 @@
 #include "tools/report/event_sink.h"
 #include "tools/report/html_page.h"
 #include "tools/report/run_charts.h"
+#include "tools/report/run_figures.h"
 
 namespace precast::tools {
 namespace {
@@ -24,10 +26,6 @@ using nlohmann::ordered_json;
 constexpr const char* kFiles[] = {"report.html",      "summary.json", "params.json",
                                   "run.json",         "log",          "final_weights.safetensors",
                                   "final_weights.pt", "checkpoints",  kEventFile};
-
-std::string percent(double share, int digits = 2) {
-  return std::isnan(share) ? "-" : fmt::format("{:.{}f} %", 100 * share, digits);
-}
 
 std::string minutes(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, value < 10 ? 2 : 1);
@@ -94,45 +92,14 @@ std::string subtitle_of(const RunRecord& run) {
   return text;
 }
 
-std::string number(double value) {
-  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
-}
-
-/// The epoch with the best top-1, or with the best value of another metric that determines the best
-/// checkpoint; nothing if no epoch was evaluated.
-const RunRow* best_epoch(const RunRecord& run, double RunRow::*value) {
-  const RunRow* best = nullptr;
-  for (const RunRow& row : run.epochs) {
-    if (std::isnan(row.*value)) continue;
-    const bool better = best == nullptr || (run.higher_is_better ? row.*value > best->*value
-                                                                 : row.*value < best->*value);
-    if (better) best = &row;
-  }
-  return best;
-}
-
 void add_answer(HtmlPage& page, const RunRecord& run) {
-  const bool classifies = run.classifies();
-  double RunRow::*const value = classifies ? &RunRow::top_1 : &RunRow::metric;
-  const RunRow* best = best_epoch(run, value);
-  const std::string best_text =
-      best == nullptr
-          ? ""
-          : fmt::format("best {} in epoch {}",
-                        classifies ? percent(best->top_1) : number(best->metric), best->epoch + 1);
-  const ordered_json images = run.summary.value("val_images", ordered_json());
-  const std::string images_text =
-      images.is_number() ? fmt::format("{} validation {}{}", readable(images.get<double>()),
-                                       classifies ? "image" : "sample", images == 1 ? "" : "s")
-                         : "";
-  page.figures(
-      {{classifies ? percent(run.top_1()) : number(run.metric_value()),
-        classifies ? "top-1" : run.metric, best_text},
-       {classifies ? percent(run.top_5()) : number(run.val_loss()),
-        classifies ? "top-5" : "validation loss", images_text},
-       {minutes(run.train_minutes()), "minutes of training", epochs_text(run)},
-       {readable(std::round(run.images_per_second())), "images per second", "while training"},
-       {percent(run.wait_share(), 1), "waiting for data", "of the training time"}});
+  std::vector<HtmlFigure> figures = quality_figures(run);
+  figures.push_back({minutes(run.train_minutes()), "minutes of training", epochs_text(run)});
+  figures.push_back(
+      {readable(std::round(run.images_per_second())), "images per second", "while training"});
+  figures.push_back(
+      {percent_text(run.wait_share(), 1), "waiting for data", "of the training time"});
+  page.figures(figures);
 }
 
 void add_notices(HtmlPage& page, const std::vector<RunRecord>& runs) {
@@ -148,33 +115,27 @@ void add_notices(HtmlPage& page, const std::vector<RunRecord>& runs) {
 }
 
 void add_comparison(HtmlPage& page, const std::vector<RunRecord>& runs) {
-  const std::string metric = common_metric(runs);
-  HtmlTable table{.columns = {{"run"},
-                              {"model"},
-                              {"epochs", true},
-                              {metric.empty() ? "top-1" : metric, true},
-                              {metric.empty() ? "top-5" : "validation loss", true},
-                              {"minutes", true},
-                              {"img/s", true},
-                              {"waiting for data", true}}};
-  const auto figure = [&](const RunRecord& run) {
-    return metric.empty() ? run.top_1() : run.metric_value();
-  };
-  const bool higher = metric.empty() || runs[0].higher_is_better;
+  const std::vector<ComparedFigure> figures = compared_figures(runs);
+  HtmlTable table{.columns = {{"run"}, {"model"}, {"epochs", true}}};
+  for (const ComparedFigure& figure : figures) table.columns.push_back({figure.label, true});
+  for (const char* name : {"minutes", "img/s", "waiting for data"})
+    table.columns.push_back({name, true});
+  const ComparedFigure& first = figures.front();
   double best = NAN;
   for (const RunRecord& run : runs)
-    best = higher ? std::fmax(best, figure(run)) : std::fmin(best, figure(run));
+    best = first.higher_is_better ? std::fmax(best, first.value(run))
+                                  : std::fmin(best, first.value(run));
   for (const RunRecord& run : runs) {
-    const bool is_best = figure(run) == best;
-    table.rows.push_back(
-        {{run.name, "", is_best},
-         {param(run, "model.arch")},
-         {progress(run)},
-         {metric.empty() ? percent(figure(run)) : number(figure(run)), "", is_best},
-         {metric.empty() ? percent(run.top_5()) : number(run.val_loss())},
-         {minutes(run.train_minutes())},
-         {readable(std::round(run.images_per_second()))},
-         {percent(run.wait_share(), 1)}});
+    const bool is_best = first.value(run) == best;
+    std::vector<HtmlCell> row = {
+        {run.name, "", is_best}, {param(run, "model.arch")}, {progress(run)}};
+    for (const ComparedFigure& figure : figures)
+      row.push_back({figure.text(figure.value(run)), "", is_best && &figure == &first});
+    for (const std::string& text :
+         {minutes(run.train_minutes()), readable(std::round(run.images_per_second())),
+          percent_text(run.wait_share(), 1)})
+      row.push_back({text});
+    table.rows.push_back(std::move(row));
   }
   page.table(table);
 }
@@ -252,7 +213,7 @@ void add_classes(HtmlPage& page, const RunRecord& run) {
   HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};
   for (const ClassAccuracy& row : rows)
     table.rows.push_back({{row.name},
-                          {percent(row.accuracy())},
+                          {percent_text(row.accuracy())},
                           {std::to_string(row.correct)},
                           {std::to_string(row.images)}});
   page.table(table);

@@ -182,8 +182,9 @@ std::string loader_shares(const std::vector<RunRecord>& runs) {
     chart.rows.push_back({run.name, {}});
     for (const auto count :
          {&RunRow::decoding, &RunRow::reading, &RunRow::blocked, &RunRow::ahead}) {
-      chart.rows.back().values.push_back(total_over_restarts(run.epochs, count));
-      any = any || chart.rows.back().values.back() > 0;
+      const double seconds = last_of(run.epochs, count);
+      chart.rows.back().values.push_back(std::isnan(seconds) ? 0 : seconds);
+      any = any || seconds > 0;
     }
   }
   return any ? share_chart_svg(chart) : "";
@@ -216,34 +217,36 @@ LineChart resolution_chart(const std::vector<RunRecord>& runs) {
 
 std::string common_metric(const std::vector<RunRecord>& runs) {
   const auto same = [&](const RunRecord& run) {
-    return !run.classifies() && run.metric == runs.front().metric;
+    return !run.best_by_accuracy() && run.metric == runs.front().metric;
   };
   return !runs.empty() && std::ranges::all_of(runs, same) ? runs.front().metric : "";
 }
 
 std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
   std::vector<std::string> charts;
-  if (const std::string metric = common_metric(runs); !metric.empty()) {
+  const auto add_loss = [&](const std::string& title, bool train, bool validation) {
+    add_chart(charts, loss_chart(runs, title, train, validation));
+  };
+  const std::string metric = common_metric(runs);
+  const bool by_loss = metric == "val_loss";
+  if (by_loss) {
+    add_loss("Validation loss", /*train=*/false, /*validation=*/true);
+  } else if (!metric.empty()) {
     add_chart(charts, metric_chart(runs, metric));
-    add_chart(charts, loss_chart(runs, "Training loss", /*train=*/true, /*validation=*/false));
-    add_chart(charts, loss_chart(runs, "Validation loss", /*train=*/false, /*validation=*/true));
-    add_chart(charts, rate_schedule_chart(runs));
-    return charts;
   }
-  if (runs.size() == 1) {
-    const std::vector<Accuracy> both = {{"top-1", &RunRow::top_1}, {"top-5", &RunRow::top_5}};
-    add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/false));
-    add_chart(charts, accuracy_chart(runs, "Accuracy", both, /*minutes=*/true));
-    add_chart(charts, loss_chart(runs, "Loss", /*train=*/true, /*validation=*/true));
-    add_chart(charts, rate_schedule_chart(runs));
-    return charts;
-  }
+  const bool one = runs.size() == 1;
+  const std::vector<Accuracy> both = {{"top-1", &RunRow::top_1}, {"top-5", &RunRow::top_5}};
   const std::vector<Accuracy> top_1 = {{"", &RunRow::top_1}}, top_5 = {{"", &RunRow::top_5}};
-  add_chart(charts, accuracy_chart(runs, "Top-1", top_1, /*minutes=*/false));
-  add_chart(charts, accuracy_chart(runs, "Top-1", top_1, /*minutes=*/true));
-  add_chart(charts, loss_chart(runs, "Training loss", /*train=*/true, /*validation=*/false));
-  add_chart(charts, loss_chart(runs, "Validation loss", /*train=*/false, /*validation=*/true));
-  add_chart(charts, accuracy_chart(runs, "Top-5", top_5, /*minutes=*/false));
+  for (const bool minutes : {false, true})
+    add_chart(charts,
+              accuracy_chart(runs, one ? "Accuracy" : "Top-1", one ? both : top_1, minutes));
+  if (one && !by_loss) {
+    add_loss("Loss", /*train=*/true, /*validation=*/true);
+  } else {
+    add_loss("Training loss", /*train=*/true, /*validation=*/false);
+    if (!by_loss) add_loss("Validation loss", /*train=*/false, /*validation=*/true);
+  }
+  if (!one) add_chart(charts, accuracy_chart(runs, "Top-5", top_5, /*minutes=*/false));
   add_chart(charts, rate_schedule_chart(runs));
   return charts;
 }

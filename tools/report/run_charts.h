@@ -7,12 +7,13 @@
 
 namespace precast::tools {
 
-/// The metric that determines the best checkpoint, if it is the same in all runs and not top_1 or
-/// top_5; otherwise empty.
+/// The metric that determines the best checkpoint, if it is the same in all runs and no accuracy;
+/// otherwise empty.
 [[nodiscard]] std::string common_metric(const std::vector<RunRecord>& runs);
 
 /// Charts of the runs' figures over epochs and minutes, and the shares of their time. If there are
-/// several runs, each has its own colour. A line chart without data from any run is left out.
+/// several runs, each has its own colour. A line chart without data from any run is left out. If
+/// the runs have a common_metric(), its chart is the first one.
 [[nodiscard]] std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs);
 [[nodiscard]] std::vector<std::string> speed_charts(const std::vector<RunRecord>& runs);
 

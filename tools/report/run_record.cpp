@@ -130,13 +130,6 @@ double from_summary(const RunRecord& run, std::string_view key, double otherwise
   return std::isnan(told) ? otherwise : told;
 }
 
-/// The value of the last row in which it is a number.
-double last_of(const std::vector<RunRow>& rows, double RunRow::*value) {
-  for (auto row = rows.rbegin(); row != rows.rend(); ++row)
-    if (!std::isnan((*row).*value)) return (*row).*value;
-  return NAN;
-}
-
 /// The newest value of a cumulative count: the larger of the last values of epochs and of steps.
 double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
@@ -179,14 +172,21 @@ std::int64_t finished_epochs(const RunRecord& run) {
   return epochs;
 }
 
-/// The folders in `path` that have a log, by name.
-std::vector<std::filesystem::path> runs_in(const std::filesystem::path& path) {
-  std::vector<std::filesystem::path> found;
+bool has_log(const std::filesystem::path& folder) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error))
-    if (std::filesystem::exists(entry.path() / "log")) found.push_back(entry.path());
-  std::ranges::sort(found);
-  return found;
+  return std::filesystem::is_regular_file(folder / "log", error);
+}
+
+/// Adds the folders below `path` that have a log, except those inside such a folder.
+void add_runs(const std::filesystem::path& path, std::vector<std::filesystem::path>& found) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    if (has_log(entry.path())) {
+      found.push_back(entry.path());
+    } else if (entry.is_directory(error) && !entry.is_symlink(error)) {
+      add_runs(entry.path(), found);
+    }
+  }
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ double RunRecord::wait_share() const {
 RunRecord load_run(const std::filesystem::path& folder) {
   RunRecord run;
   run.folder = folder;
-  if (!std::filesystem::exists(folder / "log"))
+  if (!has_log(folder))
     throw IoError(
         fmt::format("report: expected a run folder with a file named log, got {} without one",
                     folder.string()));
@@ -262,15 +262,16 @@ std::string missing_epochs(const RunRecord& run, std::int64_t epochs_done) {
 }
 
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path) {
-  if (std::filesystem::exists(path / "log")) return {path};
-  std::vector<std::filesystem::path> found = runs_in(path);
+  if (has_log(path)) return {path};
+  std::vector<std::filesystem::path> found;
   // Only a grid's folder has sweep.json.
-  if (found.empty() && std::filesystem::exists(path / "sweep.json")) found = runs_in(path / "runs");
+  add_runs(std::filesystem::exists(path / "sweep.json") ? path / "runs" : path, found);
   if (found.empty())
-    throw IoError(fmt::format(
-        "report: expected a run folder (with a file named log), a folder of run folders "
-        "or the folder of a grid with runs, got {}, which is none of them",
-        path.string()));
+    throw IoError(
+        fmt::format("report: expected a run folder (with a file named log) or a folder that "
+                    "contains run folders, got {}, which is neither",
+                    path.string()));
+  std::ranges::sort(found);
   return found;
 }
 
@@ -286,16 +287,10 @@ std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total
   return all;
 }
 
-double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*count) {
-  double sum = 0, last = 0;
-  for (const RunRow& row : rows) {
-    const double now = row.*count;
-    if (std::isnan(now)) continue;
-    // A smaller value means that another process resumed the run and counts from 0.
-    sum += now >= last ? now - last : now;
-    last = now;
-  }
-  return sum;
+double last_of(const std::vector<RunRow>& rows, double RunRow::*value) {
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row)
+    if (!std::isnan((*row).*value)) return (*row).*value;
+  return NAN;
 }
 
 }  // namespace precast::tools

@@ -16,7 +16,8 @@ namespace precast::tools {
 
 /// One line of a run's log, for an epoch or for a step; NaN for missing values. Times, images and
 /// steps are totals since the start of the run, except `val_seconds`, which is the time of one
-/// evaluation.
+/// evaluation. In logs of earlier versions, the times of the loader's threads are totals since the
+/// start of the process.
 struct RunRow {
   std::int64_t epoch = 0;
   /// Epochs trained so far, including the fraction of the current one. Used as the position on a
@@ -27,7 +28,7 @@ struct RunRow {
   double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
-  /// How the loader's threads spent their time since the process started, in seconds.
+  /// How the loader's threads spent their time, in seconds.
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
 
@@ -56,7 +57,9 @@ struct RunRecord {
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
   /// Whether the metric that determines the best checkpoint is an accuracy: top_1 or top_5.
-  [[nodiscard]] bool classifies() const { return metric == "top_1" || metric == "top_5"; }
+  [[nodiscard]] bool best_by_accuracy() const { return metric == "top_1" || metric == "top_5"; }
+  /// Whether the run has accuracies or, before its first evaluation, is expected to have them.
+  [[nodiscard]] bool classifies() const { return best_by_accuracy() || !std::isnan(top_1()); }
   [[nodiscard]] double metric_value() const;
   [[nodiscard]] double val_loss() const;
   [[nodiscard]] double train_minutes() const;
@@ -74,8 +77,9 @@ struct RunRecord {
 /// lacks the record of one of them, else an empty text
 [[nodiscard]] std::string missing_epochs(const RunRecord& run, std::int64_t epochs_done);
 
-/// The run folders of a path: the path itself if it has a log; else the folders in it that have
-/// one, by name; else, for the folder of a grid, those in its folder `runs`. @throws IoError if
+/// The run folders of a path: the path itself if it has a log; else those in its folders, at any
+/// depth, by name. Folders inside a run folder are not searched, nor are links, except a link to a
+/// run folder. For the folder of a grid, only its folder `runs` is searched. @throws IoError if
 /// there are none.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
@@ -84,8 +88,7 @@ struct RunRecord {
 /// NaN if it is unknown.
 [[nodiscard]] std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total);
 
-/// The sum over restarts of a time in seconds that starts at 0 in each process. 0 if there are no
-/// rows.
-[[nodiscard]] double total_over_restarts(const std::vector<RunRow>& rows, double RunRow::*count);
+/// The value of the last row in which it is a number; NaN if there is none.
+[[nodiscard]] double last_of(const std::vector<RunRow>& rows, double RunRow::*value);
 
 }  // namespace precast::tools

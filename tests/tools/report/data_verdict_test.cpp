@@ -13,11 +13,11 @@ using test::Names;
 DataFacts slow_data() {
   return {.train_seconds = 100,
           .wait_seconds = 40,
-          .process_seconds = 100,
           .times = {.processing = 90, .disk = 0, .blocked = 5, .ahead = 5},
-          .images = 1000,
+          .process_images = 1000,
           .workers = 2,
-          .default_workers = 2};
+          .default_workers = 2,
+          .has_jpegs = true};
 }
 
 TEST(DataVerdictTest, DataThatKeepsUpIsNoLimit) {
@@ -33,6 +33,9 @@ TEST(DataVerdictTest, BusyWorkersMeanDecoding) {
   DataFacts facts = slow_data();
   EXPECT_EQ(find_limit(facts), DataLimit::processing);
   EXPECT_THAT(describe_data(facts)[1], Names("precast index"));
+  facts.has_jpegs = false;
+  EXPECT_THAT(describe_data(facts)[1],
+              testing::AllOf(Names("pipeline.train"), testing::Not(Names("precast index"))));
   facts.default_workers = 8;
   EXPECT_THAT(describe_data(facts)[1], Names("data.num_workers", 2, 8));
 }
@@ -55,6 +58,15 @@ TEST(DataVerdictTest, BlockedThreadsMeanTheDiskWherePagesWereReadAndTheCoresElse
   EXPECT_EQ(find_limit(facts), DataLimit::cores);
 }
 
+TEST(DataVerdictTest, PageFaultsAreComparedWithTheImagesOfTheSameProcess) {
+  DataFacts facts = slow_data();
+  facts.times = {.processing = 20, .disk = 0, .blocked = 75, .ahead = 5};
+  facts.major_faults = 40;
+  EXPECT_EQ(find_limit(facts), DataLimit::cores);
+  facts.process_images = 500;  // half of them were trained before the run was resumed
+  EXPECT_EQ(find_limit(facts), DataLimit::disk);
+}
+
 TEST(DataVerdictTest, ThreadsThatWereMostlyAheadAreNoCause) {
   DataFacts facts = slow_data();
   facts.times = {.processing = 30, .disk = 0, .blocked = 10, .ahead = 60};
@@ -69,10 +81,6 @@ TEST(DataVerdictTest, CopiesThatTakeNearlyAllOfTheTimeAreTheLimitAlthoughTheHost
   facts.times.copying = 89;
   EXPECT_EQ(find_limit(facts), DataLimit::nothing);
   EXPECT_THAT(describe_data(facts)[0], Names("89.0 %"));
-  facts.times.copying = 40;
-  facts.process_seconds = 42;  // the run was resumed
-  EXPECT_EQ(find_limit(facts), DataLimit::copies);
-  facts.process_seconds = 100;
   facts.times.copying = 96;
   EXPECT_EQ(find_limit(facts), DataLimit::copies);
   const auto lines = describe_data(facts);

@@ -89,6 +89,68 @@ TEST_F(ReportPageTest, TheMetricThatDecidesIsNamed) {
   EXPECT_THAT(page, Not(HasSubstr("higher_is_better")));
 }
 
+TEST_F(ReportPageTest, AClassifierWithAnotherMetricShowsItFirstAndThenItsAccuracy) {
+  std::string log = sample_log(3);
+  const std::string loss = "\"val_loss\":1.5", f1_macro = "\"f1_macro\":0.625,";
+  for (std::size_t at = log.find(loss); at != std::string::npos;
+       at = log.find(loss, at + f1_macro.size() + 1))
+    log.insert(at, f1_macro);
+  const auto page_of = [&](const std::string& metric, bool higher) {
+    write_run(folder_ / metric, log);
+    write_file(folder_ / metric / "run.json",
+               fmt::format(R"({{"best_metric":{{"name":"{}","higher_is_better":{}}},"epochs":3}})",
+                           metric, higher));
+    return report_page({load_run(folder_ / metric)}, folder_ / metric);
+  };
+  const std::string f1 = page_of("f1_macro", true);
+  expect_sound(f1);
+  EXPECT_THAT(f1, HasSubstr("<b>0.625</b><span>f1_macro</span><small>best 0.625 in epoch 1"));
+  EXPECT_THAT(f1, HasSubstr("<b>75.00 %</b><span>top-1</span>"));
+  EXPECT_LT(f1.find("aria-label=\"f1_macro"), f1.find("aria-label=\"Accuracy"));
+  EXPECT_EQ(test::occurrences(f1, "<svg"), 10);
+  const std::string by_loss = page_of("val_loss", false);
+  EXPECT_EQ(test::occurrences(by_loss, "<span>validation loss</span>"), 1);
+  EXPECT_THAT(by_loss, HasSubstr("<b>75.00 %</b><span>top-1</span>"));
+  // The losses of training and validation are in two charts instead of one.
+  EXPECT_EQ(test::occurrences(by_loss, "<svg"), 10);
+  EXPECT_LT(by_loss.find("aria-label=\"Validation loss"), by_loss.find("aria-label=\"Accuracy"));
+  const std::string both =
+      report_page({load_run(folder_ / "f1_macro"), load_run(folder_ / "f1_macro")}, {});
+  EXPECT_THAT(both, HasSubstr(">f1_macro</th><th class=\"number\">top-1</th>"));
+  EXPECT_THAT(both, HasSubstr("aria-label=\"Top-1"));
+}
+
+TEST_F(ReportPageTest, WithoutAccuraciesTheMetricAndTheLossAreShownOnce) {
+  const auto page_of = [&](const std::string& metric) {
+    write_run(folder_ / metric, "{\"epoch\":0,\"mse\":0.5,\"val_loss\":0.25,\"train_loss\":1}\n");
+    write_file(
+        folder_ / metric / "run.json",
+        fmt::format(R"({{"best_metric":{{"name":"{}","higher_is_better":false}},"epochs":1}})",
+                    metric));
+    return report_page({load_run(folder_ / metric)}, folder_ / metric);
+  };
+  EXPECT_THAT(page_of("mse"), HasSubstr("<b>0.5</b><span>mse</span>"));
+  EXPECT_THAT(page_of("mse"), HasSubstr("<b>0.25</b><span>validation loss</span>"));
+  EXPECT_THAT(page_of("mse"), Not(HasSubstr("top-1")));
+  EXPECT_EQ(test::occurrences(page_of("val_loss"), "<span>validation loss</span>"), 1);
+}
+
+TEST_F(ReportPageTest, TheLoadersTimesAreTheLastTotals) {
+  const auto shares = [&](const std::string& log) {
+    const std::string page = report_page({run("r", log)}, folder_ / "r");
+    const std::size_t chart = page.find("What the loader");
+    return page.substr(chart, page.find("</svg>", chart) - chart);
+  };
+  const auto epoch = [](int number, int decoding, int ahead) {
+    return fmt::format(
+        "{{\"epoch\":{},\"loader_time\":{{\"decoding\":{},\"reading\":0,\"blocked\":0,"
+        "\"ahead\":{}}}}}\n",
+        number, decoding, ahead);
+  };
+  EXPECT_EQ(shares(epoch(0, 8, 4) + epoch(1, 17, 7)), shares(epoch(1, 17, 7)));
+  EXPECT_NE(shares(epoch(0, 8, 4) + epoch(1, 17, 7)), shares(epoch(0, 8, 4)));
+}
+
 TEST_F(ReportPageTest, WithoutACommonMetricTheHighestTop1IsTheBest) {
   write_run(folder_ / "a", sample_log(1));
   write_file(folder_ / "a/run.json",
@@ -121,6 +183,13 @@ TEST_F(ReportPageTest, SeveralRunsAreComparedByTheKeysThatDiffer) {
   EXPECT_EQ(json.at("runs").size(), 2U);
   EXPECT_EQ(json.at("runs")[1].at("epochs").size(), 2U);
   EXPECT_EQ(json.at("differences").at("lr.lr").dump(), "[0.5,2.0]");
+}
+
+TEST_F(ReportPageTest, LinksToRunsAreUrls) {
+  const std::string page =
+      report_page({run("a#1 50%", sample_log(1)), run("b:2", sample_log(1))}, folder_.path());
+  EXPECT_THAT(page, HasSubstr("href=\"a%231%2050%25/params.json\""));
+  EXPECT_THAT(page, HasSubstr("href=\"b%3A2/params.json\""));
 }
 
 TEST_F(ReportPageTest, IsSoundForLogsCutAnywhere) {
@@ -185,7 +254,7 @@ TEST(HtmlPageTest, ClosesWhatIsOpenAndEscapesAllText) {
   page.paragraph("<p>");
   page.notice("<!");
   expect_sound(page.text());
-  EXPECT_THAT(page.text(), HasSubstr("<b><a href=\"a&quot;b.html\">&lt;x&gt;</a></b>"));
+  EXPECT_THAT(page.text(), HasSubstr("<b><a href=\"a%22b.html\">&lt;x&gt;</a></b>"));
   page.section("after text()");
   expect_sound(page.text());
 }

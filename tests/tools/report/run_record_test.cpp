@@ -162,10 +162,24 @@ TEST_F(RunRecordTest, AFolderOfRunsMeansAllOfThem) {
   EXPECT_THROW((void)load_run(folder_ / "no-run"), IoError);
 }
 
+TEST_F(RunRecordTest, RunsInFoldersOfFoldersAreFound) {
+  write_run(folder_ / "runs/exp/seed1", sample_log(1));
+  write_run(folder_ / "runs/exp/seed0", sample_log(1));
+  write_run(folder_ / "runs/single", sample_log(1));
+  // A folder inside a run folder is no other run.
+  write_run(folder_ / "runs/single/copy", sample_log(1));
+  std::filesystem::create_directory_symlink(folder_ / "runs", folder_ / "runs/exp/loop");
+  EXPECT_THAT(
+      find_runs(folder_ / "runs"),
+      ElementsAre(folder_ / "runs/exp/seed0", folder_ / "runs/exp/seed1", folder_ / "runs/single"));
+  EXPECT_THAT(find_runs(folder_ / "runs/exp"), SizeIs(2));
+}
+
 TEST_F(RunRecordTest, TheFolderOfAGridMeansItsTrials) {
   write_run(folder_ / "grid/runs/b", sample_log(1));
   write_run(folder_ / "grid/runs/a", sample_log(1));
-  EXPECT_THROW((void)find_runs(folder_ / "grid"), IoError) << "no sweep.json";
+  write_run(folder_ / "grid/check", sample_log(1));
+  EXPECT_THAT(find_runs(folder_ / "grid"), SizeIs(3)) << "no sweep.json";
   write_file(folder_ / "grid/sweep.json", "{}");
   EXPECT_THAT(find_runs(folder_ / "grid"),
               ElementsAre(folder_ / "grid/runs/a", folder_ / "grid/runs/b"));
@@ -182,12 +196,12 @@ TEST_F(RunRecordTest, RatesAreThoseBetweenRows) {
   EXPECT_TRUE(std::isnan(rates(rest, &RunRow::images)[0]));
 }
 
-TEST(TotalOverRestartsTest, AddsWhatEachProgramCounted) {
-  std::vector<RunRow> rows(4);
-  const double counts[] = {3, 5, 1, 4};
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].decoding = counts[i];
-  EXPECT_DOUBLE_EQ(total_over_restarts(rows, &RunRow::decoding), 5 + 4);
-  EXPECT_DOUBLE_EQ(total_over_restarts({}, &RunRow::decoding), 0);
+TEST(LastOfTest, IsTheNewestKnownValue) {
+  std::vector<RunRow> rows(3);
+  rows[0].decoding = 3;
+  rows[1].decoding = 5;
+  EXPECT_DOUBLE_EQ(last_of(rows, &RunRow::decoding), 5);
+  EXPECT_TRUE(std::isnan(last_of(rows, &RunRow::ahead)));
 }
 
 }  // namespace

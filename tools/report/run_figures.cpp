@@ -1,0 +1,94 @@
+#include "tools/report/run_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/report/chart/svg.h"
+#include "tools/report/run_charts.h"
+
+namespace precast::tools {
+namespace {
+
+/// The epoch with the best top-1, or with the best value of another metric that determines the best
+/// checkpoint; nothing if no epoch was evaluated.
+const RunRow* best_epoch(const RunRecord& run, double RunRow::*value) {
+  const RunRow* best = nullptr;
+  for (const RunRow& row : run.epochs) {
+    if (std::isnan(row.*value)) continue;
+    const bool better = best == nullptr || (run.higher_is_better ? row.*value > best->*value
+                                                                 : row.*value < best->*value);
+    if (better) best = &row;
+  }
+  return best;
+}
+
+/// The label of a metric in figures and tables.
+std::string metric_label(const std::string& metric) {
+  return metric == "val_loss" ? "validation loss" : metric;
+}
+
+/// `best 71.23 % in epoch 9`; empty if no epoch was evaluated.
+std::string best_text(const RunRecord& run) {
+  const bool accuracy = run.best_by_accuracy();
+  const RunRow* best = best_epoch(run, accuracy ? &RunRow::top_1 : &RunRow::metric);
+  if (best == nullptr) return {};
+  return fmt::format("best {} in epoch {}",
+                     accuracy ? percent_text(best->top_1) : number_text(best->metric),
+                     best->epoch + 1);
+}
+
+/// `10,000 validation images`; empty before the end of the run.
+std::string validation_text(const RunRecord& run) {
+  const nlohmann::ordered_json images = run.summary.value("val_images", nlohmann::ordered_json());
+  if (!images.is_number()) return {};
+  return fmt::format("{} validation {}{}", readable(images.get<double>()),
+                     run.classifies() ? "image" : "sample", images == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string percent_text(double share, int digits) {
+  return std::isnan(share) ? "-" : fmt::format("{:.{}f} %", 100 * share, digits);
+}
+
+std::string number_text(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+}
+
+std::vector<HtmlFigure> quality_figures(const RunRecord& run) {
+  std::vector<HtmlFigure> figures;
+  if (!run.best_by_accuracy())
+    figures.push_back({number_text(run.metric_value()), metric_label(run.metric)});
+  if (run.classifies()) {
+    figures.push_back({percent_text(run.top_1()), "top-1"});
+    figures.push_back({percent_text(run.top_5()), "top-5"});
+  } else if (run.metric != "val_loss") {
+    figures.push_back({number_text(run.val_loss()), "validation loss"});
+  }
+  figures.front().note = best_text(run);
+  const std::string images = validation_text(run);
+  std::string& last = figures.back().note;
+  last += (last.empty() || images.empty() ? "" : ", ") + images;
+  return figures;
+}
+
+std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs) {
+  const auto share = [](double value) { return percent_text(value); };
+  const std::string metric = common_metric(runs);
+  std::vector<ComparedFigure> figures;
+  if (!metric.empty())
+    figures.push_back(
+        {metric_label(metric), &RunRecord::metric_value, number_text, runs[0].higher_is_better});
+  if (metric.empty() || std::ranges::any_of(runs, &RunRecord::classifies)) {
+    figures.push_back({"top-1", &RunRecord::top_1, share});
+    figures.push_back({"top-5", &RunRecord::top_5, share});
+  } else if (metric != "val_loss") {
+    figures.push_back({"validation loss", &RunRecord::val_loss, number_text});
+  }
+  return figures;
+}
+
+}  // namespace precast::tools
