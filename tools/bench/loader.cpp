@@ -146,10 +146,11 @@ Arguments loader_arguments() {
       "and is not counted. --table measures the rows of a table instead of one file, and writes "
       "the files that the rows need.\n"
       "Given a recipe, the command loads its training set (with --val, its validation set) as "
-      "`precast train` does, with the same pipeline, order, batch size and threads. Keys of the "
-      "recipe can be overridden (--data.order=random); of the options, only --val, --runs, "
-      "--seconds, --passes, --pass-samples, --cold, --image-size, --processes, --svg and --json "
-      "apply.");
+      "`precast train` does, with the same pipeline, order and threads, and with the batch size of "
+      "one rank; each process loads the whole set. Keys of the recipe can be overridden "
+      "(--data.order=random); of the options, only --config-file, --val, --runs, --seconds, "
+      "--passes, --pass-samples, --cold, --image-size, --processes, --svg and --json apply, with "
+      "one value each.");
   arguments.positional("FILE.beton",
                        "the dataset; with --table: images in any form that `precast write` takes");
   add_sweep_options(arguments.options());

@@ -277,11 +277,37 @@ TEST_F(BenchTest, LoaderLoadsWhatARecipeTrainsOn) {
   EXPECT_EQ(val.at("points").at(0).at("runs").at(0).at("images"), 2 * 24);
   const json subset = load({"--data.subset=10"});
   EXPECT_EQ(subset.at("points").at(0).at("runs").at(0).at("images"), 10);
+  const json rank = load({"--training.global_batch_size=12", "--dist.nproc=3"});
+  EXPECT_EQ(rank.at("points").at(0).at("settings").at("batch_size"), 4);
+  EXPECT_EQ(rank.at("points").at(0).at("runs").at(0).at("images"), 24);
   const ChildResult text = bench({"loader", recipe, "--runs", "1", "--passes", "1"});
   EXPECT_THAT(text.output, Names("img/CPU-s", "quasi_random"));
   const ChildResult wrong = bench({"loader", recipe, "--data.train_dataset=none.beton"});
   EXPECT_EQ(wrong.exit_code, 5);
   EXPECT_THAT(wrong.errors, Names("none.beton"));
+  const ChildResult unknown = bench({"loader", recipe, "--workers", "2"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.errors, Names("--workers", "precast bench loader --help"));
+}
+
+TEST_F(BenchTest, ABatchLargerThanTheDatasetEndsTheLoaderOfARecipeWithCodeTwo) {
+  const std::string recipe = folder_ / "r.yaml";
+  std::ofstream(recipe) << "data: {train_dataset: " << dataset() << ", val_dataset: " << dataset()
+                        << "}\n"
+                        << "training: {batch_size: 25, device: cpu}\n"
+                        << "validation: {batch_size: 25}\n";
+  const ChildResult run = bench({"loader", recipe, "--runs", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, Names("training.batch_size", 25, 24, "d.beton"));
+  // As in training, all ranks together need enough samples.
+  const ChildResult ranks =
+      bench({"loader", recipe, "--training.batch_size=9", "--dist.nproc=3", "--runs", "1"});
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_THAT(ranks.errors, Names("training.batch_size", 27, 24));
+  // An evaluation has a last batch of any size.
+  const ChildResult val =
+      bench({"loader", recipe, "--val", "--runs", "1", "--passes", "1", "--image-size", "32"});
+  EXPECT_EQ(val.exit_code, 0) << val.errors;
 }
 
 }  // namespace

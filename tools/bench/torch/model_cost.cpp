@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +41,7 @@ GpuStep take_gpu_step(TrainConfig& config) {
   const std::string& precision = config.training.precision;
   GpuStep step{.precision_name = precision == "auto" ? "fp16" : precision,
                .precision = parse_cost_precision(precision),
-               .ranks = static_cast<int>(requested_ranks(config))};
+               .ranks = std::max(1, ranks_to_launch(config, {}))};
   step.batch_size = rank_batch_size(config, step.ranks);
   // Traces in fp32, because autocast casts different ops on CPUs and on GPUs. The cost model adds
   // the casts of GPUs.
@@ -53,6 +54,13 @@ GpuStep take_gpu_step(TrainConfig& config) {
   config.dist.nproc.clear();
   config.dist.sync_bn = false;
   return step;
+}
+
+/// The keys that determine the number of samples of an epoch, together with the dataset's size.
+ordered_json samples_of_epoch(const TrainConfig& config) {
+  return {{"subset", config.data.subset},
+          {"filter", config.data.filter},
+          {"repeats", config.data.repeats}};
 }
 
 /// The op that divides the gradients by the loss scale. It is not in the trace, which runs in fp32.
@@ -229,6 +237,7 @@ int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t cl
                            {"layout", "channels_last"},
                            {"optimizer", plan.optimizer.name},
                            {"methods", methods}}},
+                         {"data", samples_of_epoch(recipe.config)},
                          {"image_sizes", ordered_json::array()}};
   for (const auto& [size, epochs] : sizes_of(plan)) {
     ordered_json described = describe_size(rig, gpu, size, cards);

@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "tools/app/plan.h"
+#include "tools/app/rank_session.h"
 #include "tools/app/recipe.h"
 #include "tools/app/session.h"
 #include "tools/bench/loader.h"
@@ -18,12 +19,12 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The run of one rank, with the device that `precast train` would choose. No CUDA context is
-/// created, because the measuring processes are forked, and a CUDA context does not survive a
-/// fork.
+/// The run that `precast train` would start, with its number of ranks and its device. No CUDA
+/// context is created, because the measuring processes are forked, and a CUDA context does not
+/// survive a fork.
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   ResolvedRun run = as_requested(recipe);
-  run.world = 1;
+  run.world = std::max(1, ranks_to_launch(recipe.config, {}));
   // The processes share the host's threads and the memory for the JPEG index as local ranks do.
   run.local_world = processes;
   if (recipe.config.training.device != "cpu" && at::globalContext().hasCUDA())
@@ -55,6 +56,17 @@ std::int64_t image_size_of(const ResolvedRun& run, const Registries& registries,
       make_plan(run, registries, 0, std::max<std::int64_t>(1, run.config().model.num_classes));
   return plan.image_size_px.empty() ? run.config().resolution.max_res
                                     : *std::ranges::max_element(plan.image_size_px);
+}
+
+/// @throws ConfigError if the training set has too few samples for a step, as `precast train` does
+void check_batch(const data::BetonReader& reader, const ResolvedRun& run,
+                 const Registries& registries) {
+  const auto samples =
+      static_cast<std::int64_t>(make_train_order(reader, run, registries).order->size());
+  const TrainPlan plan = make_plan(run, registries, samples,
+                                   std::max<std::int64_t>(1, run.config().model.num_classes));
+  if (const std::string why = why_no_steps(plan, samples, reader.path().string()); !why.empty())
+    throw ConfigError(why);
 }
 
 /// The recipe's values as a LoaderSetting, for the report.
@@ -89,9 +101,10 @@ void add_recipe_loader_options(po::options_description& options) {
 int run_bench_recipe_loader(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
-      "bench recipe_loader",
+      "bench loader",  // the command that users call
       "Loads the training set of a recipe, or with --val its validation set, as `precast train` "
-      "does, and discards the batches, as fast as possible.");
+      "does, and discards the batches, as fast as possible. Each process loads batches of one rank "
+      "until it has loaded the whole set.");
   add_recipe_loader_options(command.arguments().options());
   command.arguments().example("precast bench loader recipe.yaml --seconds 5");
   command.arguments().exit_codes({3, 10});
@@ -109,12 +122,13 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
       effort.val ? recipe.config.data.val_dataset : recipe.config.data.train_dataset;
   if (effort.cold && files.size() > 1)
     throw ConfigError("--cold: expected a recipe with one dataset file, got several");
-  // Opens the files once, to report a wrong file immediately, and closes them before the processes
-  // are forked.
+  // Opens the files once, to report a wrong file or batch immediately, and closes them before the
+  // processes are forked.
   std::uint64_t samples = 0;
   {
     const auto reader = loading->open();
     samples = reader->size();
+    if (!effort.val) check_batch(*reader, run, registries);
   }
   const LoaderSetting setting = setting_of(run, registries, effort.val, options);
   return measure_and_report(options, command.config_path(), samples,

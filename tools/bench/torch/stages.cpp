@@ -238,6 +238,7 @@ int run_bench_stages(const std::vector<std::string>& args) {
                           "stages: only reading a recipe's training set, reading and processing "
                           "it, training on it, and training on one batch repeatedly.");
   command.arguments().example("precast bench stages recipe.yaml --cold --svg stages.svg");
+  command.arguments().exit_codes({10, 13});
   add_stage_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();

@@ -131,12 +131,18 @@ void check_options(const Arguments& options) {
   check_range("warmup", options.get<std::int64_t>("warmup"), 0, INT_MAX);
   check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
   check_range("threads", options.get<std::int64_t>("threads"), 0, 4096);
-  if (!options.has("model-cost")) return;
-  for (const char* measures : {"ranks", "profile"}) {
-    if (options.has(measures)) {
+  if (!options.has("model-cost")) {
+    if (options.given("card"))
+      throw ConfigError(fmt::format("--card: expected --model-cost with it, got '{}' without it",
+                                    options.text("card")));
+    return;
+  }
+  for (const char* measures : {"data", "steps", "warmup", "runs", "threads", "device",
+                               "cuda-graphs", "ranks", "profile"}) {
+    if (options.given(measures)) {
       throw ConfigError(
           fmt::format("--{}: expected none with --model-cost, which measures nothing, got '{}'",
-                      measures, options.text(measures)));
+                      measures, options.texts().at(measures)));
     }
   }
 }
@@ -301,6 +307,7 @@ int run_bench_step(const std::vector<std::string>& args) {
   command.arguments().example("precast bench step --model resnet18 --image-size 160");
   command.arguments().example("precast bench step recipe.yaml --ranks 1,2,4 --device cuda");
   command.arguments().example("precast bench step --model resnet50 --model-cost --card h200");
+  command.arguments().exit_codes({10, 13});
   add_options(command.arguments().options());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 
+#include "data/order/subset.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/process/child_process.h"
@@ -39,6 +41,23 @@ ordered_json cost_of(const TableRow& row, const std::vector<Setting>& settings,
   return ordered_json::parse(std::ifstream(path));
 }
 
+/// The number of samples in an epoch of a row that trains on a dataset with `train_images` samples.
+/// @param data the keys data.* that the row reads
+std::int64_t epoch_samples(const TableRow& row, std::int64_t train_images,
+                           const ordered_json& data) {
+  if (!data.at("filter").get<std::string>().empty()) {
+    throw ConfigError(fmt::format(
+        "--project: expected no data.filter, because the number of samples that it selects is not "
+        "known without the dataset, got '{}' (row {}). Set data.subset instead",
+        data.at("filter").get<std::string>(), row.id));
+  }
+  const auto samples = data::choose_subset(data.at("subset").get<std::string>(),
+                                           static_cast<std::uint64_t>(train_images),
+                                           fmt::format("train_images of the table, row {}", row.id))
+                           .size();
+  return static_cast<std::int64_t>(samples) * data.at("repeats").get<std::int64_t>();
+}
+
 const Card& find_card(const std::string& name) {
   return *parse_cards("project", name).front();
 }
@@ -51,7 +70,8 @@ ProjectedRow project_row(const TableRow& row, std::int64_t train_images, const o
   projected.sizes = ordered_json::array();
   const std::int64_t step_images = settings.at("batch_size").get<std::int64_t>() * projected.gpus;
   // The last, incomplete batch of an epoch is dropped.
-  const auto steps = static_cast<double>(train_images / step_images);
+  const auto steps =
+      static_cast<double>(epoch_samples(row, train_images, cost.at("data")) / step_images);
   for (const ordered_json& size : cost.at("image_sizes")) {
     const auto epochs = size.at("epochs").get<double>();
     const auto add = [&](const char* kernels, double& minutes) {
@@ -106,9 +126,9 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
           : "No published figure of this card checks the model.");
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();
-    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {:.1f} | {:.1f} | {} | {} |\n",
-                   row.row->id, row.row->model, row.gpus, row.minutes, row.fused_minutes,
-                   figure_text(published.minutes, 1),
+    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} |\n", row.row->id,
+                   row.row->model, row.gpus, minutes_text(std::optional(row.minutes)),
+                   minutes_text(std::optional(row.fused_minutes)), minutes_text(published.minutes),
                    published.hardware.empty() ? kNoFigure : published.hardware);
   }
   return out;

@@ -15,7 +15,9 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/process/child_process.h"
@@ -150,6 +152,37 @@ class ModelCostTest : public ::testing::Test {
     return json::parse(std::ifstream(file()));
   }
   std::string file() const { return folder_ / "cost.json"; }
+  /// Projects a table with one row `a`, a small network that trains 2 epochs with batches of 100 of
+  /// 6000 images.
+  ChildResult project(std::vector<std::string> args) const {
+    std::ofstream(folder_ / "small.yaml")
+        << "model:\n"
+           "  arch: layers\n"
+           "  num_classes: 10\n"
+           "  params: {layers: [conv: {out: 8}, relu, global_avg_pool, flatten, linear]}\n"
+           "resolution: {min_res: 32, max_res: 32}\n"
+           "training: {epochs: 2, batch_size: 100}\n";
+    std::ofstream(folder_ / "small_table.yaml")
+        << "title: A small network\n"
+           "train_images: 6000\n"
+           "sources: []\n"
+           "rows: [{id: a, model: Net, recipe: small.yaml}]\n";
+    args.insert(args.begin(), {"reproduce", folder_ / "small_table.yaml", "--folder",
+                               folder_ / "out", "--project", "h100", "--json"});
+    return run(std::move(args));
+  }
+  /// Whether the projected minutes of row `a` are those of this number of steps in each of its 2
+  /// epochs. @return the row
+  json projected_row(const std::vector<std::string>& args, int steps) const {
+    const ChildResult ended = project(args);
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    const json details = json::parse(std::ifstream(folder_ / "out/projection/a.json"));
+    const double ms =
+        details.at("image_sizes")[0].at("reference").at("cards")[0].at("ms").get<double>();
+    json row = json::parse(ended.output).at("rows").at(0);
+    EXPECT_NEAR(row.at("projected_minutes").get<double>(), 2 * steps * ms / 60e3, 1e-12);
+    return row;
+  }
 
   test::TemporaryFolder folder_;
 };
@@ -252,9 +285,24 @@ TEST_F(ModelCostTest, WrongArgumentsEndWithCodeTwo) {
   };
   fails({"--card", "h300", "--image-size", "32"}, Names("--card", "h300", "h200"));
   fails({"--card", "v100", "--precision", "bf16", "--image-size", "32"}, Names("--card", "v100"));
-  fails({"--ranks", "1,2"}, Names("--ranks", "--model-cost", "1,2"));
+  for (const auto& [option, value] : std::map<std::string, std::string>{{"--ranks", "1,2"},
+                                                                        {"--data", "cpu"},
+                                                                        {"--steps", "7"},
+                                                                        {"--warmup", "3"},
+                                                                        {"--runs", "2"},
+                                                                        {"--threads", "4"},
+                                                                        {"--device", "cpu"},
+                                                                        {"--cuda-graphs", "on"},
+                                                                        {"--profile", "t.json"}})
+    fails({option, value}, Names(option, "--model-cost", value));
   for (const char* layout : {"--layout=nchw", "--training.channels_last=false"})
     fails({layout, "--image-size", "32"}, Names("training.channels_last", "--model-cost"));
+}
+
+TEST_F(ModelCostTest, ACardWithoutTheModelIsAnError) {
+  const ChildResult ended = run({"bench", "step", "--card", "h200"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.errors, Names("--card", "--model-cost", "h200"));
 }
 
 TEST_F(ModelCostTest, ATableIsProjected) {
@@ -290,6 +338,33 @@ rows:
       run({"reproduce", folder_ / "table.yaml", "--folder", out, "--project", "all"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.errors, Names("--project", "all"));
+}
+
+TEST_F(ModelCostTest, AProjectionTrainsOnTheSamplesThatTheKeysSelect) {
+  const json whole = projected_row({}, 60);
+  EXPECT_EQ(whole.at("gpus"), 1);
+  projected_row({"--data.subset=0:1550"}, 15);
+  projected_row({"--data.subset=random:1500"}, 15);
+  projected_row({"--data.repeats=4"}, 240);
+  const ChildResult filtered = project({"--data.filter=label==0"});
+  EXPECT_EQ(filtered.exit_code, 2);
+  EXPECT_THAT(filtered.errors, Names("--project", "data.filter", "label==0", "row a"));
+  EXPECT_EQ(project({"--data.subset=0:6001"}).exit_code, 2);
+}
+
+TEST_F(ModelCostTest, AProjectionUsesTheRanksThatTheRunWouldStart) {
+  EXPECT_EQ(projected_row({"--dist.nproc=2"}, 30).at("gpus"), 2);
+  EXPECT_EQ(projected_row({"--dist.nproc=2", "--training.global_batch_size=120"}, 50).at("gpus"),
+            2);
+  EXPECT_EQ(projected_row({"--training.distributed=1", "--dist.world_size=4"}, 15).at("gpus"), 4);
+}
+
+TEST_F(ModelCostTest, ProjectedMinutesBelowATenthAreNotShownAsZero) {
+  ASSERT_EQ(project({}).exit_code, 0);
+  std::stringstream page;
+  page << std::ifstream(folder_ / "out/projection.md").rdbuf();
+  EXPECT_THAT(page.str(), testing::HasSubstr("| a | Net | 1 | 0.00"));
+  EXPECT_THAT(page.str(), testing::Not(testing::HasSubstr("| 0.0 |")));
 }
 
 }  // namespace
