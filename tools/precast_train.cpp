@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
       Command{"bench step", "measure training steps", plain_errors<run_bench_step>},
       Command{"bench stages", "measure the stages of training", plain_errors<run_bench_stages>},
       Command{"bench recipe_loader", "measure the loader of a recipe",
-              plain_errors<run_bench_recipe_loader>},
+              plain_errors<run_bench_recipe_loader>, /*is_elsewhere=*/false, /*is_internal=*/true},
       Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},
       Command{"serve", "load the batches of training runs", plain_errors<run_serve>},
       Command{"list", "list the parts that recipes and commands can name", plain_errors<run_list>},

@@ -53,6 +53,20 @@ class Options(Scripts):
         self.assertEqual(self.run_script("coverage", "data/beton").returncode, 99)
 
 
+class AllChecks(Scripts):
+    def test_arguments_are_refused_before_the_first_check(self):
+        (self.root / ".ci").mkdir()
+        shutil.copy(TOOLS.parent / ".ci/run", self.root / ".ci")
+        self.write("tools/setup", "exit 99")
+        done = self.run_script("../.ci/run", "lint")
+        self.assertEqual(done.returncode, EXIT_USAGE)
+        self.assertIn("'lint'", done.stderr)
+        self.assertEqual(self.run_script("../.ci/run", "--help").returncode, 0)
+        done = self.run_script("../.ci/run")
+        self.assertEqual(done.returncode, EXIT_FAILED)
+        self.assertIn("exit code 99", done.stdout)
+
+
 @unittest.skipUnless(pathlib.Path("/usr/bin/dpkg-query").exists(), "tools/setup needs Debian")
 class Setup(Scripts):
     def setUp(self):

@@ -28,7 +28,7 @@ Assembly::Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& reg
   const BatchMaker batches = make_batch_maker(data, run.recipe.train_pipeline, run, plan_);
   const std::int64_t size_px =
       plan_.image_size_px.empty() ? run.config().validation.resolution : plan_.image_size_px[0];
-  check_parts(*model_, plan_.model, *loss_, run.recipe, batches(2, size_px));
+  check_parts(model_.get(), plan_.model, *loss_, run.recipe, batches(2, size_px));
 }
 
 engine::StepParts Assembly::step_parts() {

@@ -79,6 +79,15 @@ ordered_json dataset_summary(const data::BetonReader& reader) {
   return report;
 }
 
+bool has_jpegs(const data::BetonReader& reader) {
+  for (std::size_t field = 0; field < reader.fields().size(); ++field) {
+    if (reader.fields()[field].type != data::FieldType::image) continue;
+    for (std::uint64_t i = 0; i < reader.size(); ++i)
+      if (reader.image_mode(i, field) == data::ImageMode::jpg) return true;
+  }
+  return false;
+}
+
 ordered_json pipeline_summary(const data::Pipeline& pipeline, const ordered_json& written,
                               bool train) {
   ordered_json steps = written;

@@ -15,6 +15,9 @@ namespace precast::tools {
 /// and the smallest, mean and largest width and height of its first image field, in pixels.
 [[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
 
+/// Whether a sample of the dataset has an image that is stored as a JPEG.
+[[nodiscard]] bool has_jpegs(const data::BetonReader& reader);
+
 /// A pipeline as --dry-run shows it: the steps as they are written in the recipe (or the standard
 /// steps), and mean and std of the normalisation.
 /// @param written the value of `pipeline.train` or `pipeline.val`; null: the standard pipeline.

@@ -94,9 +94,24 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   return {result, class_figures(result, *reader, run.config().data.targets), opened.images};
 }
 
+/// The figures under the names that a training run's summary.json has for them.
+ordered_json summary_of(const Evaluated& evaluated, int world) {
+  const engine::EvalResult& result = evaluated.result;
+  ordered_json summary = ordered_json::object();
+  if (result.classifies) summary = {{"top_1", result.top_1()}, {"top_5", result.top_5()}};
+  summary.update(ordered_json{{"val_loss", result.loss},
+                              {"val_images", result.samples},
+                              {"eval_minutes", result.seconds / 60},
+                              {"world_size", world}});
+  for (const auto& [name, value] : result.metrics) summary[name] = value;
+  summary["classes"] = evaluated.classes;
+  return summary;
+}
+
 int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registries& registries,
-                       bool json, const RunArgument& used) {
-  const auto [result, classes, images] = evaluate(run, ranks, registries, used);
+                       bool json, const RunArgument& used, ResultFile* file) {
+  const Evaluated evaluated = evaluate(run, ranks, registries, used);
+  const engine::EvalResult& result = evaluated.result;
   if (!std::isfinite(result.loss)) {
     throw Error(fmt::format("eval: expected a finite loss, got {}: the weights or the outputs "
                             "contain NaN or infinity",
@@ -104,14 +119,15 @@ int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registr
                 ExitCode::diverged);
   }
   if (!ranks.leads()) return 0;
+  if (file != nullptr) file->add(summary_of(evaluated, ranks.communicator().world()));
   ordered_json report = describe_subject(run.recipe, used);
   if (json) {
     report.update(figures_of(result));
-    report["classes"] = classes;
+    report["classes"] = evaluated.classes;
     print_json(report);
   } else {
     print_subject(report, used);
-    print_result(result, images);
+    print_result(result, evaluated.images);
   }
   return 0;
 }
@@ -119,11 +135,17 @@ int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registr
 }  // namespace
 
 int evaluate_recipe(const Recipe& recipe, const Registries& registries,
-                    const std::vector<std::string>& command, bool json, const RunArgument& used) {
+                    const std::vector<std::string>& command, bool json, const RunArgument& used,
+                    ResultFile* file) {
   check_weights_given(recipe.config);
-  return run_evaluation(recipe, command, [&](const ResolvedRun& run, RankSession& ranks) {
-    return evaluate_and_print(run, ranks, registries, json, used);
-  });
+  return run_evaluation(
+      recipe, command,
+      [&](const ResolvedRun& run, RankSession& ranks) {
+        return evaluate_and_print(run, ranks, registries, json, used, file);
+      },
+      [file](int code, const std::string& error) {
+        if (file != nullptr) file->write_failure(code, error);
+      });
 }
 
 int run_eval(const std::vector<std::string>& args) {

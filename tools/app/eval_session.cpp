@@ -79,6 +79,7 @@ EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, 
                           const std::filesystem::path& checkpoint) {
   TrainPlan plan = make_plan(run, registries, 0, classes, RecipeUse::evaluate);
   auto model = build_model(run, plan, registries, WeightsUse::evaluate, labels);
+  if (checkpoint.empty()) warn_of_averages(load_weights(run.config().model.weights));
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
   if (!checkpoint.empty())
     averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, checkpoint);
@@ -94,14 +95,14 @@ EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, 
 }
 
 int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
-                   const std::function<int(const ResolvedRun&, RankSession&)>& body) {
+                   const std::function<int(const ResolvedRun&, RankSession&)>& body, OnEnd on_end) {
   const RankInfo info = find_ranks(recipe.config, /*trains=*/false);
   if (const int ranks = ranks_to_launch(recipe.config, info, /*trains=*/false); ranks > 0) {
     check_gpus(gpu_problem(recipe, ranks, usable_gpus(), /*trains=*/false));
     return launch_ranks(command, ranks);
   }
   const ResolvedRun run = resolve_run(recipe, info, /*trains=*/false);
-  RankSession ranks(recipe.config, info, run.device);
+  RankSession ranks(recipe.config, info, run.device, std::move(on_end));
   return ranks.run([&] {
     const int code = body(run, ranks);
     // No rank leaves before rank 0 has written the results.
@@ -143,7 +144,9 @@ EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                                        model.plan)(2, config.validation.resolution);
   check_output(*model.model, model.plan.model, batch);
   const bool images = batch.input().dim() == kImageDims;
-  return {make_val_source(reader, model.run, model.plan, std::move(order)),
+  data::LoaderOptions options = val_loader_options(reader, model.run);
+  options.order = std::move(order);
+  return {make_val_source(reader, model.run, model.plan, options),
           mirrors_images(model.run.recipe) && images ? 2 : 1, images};
 }
 

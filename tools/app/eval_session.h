@@ -67,9 +67,11 @@ enum class DatasetUse {
 /// if this process is one of the ranks, calls `body`, after which all ranks leave their group
 /// together.
 /// @param command the arguments after the program's name, to start ranks with.
+/// @param on_end called before a rank ends because of an error.
 /// @return the exit code of `body` or of the launch.
 [[nodiscard]] int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
-                                 const std::function<int(const ResolvedRun&, RankSession&)>& body);
+                                 const std::function<int(const ResolvedRun&, RankSession&)>& body,
+                                 OnEnd on_end = {});
 
 /// The positions in a dataset of `samples` samples that this rank predicts: batch b belongs to rank
 /// b % world. The batches are therefore the same as in a run of a single rank.

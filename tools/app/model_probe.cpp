@@ -165,14 +165,20 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
     } catch (const c10::NotImplementedError&) {
       return {};
     } catch (const c10::Error& error) {
+      const std::string reason = first_line(error.what_without_backtrace());
+      if (sizes_px.size() == 1) {
+        return fmt::format(
+            "model '{}': expected a model that works on images of {} px, got an "
+            "error: {}",
+            spec.arch, size_px, reason);
+      }
       return fmt::format(
           "model '{}': expected a model that works at every image size of the recipe ({} px), got "
           "an error at {} px: {}. Either make resolution.min_res, resolution.max_res and "
           "validation.resolution equal and use no method that makes images smaller "
           "(batch_resize, selective_backprop with scale_factor), or take the mean over the image "
           "before the first linear layer (global_avg_pool), so that the model works on any size",
-          spec.arch, fmt::join(sizes_px, ", "), size_px,
-          first_line(error.what_without_backtrace()));
+          spec.arch, fmt::join(sizes_px, ", "), size_px, reason);
     }
   }
   return {};

@@ -44,10 +44,11 @@ struct PhotoFields {
 [[nodiscard]] PhotoFields photo_fields(const Recipe& recipe);
 
 /// Image files as a dataset, so that they are processed in the same way as validation images. As
-/// with `precast write --image.mode keep --image.passthrough`, JPEGs are stored unchanged, other
-/// images as pixels (above 64 MiB of pixels: as JPEG of quality 100), and EXIF orientation is
-/// ignored. The dataset is an unnamed file in the folder for temporary files (TMPDIR). The system
-/// releases its space when the process ends, even if the process is killed.
+/// with `precast write --image.mode keep --image.passthrough --image.quality 100`, JPEGs are stored
+/// unchanged unless they are unusual (CMYK, arithmetic coding, ...) or decode with a warning, other
+/// images as pixels (above 64 MiB of pixels: as JPEG), and EXIF orientation is ignored. The dataset
+/// is an unnamed file in the folder for temporary files (TMPDIR). The system releases its space
+/// when the process ends, even if the process is killed.
 class PhotoDataset {
  public:
   /// @param on_progress called from time to time with the number of photos read.

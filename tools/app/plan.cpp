@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "tools/app/data_description.h"
+#include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/task.h"
@@ -67,6 +68,31 @@ void check_target_threshold(const TrainPlan& plan) {
       single(threshold) < single(off) ? 1 : 0));
 }
 
+/// Lets a method edit the plan. @throws ConfigError for changes that TrainPlan does not allow
+void configure(const NamedMethod& method, TrainPlan& plan) {
+  const TrainPlan before = plan;
+  method.method->configure(plan);
+  const auto keep = [&](std::string_view field, auto wanted, auto got) {
+    if (got == wanted) return;
+    throw ConfigError(
+        fmt::format("method {}: expected configure() to keep the plan's {} ({}), got {}. Methods "
+                    "must not change it, because other parts read it from the recipe",
+                    method.name, field, wanted, got));
+  };
+  keep("seed", before.seed, plan.seed);
+  keep("steps_per_epoch", before.steps_per_epoch, plan.steps_per_epoch);
+  keep("global_batch_size", before.global_batch_size, plan.global_batch_size);
+  keep("peak_lr", before.peak_lr, plan.peak_lr);
+  const auto sizes = static_cast<std::int64_t>(plan.image_size_px.size());
+  if (sizes == plan.epochs) return;
+  throw ConfigError(fmt::format(
+      "method {}: expected configure() to leave one entry of the plan's image_size_px "
+      "for each of {}, got {}",
+      method.name,
+      format_count(static_cast<std::uint64_t>(std::max<std::int64_t>(0, plan.epochs)), "epoch"),
+      sizes));
+}
+
 /// `random, subset 64, filter label < 3`.
 std::string order_text(const ordered_json& order) {
   std::string text = order.at("name");
@@ -119,7 +145,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   plan.loss = recipe.loss;
   plan.optimizer = recipe.optimizer;
   plan.precision = parse_precision(config.training.precision, run.device.is_cuda());
-  for (const NamedMethod& method : recipe.methods) method.method->configure(plan);
+  for (const NamedMethod& method : recipe.methods) configure(method, plan);
   if (use == RecipeUse::train && !config.training.eval_only) {
     check_ghost_batches(run, plan);
     check_target_threshold(plan);
@@ -230,6 +256,8 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
              plan.at("channels_last").get<bool>() ? ", channels_last" : "");
   fmt::print("kernels     {}\n", kernels_text(plan.at("kernels")));
   fmt::print("graphs      {}\n", graphs_text(plan.at("graphs")));
+  if (const auto frozen = plan.at("frozen").get<std::vector<std::string>>(); !frozen.empty())
+    fmt::print("frozen      {}\n", frozen_text(frozen));
   const auto& lr = plan.at("lr");
   fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
              lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),

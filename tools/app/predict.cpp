@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "data/beton/sums.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/app/eval_session.h"
@@ -40,10 +40,11 @@ constexpr const char* kAbout =
     "of images, or the samples of a dataset. A recipe needs --model.weights=FILE.\n"
     "Probabilities are the softmax of the logits; with validation.lr_tta, of the mean of the "
     "logits of the image and its mirror image.\n"
-    "For a dataset, CSV output contains logits unless --top is given; a .npy file always contains "
-    "logits. Losses with several classes per sample give each class a probability (the sigmoid of "
-    "its logit); outputs that are not classes are written unchanged. With validation.lr_tta, "
-    "logits are the sums over the image and its mirror image.\n"
+    "For a dataset, and for losses with several classes per sample, CSV output contains logits "
+    "unless --top is given; a .npy file always contains logits. Losses with several classes per "
+    "sample give each class a probability (the sigmoid of its logit); outputs that are not classes "
+    "are written unchanged. With validation.lr_tta, logits are the sums over the image and its "
+    "mirror image.\n"
     "A file that is not an image is skipped with a warning; the exit code is then 3.";
 
 /// The inputs of the command line: image files and folders, or one dataset.
@@ -85,9 +86,6 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
     throw ConfigError(fmt::format(
         "--output: expected a name ending in .npy, .csv or .jsonl, got {}", format.file.string()));
   }
-  const std::filesystem::path folder = format.file.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    throw IoError("cannot create", format.file.string(), ENOENT);
   if (extension == ".npy" && options.given("top") && !format.json)
     throw ConfigError(
         "--top: expected a .csv or .jsonl file, which contains classes, got a .npy file");
@@ -359,6 +357,8 @@ int run_predict(const std::vector<std::string>& args) {
   std::vector<std::string> own = {"predict"};
   own.insert(own.end(), args.begin(), args.end());
   return run_evaluation(recipe, own, [&](const ResolvedRun& run, RankSession& ranks) {
+    // Checked now, not after hours of predicting.
+    if (ranks.leads() && !format.file.empty()) static_cast<void>(AtomicFile(format.file));
     if (ranks.leads()) log_info("=> weights {}", config.model.weights);
     if (inputs.photos.empty()) {
       const auto reader = open_dataset("data.val_dataset", recipe);

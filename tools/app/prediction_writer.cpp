@@ -15,6 +15,11 @@
 #include "framework/core/progress.h"
 
 namespace precast::tools {
+namespace {
+
+constexpr std::size_t kWriteBytes = 1U << 20U;
+
+}  // namespace
 
 PredictionWriter::PredictionWriter(PredictFormat format, std::vector<std::string> class_names)
     : format_(std::move(format)), class_names_(std::move(class_names)) {}
@@ -61,34 +66,52 @@ void PredictionWriter::begin_table(const at::Tensor& logits) {
     class_names_.clear();
   }
   table_.emplace(class_names_, std::min(format_.top, classes));
-  csv_ = format_.logits ? logits_csv_header(format_.first_column, classes,
-                                            format_.classes ? "logit" : "output")
-                        : table_->csv_header();
+  write_csv(format_.logits ? logits_csv_header(format_.first_column, classes,
+                                               format_.classes ? "logit" : "output")
+                           : table_->csv_header());
 }
 
 void PredictionWriter::add_row(const std::string& name, std::span<const float> logits, int passes) {
-  const bool json = format_.json || format_.file.extension() == ".jsonl";
-  const bool csv = format_.file.extension() == ".csv" || (format_.file.empty() && !json);
-  if (csv && format_.logits) csv_ += logits_csv_row(name, logits);
-  if (json && !format_.classes) json_ += outputs_json_row(name, logits);
+  const bool json = format_.json || writes_jsonl();
+  const bool csv = writes_csv() || (format_.file.empty() && !json);
+  if (csv && format_.logits) write_csv(logits_csv_row(name, logits));
+  if (json && !format_.classes) write_json(outputs_json_row(name, logits));
   if (!format_.classes || (!json && format_.logits)) return;
   const std::vector<Prediction> best = most_probable(logits, passes, format_.top, *format_.classes);
-  if (csv && !format_.logits) csv_ += table_->csv_row(name, best);
+  if (csv && !format_.logits) write_csv(table_->csv_row(name, best));
   if (!json) return;
-  json_ += table_->json_row(name, best, format_.logits ? logits : std::span<const float>());
+  write_json(table_->json_row(name, best, format_.logits ? logits : std::span<const float>()));
+}
+
+void PredictionWriter::write_csv(std::string_view text) {
+  if (writes_csv()) write_to_file(text);
+  if (format_.file.empty() && !format_.json) printed_ += text;
+}
+
+void PredictionWriter::write_json(std::string_view text) {
+  if (writes_jsonl()) write_to_file(text);
+  if (format_.json) printed_ += text;
+}
+
+void PredictionWriter::write_to_file(std::string_view text) {
+  if (!text_file_) text_file_.emplace(format_.file);
+  unwritten_ += text;
+  if (unwritten_.size() < kWriteBytes) return;
+  text_file_->append(unwritten_);
+  unwritten_.clear();
 }
 
 void PredictionWriter::finish() {
-  const std::string extension = format_.file.extension().string();
   if (writes_array()) {
-    const at::Tensor all = at::cat(array_).contiguous();
+    const at::Tensor all = (array_.size() == 1 ? array_[0] : at::cat(array_)).contiguous();
     const auto* bytes = static_cast<const std::byte*>(all.const_data_ptr());
     write_npy(format_.file, DType::f32, all.sizes().vec(), {bytes, all.nbytes()});
   } else if (!format_.file.empty()) {
-    write_file(format_.file, extension == ".csv" ? csv_ : json_);
+    write_to_file("");  // without samples, a .jsonl is empty
+    text_file_->append(unwritten_);
+    text_file_->commit();
   }
-  if (format_.json) fmt::print("{}", json_);
-  if (format_.file.empty() && !format_.json) fmt::print("{}", csv_);
+  fmt::print("{}", printed_);
   if (!format_.file.empty())
     log_info("{}: {}", format_.file.string(),
              format_count(static_cast<std::uint64_t>(samples_), "sample"));

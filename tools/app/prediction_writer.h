@@ -7,8 +7,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "framework/core/file.h"
 #include "tools/app/prediction_table.h"
 
 namespace precast::tools {
@@ -31,7 +33,8 @@ struct PredictFormat {
   std::int64_t top = 1;
 };
 
-/// Collects the predictions and writes them when they are complete.
+/// Writes the predictions. Lines of a file are written as they come, and the file appears when it
+/// is complete. The rows of a `.npy` and what is printed are collected in memory until then.
 class PredictionWriter {
  public:
   PredictionWriter(PredictFormat format, std::vector<std::string> class_names);
@@ -42,7 +45,7 @@ class PredictionWriter {
   /// could. Samples that could not be read are left out; in a .npy, their rows are NaN. Empty if
   /// all samples could be read.
   /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
-  /// written; ConfigError if the outputs are not one number for each class
+  /// written; ConfigError if the outputs are not one number for each class; IoError
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
   /// Call once, at the end. @throws IoError
@@ -52,16 +55,25 @@ class PredictionWriter {
 
  private:
   [[nodiscard]] bool writes_array() const { return format_.file.extension() == ".npy"; }
+  [[nodiscard]] bool writes_csv() const { return format_.file.extension() == ".csv"; }
+  [[nodiscard]] bool writes_jsonl() const { return format_.file.extension() == ".jsonl"; }
   void add_array(const at::Tensor& logits, std::span<const std::string> problems);
   void begin_table(const at::Tensor& logits);
   void add_row(const std::string& name, std::span<const float> logits, int passes);
+  /// Adds text to the file and to standard output, as PredictFormat says.
+  void write_csv(std::string_view text);
+  void write_json(std::string_view text);
+  void write_to_file(std::string_view text);
 
   PredictFormat format_;
   std::vector<std::string> class_names_;
   /// Created once the number of classes is known.
   std::optional<PredictionTable> table_;
   std::vector<at::Tensor> array_;
-  std::string csv_, json_;
+  /// The file with text; created with its first line.
+  std::optional<AtomicFile> text_file_;
+  /// Lines that are not in text_file_ yet, and text to print.
+  std::string unwritten_, printed_;
   std::int64_t samples_ = 0;
 };
 

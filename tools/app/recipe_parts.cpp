@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "framework/core/error.h"
+#include "tools/app/reserved_figures.h"
 #include "tools/app/session.h"
 
 namespace precast::tools {
@@ -88,9 +89,8 @@ void report_targets(const Recipe& recipe, const PartRequest& request, std::strin
 
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {
   constexpr std::string_view kKey = "validation.metrics";
-  // Every evaluation reports these metrics.
-  std::vector<std::string> names = {"loss", "val_loss", "train_loss"};
-  if (recipe.targets == TargetKind::class_index) names.insert(names.end(), {"top_1", "top_5"});
+  std::vector<std::string> names;
+  if (recipe.targets == TargetKind::class_index) names = {"top_1", "top_5"};
   const ConfigNode& listed = recipe.config.validation.metrics;
   for (const PartRequest& request : listed.kind == ConfigNode::Kind::null
                                         ? usual_metrics(recipe.targets)
@@ -98,6 +98,13 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
     try {
       Metrics::value_type metric = registries.metrics.make(
           {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
+      if (is_reserved_figure(metric->name())) {
+        diagnostics.error(
+            request.origin, request.key,
+            fmt::format("expected a metric whose name is not a key of the log or of summary.json, "
+                        "got '{}' ({}). Change what its name() returns",
+                        metric->name(), request.name));
+      }
       if (std::ranges::find(names, metric->name()) != names.end()) {
         diagnostics.error(
             request.origin, request.key,

@@ -9,10 +9,10 @@
 #include <optional>
 #include <system_error>
 
+#include "framework/core/archive/checkpoint_files.h"
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/engine/checkpoint_files.h"
 #include "framework/engine/run_folder.h"
 
 namespace precast::tools {
@@ -196,7 +196,7 @@ std::optional<StoredCheckpoint> newer_checkpoint(const fs::path& run) {
 
 void use_checkpoint(const fs::path& checkpoint, RunArgument& found) {
   found.checkpoint = checkpoint;
-  use_weights(checkpoint / engine::kModelFile, found);
+  use_weights(checkpoint / kModelFile, found);
 }
 
 void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
@@ -213,7 +213,7 @@ void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
 /// The weights to which `path`, a file or folder of the run, refers.
 void find_weights(const fs::path& path, RunArgument& found) {
   if (fs::is_regular_file(path) && is_weights_name(path)) {
-    if (path.filename() == engine::kModelFile && is_checkpoint(path.parent_path()))
+    if (path.filename() == kModelFile && is_checkpoint(path.parent_path()))
       return find_weights(path.parent_path(), found);
     return use_weights(path, found);
   }

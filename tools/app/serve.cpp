@@ -100,6 +100,8 @@ int run_serve(const std::vector<std::string>& args) {
         "training.batch_size",
         fmt::format("expected a batch of at most {} samples, the length of an epoch, got {}",
                     data.order->size(), plan.global_batch_size));
+  if (recipe.config.data.in_memory == kImagesOnGpu)
+    recipe.refuse("data.in_memory", "expected 0, 1 or 2 to serve batches, got gpu");
   if (recipe.config.data.in_memory == 2) data::preload(*reader);
   data::LoaderOptions loader = train_loader_options(*reader, data, run);
   loader.normalize = run.device.is_cpu();

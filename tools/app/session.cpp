@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
+#include "tools/app/frozen_parameters.h"
 #include "tools/app/shared_loading.h"
 #include "tools/cli/custom_fields.h"
 
@@ -91,30 +93,6 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
       check_common_classes(*reader, i);
   }
   return reader;
-}
-
-/// @throws ConfigError if a prefix matches no parameter, or if no parameter is left to train.
-void freeze_parameters(const Model& model, const std::vector<std::string>& prefixes) {
-  const std::vector<NamedTensor> parameters = model.parameters();
-  for (const std::string& prefix : prefixes) {
-    bool found = false;
-    for (const NamedTensor& parameter : parameters) {
-      if (!parameter.name.starts_with(prefix)) continue;
-      parameter.tensor.requires_grad_(false);
-      found = true;
-    }
-    if (!found) {
-      throw ConfigError(
-          fmt::format("training.freeze: expected the beginning of a parameter's name "
-                      "(such as '{}'), got '{}'",
-                      parameters.front().name, prefix));
-    }
-  }
-  const auto trains = [](const NamedTensor& p) { return p.tensor.requires_grad(); };
-  if (std::ranges::none_of(parameters, trains))
-    throw ConfigError(
-        "training.freeze: expected at least one parameter left to train, got all parameters "
-        "frozen");
 }
 
 }  // namespace
@@ -256,12 +234,16 @@ std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan
   at::manual_seed(static_cast<std::uint64_t>(config.training.seed));
   std::unique_ptr<Model> model = make_model(registries.models, plan.model);
   if (!config.model.weights.empty()) {
-    check_weights(load_weights(config.model.weights),
-                  describe_weights(run.recipe, plan, registries, *model, data), use,
+    const WeightsFile file = load_weights(config.model.weights);
+    check_weights(file, describe_weights(run.recipe, plan, registries, *model, data), use,
                   /*strict=*/config.model.weights_check == "on");
-    engine::load_model_weights(
-        *model, config.model.weights,
-        use == WeightsUse::train ? engine::OtherHead::keep_drawn : engine::OtherHead::refuse);
+    std::optional<engine::ClassCounts> other_head;
+    if (use == WeightsUse::train) {
+      warn_of_averages(file);
+      other_head =
+          engine::ClassCounts{.file = classes_of_weights(file), .model = plan.model.num_classes};
+    }
+    engine::load_model_weights(*model, config.model.weights, other_head);
   }
   model->to(run.device, plan.channels_last);
   freeze_parameters(*model, config.training.freeze);
@@ -323,16 +305,30 @@ data::LoaderOptions val_loader_options(const data::BetonReader& reader, const Re
 std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                const TrainData& data, const ResolvedRun& run,
                                                const TrainPlan& plan) {
-  return data::make_batch_source(reader, run.recipe.train_pipeline,
-                                 train_loader_options(reader, data, run), field_choice(run.recipe),
-                                 run.device, image_dtype(run.device, plan.precision),
-                                 shared_ring(reader, data, run, plan));
+  data::LoaderOptions options = train_loader_options(reader, data, run);
+  options.plan_images = keeps_images_on_gpu(run);
+  return data::make_batch_source(
+      reader, run.recipe.train_pipeline, options, field_choice(run.recipe), run.device,
+      image_dtype(run.device, plan.precision), shared_ring(reader, data, run, plan));
+}
+
+bool keeps_images_on_gpu(const ResolvedRun& run) {
+  return run.config().data.in_memory == kImagesOnGpu && run.device.is_cuda();
+}
+
+void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
+                         const ResolvedRun& run) {
+  if (!keeps_images_on_gpu(run)) return;
+  data::LoaderOptions options;
+  options.plan_images = true;
+  static_cast<void>(data::outputs_of_loader(reader, pipeline, options));
 }
 
 data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,
                                    const ResolvedRun& run, const TrainPlan& plan) {
   data::LoaderOptions options = train_loader_options(reader, data, run);
   options.normalize = run.device.is_cpu();
+  options.plan_images = keeps_images_on_gpu(run);
   const std::int64_t largest_px =
       plan.image_size_px.empty() ? 1 : *std::ranges::max_element(plan.image_size_px);
   data::MemoryPlan memory = data::plan_memory(reader, run.recipe.train_pipeline, options,
@@ -349,9 +345,7 @@ data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainD
 
 std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
                                              const ResolvedRun& run, const TrainPlan& plan,
-                                             std::shared_ptr<const data::SampleOrder> order) {
-  data::LoaderOptions options = val_loader_options(reader, run);
-  options.order = std::move(order);
+                                             const data::LoaderOptions& options) {
   return data::make_batch_source(reader, run.recipe.val_pipeline, options, field_choice(run.recipe),
                                  run.device, image_dtype(run.device, plan.precision));
 }

@@ -93,7 +93,7 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// Builds the model with random weights from `training.seed`, loads `model.weights` if given, moves
 /// the model to the device, and freezes the parameters of `training.freeze`. Before loading,
 /// check_weights() compares the weights with the network and `data`. In training, a last layer for
-/// a different number of classes keeps its random weights.
+/// a different number of classes keeps its random weights, and warn_of_averages() is called.
 /// @param data null: the names of the classes are not compared.
 [[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
                                                  const Registries& registries, WeightsUse use,
@@ -117,13 +117,20 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 [[nodiscard]] at::ScalarType image_dtype(at::Device device, Precision precision);
 
 /// The options of the loaders for training and evaluation, except for the normalisation of images,
-/// which depends on the device. @{
+/// which depends on the device. data.in_memory: gpu has no effect on them. @{
 [[nodiscard]] data::LoaderOptions train_loader_options(const data::BetonReader& reader,
                                                        const TrainData& data,
                                                        const ResolvedRun& run);
 [[nodiscard]] data::LoaderOptions val_loader_options(const data::BetonReader& reader,
                                                      const ResolvedRun& run);
 /// @}
+
+/// Whether training keeps the stored images in the GPU's memory (data.in_memory: gpu).
+[[nodiscard]] bool keeps_images_on_gpu(const ResolvedRun& run);
+/// @throws ConfigError if the run keeps images in a GPU's memory, and images of this dataset cannot
+/// be made there (data::plan_images)
+void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
+                         const ResolvedRun& run);
 
 /// Batches for training (the last, incomplete batch is left out) and for evaluation (all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
@@ -134,10 +141,11 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 [[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
                                                  const TrainData& data, const ResolvedRun& run,
                                                  const TrainPlan& plan);
-/// @param order null: the order of the file.
-[[nodiscard]] std::unique_ptr<BatchSource> make_val_source(
-    const data::BetonReader& reader, const ResolvedRun& run, const TrainPlan& plan,
-    std::shared_ptr<const data::SampleOrder> order = nullptr);
+/// @param options val_loader_options(), or a change of them.
+[[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
+                                                           const ResolvedRun& run,
+                                                           const TrainPlan& plan,
+                                                           const data::LoaderOptions& options);
 /// Runs a step at every image size of the plan if `training.preflight` requires it, so that a run
 /// that does not fit in memory fails before the first epoch. @throws Error with
 /// ExitCode::out_of_memory

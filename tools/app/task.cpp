@@ -1,6 +1,7 @@
 #include "tools/app/task.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/suggest.h"
+#include "framework/engine/metric_counts.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/session.h"
 
@@ -26,9 +28,19 @@ constexpr std::uint64_t kCheckedSamples = 256;
 /// Of a dataset on a server, each sample needs a request.
 constexpr std::uint64_t kCheckedRemoteSamples = 4;
 
+std::string tensor_text(at::IntArrayRef sizes, at::ScalarType type) {
+  return fmt::format("[{}] {}", fmt::join(sizes, ", "), c10::toString(type));
+}
+
+/// The shape of a sample's part of a batch.
 std::string shape_of(const at::Tensor& tensor) {
-  return fmt::format("[{}] {}", fmt::join(tensor.sizes().slice(1), ", "),
-                     c10::toString(tensor.scalar_type()));
+  return tensor_text(tensor.sizes().slice(1), tensor.scalar_type());
+}
+
+/// The shape of what a part has returned.
+std::string result_text(const at::Tensor& result) {
+  return result.defined() ? tensor_text(result.sizes(), result.scalar_type())
+                          : "an undefined tensor";
 }
 
 /// @throws ConfigError unless the loss accepts a target of this shape and type.
@@ -120,6 +132,34 @@ auto at_place(const Recipe& recipe, std::string_view key, const std::string& wha
   }
 }
 
+/// What a model returns for a batch in evaluation mode. @throws ConfigError as check_output() does
+at::Tensor tested_outputs(Model& model, const ModelSpec& spec, const Recipe& recipe,
+                          const Batch& batch) {
+  at_place(recipe, "model.arch", "model", [&] { check_output(model, spec, batch); });
+  model.train(false);
+  at::Tensor outputs = model.forward(batch);
+  model.train(true);
+  return outputs;
+}
+
+/// @throws ConfigError unless the loss of a batch is a floating-point scalar
+void check_loss(const std::string& name, const at::Tensor& loss) {
+  if (loss.defined() && loss.dim() == 0 && loss.is_floating_point()) return;
+  throw ConfigError(
+      fmt::format("{}: expected a floating-point scalar, the mean over the batch, "
+                  "got {}",
+                  name, result_text(loss)));
+}
+
+/// @throws ConfigError unless `counted` is what Metric::count() must return for `samples` samples
+void check_count(const Metric& metric, const at::Tensor& counted, std::int64_t samples) {
+  if (engine::is_count_of(metric, counted, samples)) return;
+  std::string expected = metric.sums() == 0 ? "[sums]" : fmt::format("[{}]", metric.sums());
+  if (metric.needs_rows()) expected = fmt::format("[{}, columns]", samples);
+  throw ConfigError(fmt::format("{}: expected count() to return {} {}, got {}", metric.name(),
+                                expected, c10::toString(at::kDouble), result_text(counted)));
+}
+
 }  // namespace
 
 std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
@@ -158,22 +198,21 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
   return width;
 }
 
-void check_parts(Model& model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
                  const Batch& batch) {
-  if (is_own_classifier(spec, batch)) return;
-  at_place(recipe, "model.arch", "model", [&] { check_output(model, spec, batch); });
   const at::NoGradGuard no_grad;
-  model.train(false);
-  const at::Tensor outputs = model.forward(batch);
+  const at::Tensor outputs = is_own_classifier(spec, batch)
+                                 ? at::zeros({batch.size(), spec.num_classes},
+                                             at::device(batch.input().device()).dtype(at::kFloat))
+                                 : tested_outputs(*model, spec, recipe, batch);
   at_place(recipe, "training.loss",
            fmt::format("{} does not fit the outputs and targets", recipe.loss.name),
-           [&] { static_cast<void>(loss(outputs, batch)); });
+           [&] { check_loss(recipe.loss.name, loss(outputs, batch)); });
   for (const auto& metric : recipe.metrics) {
     at_place(recipe, "validation.metrics",
              fmt::format("{} does not fit the outputs and targets", metric->name()),
-             [&] { static_cast<void>(metric->count(outputs, batch)); });
+             [&] { check_count(*metric, metric->count(outputs, batch), batch.size()); });
   }
-  model.train(true);
 }
 
 std::string outputs_text(TargetKind targets, std::int64_t count) {

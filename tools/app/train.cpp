@@ -18,6 +18,7 @@
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval.h"
 #include "tools/app/eval_session.h"
+#include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/model_probe.h"
@@ -66,6 +67,16 @@ void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
                        : gpu_problem(info, recipe.config.training.device, gpus));
 }
 
+/// @throws ConfigError if data.in_memory is gpu and a training has no GPU, or takes its batches
+/// from a ring
+void check_images_have_gpu(const ResolvedRun& run) {
+  if (run.config().data.in_memory != kImagesOnGpu || !trains(run.recipe)) return;
+  if (!run.device.is_cuda())
+    run.recipe.refuse("data.in_memory", "expected 0, 1 or 2 without a GPU, got gpu");
+  if (!run.ring.empty() || !run.recipe.ring.name.empty())
+    run.recipe.refuse("data.in_memory", "expected 0, 1 or 2 with batches from a ring, got gpu");
+}
+
 /// Applies --ring, which an evaluation does not use. @throws ConfigError if another program makes
 /// the training batches
 void use_ring(const Arguments& options, ResolvedRun& run) {
@@ -78,12 +89,14 @@ void use_ring(const Arguments& options, ResolvedRun& run) {
 }
 
 /// Opens, checks and describes the validation set.
-ordered_json describe_val_dataset(const data::BetonReader& train, const Recipe& recipe,
+ordered_json describe_val_dataset(const data::BetonReader& train, const ResolvedRun& run,
                                   std::int64_t classes) {
+  const Recipe& recipe = run.recipe;
   const auto reader = open_dataset("data.val_dataset", recipe);
   for (const std::string& warning : check_classes(train, *reader, recipe))
     log_warning("{}", warning);
   static_cast<void>(count_outputs(*reader, recipe, recipe.val_pipeline, classes));
+  check_images_on_gpu(*reader, recipe.val_pipeline, run);
   return dataset_summary(*reader);
 }
 
@@ -154,7 +167,8 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   if (!recipe.ring.name.empty() || !run.ring.empty())
     static_cast<void>(shared_ring(reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
-  planned.datasets["val"] = describe_val_dataset(reader, recipe, planned.classes);
+  check_images_on_gpu(reader, recipe.train_pipeline, run);
+  planned.datasets["val"] = describe_val_dataset(reader, run, planned.classes);
 }
 
 /// Reads what an evaluation reads: the validation set, and the number of classes of the weights.
@@ -190,8 +204,10 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
 
 /// Runs the checks that need the model: whether the weights fit, whether training.freeze names
 /// parameters and, if a dataset was read, whether model, loss and metrics fit its fields.
-void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& registries,
-                 const data::BetonReader* fields) {
+/// @return the names of the parameters that are not trained
+std::vector<std::string> check_model(ResolvedRun run, const TrainPlan& plan,
+                                     const Registries& registries,
+                                     const data::BetonReader* fields) {
   const bool on_gpu = run.device.is_cuda();
   // The device of the run may exist only on another machine.
   run.device = at::kCPU;
@@ -208,12 +224,16 @@ void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& regis
     batch = make_batch_maker(fields, pipeline, run, plan)(2, size_px);
   }
   const bool tries = batch && !is_own_classifier(plan.model, *batch);
-  if (!tries && config.model.weights.empty() && config.training.freeze.empty()) return;
-  const auto model = build_model(run, plan, registries,
-                                 trained ? WeightsUse::train : WeightsUse::evaluate, fields);
-  if (!tries) return;
+  std::unique_ptr<Model> model;
+  std::vector<std::string> frozen;
+  if (tries || !config.model.weights.empty() || !config.training.freeze.empty()) {
+    model = build_model(run, plan, registries, trained ? WeightsUse::train : WeightsUse::evaluate,
+                        fields);
+    frozen = frozen_parameters(*model);
+  }
+  if (!batch) return frozen;
   try {
-    check_parts(*model, plan.model, *registries.losses.make(plan.loss), run.recipe, *batch);
+    check_parts(model.get(), plan.model, *registries.losses.make(plan.loss), run.recipe, *batch);
   } catch (const c10::NotImplementedError&) {
     if (!on_gpu) throw;  // libtorch may have the operation only for GPUs
   } catch (const std::exception& error) {
@@ -222,6 +242,7 @@ void check_model(ResolvedRun run, const TrainPlan& plan, const Registries& regis
     log_warning("a test of the model on the CPU failed; on a GPU, the model may work: {}",
                 error.what());
   }
+  return frozen;
 }
 
 /// Checks the recipe and prints the plan without training. Throws the error with which training
@@ -238,11 +259,12 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
   const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
   if (planned.fields && !trains(run.recipe))
     warn_of_unnamed_labels(run.recipe, *planned.fields, planned.classes);
-  check_model(run, plan, registries, planned.fields.get());
+  const auto frozen = check_model(run, plan, registries, planned.fields.get());
   ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
   described.update(describe_data(run.recipe, planned.datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
   described["graphs"] = describe_graphs(run, plan, registries);
+  described["frozen"] = frozen;
   described["unread_keys"] = describe_keys(run.recipe.unread_keys);  // with --warn-unread
   described["ignored_keys"] = describe_keys(run.recipe.ignored_keys);
   if (const std::string text = kernels_warning(described["kernels"]); !text.empty())
@@ -268,6 +290,7 @@ int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo&
   const StopSignals signals(StopSignals::kTraining);
   ResolvedRun run = resolve_run(recipe, info);
   use_ring(options, run);
+  check_images_have_gpu(run);
   RankSession ranks(recipe.config, info, run.device,
                     [&](int code, const std::string& error) { result.write_failure(code, error); });
   return ranks.run([&] {
@@ -298,6 +321,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   const Recipe recipe =
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::train,
                   options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
+  result.add({{"params", recipe.resolved}});
   const RankInfo info = find_ranks(recipe.config, trains(recipe));
   const auto train_samples = options.get<std::int64_t>("train-samples");
   if (train_samples < 0)
@@ -305,13 +329,18 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   if (options.has("dry-run")) {
     ResolvedRun run = planned_run(recipe, info);
     use_ring(options, run);
+    check_images_have_gpu(run);
     return dry_run(run, registries, info, train_samples, options);
   }
   std::vector<std::string> arguments = {"train"};
   arguments.insert(arguments.end(), args.begin(), args.end());
-  if (!trains(recipe)) return evaluate_recipe(recipe, registries, arguments, options.has("json"));
+  if (!trains(recipe)) {
+    const int code =
+        evaluate_recipe(recipe, registries, arguments, options.has("json"), {}, &result);
+    result.take_over();  // has no effect unless this process has started the ranks
+    return code;
+  }
   check_datasets(recipe.datasets);
-  result.add({{"params", recipe.resolved}});
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     if (!recipe.outside.empty()) check_outside_ranks(recipe, recipe.outside, ranks);
     check_gpus(gpu_problem(recipe, ranks, usable_gpus()));

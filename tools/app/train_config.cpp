@@ -51,9 +51,11 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .add("data.in_memory", &data.in_memory,
            "1: read the file through the page cache, which all processes share; 2: load the "
            "complete file before training starts; 0: read pages into a cache of data.cache_mb, for "
-           "files larger than memory")
+           "files larger than memory; gpu: copy all images, stored as raw pixels, to each rank's "
+           "GPU before training starts, and crop, resize and flip them there")
       .min(0)
-      .max(2);
+      .max(2)
+      .word("gpu", kImagesOnGpu);
   schema
       .add("data.cache_mb", &data.cache_mb,
            "with in_memory 0, cache for pages of the training set in MiB per process; 0: the "
@@ -225,7 +227,8 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .min(1)
       .max(1e6);
   schema.add("training.freeze", &training.freeze,
-             "parameters that are not trained, given by prefixes of their names");
+             "parameters that are not trained, given by the names of parameters or of modules that "
+             "contain them");
   schema
       .add("training.on_nonfinite", &training.on_nonfinite,
            "after a NaN or an infinity: stop, skip the step, or restore a checkpoint and halve the "

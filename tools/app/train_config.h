@@ -15,6 +15,9 @@ namespace precast::tools {
 /// More classes than this mean wrong labels, not a large dataset.
 inline constexpr std::int64_t kMostClasses = 10'000'000;
 
+/// The value of data.in_memory that stands for `gpu`.
+inline constexpr std::int64_t kImagesOnGpu = 3;
+
 /// The keys of a recipe, section by section, with their defaults, except the options of parts
 /// (PartSections). Keys that ffcv-imagenet also has keep its names. Not modified after
 /// load_recipe(): values determined at the start of a run are in ResolvedRun.

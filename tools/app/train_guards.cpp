@@ -119,6 +119,10 @@ class GuardedMethod final : public GuardedState<Method> {
   [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
     return part_.during("eval_scope", [&](auto& method) { return method.eval_scope(model); });
   }
+  [[nodiscard]] bool evaluates_averages() const override {
+    return part_.during("evaluates_averages",
+                        [](auto& method) { return method.evaluates_averages(); });
+  }
 };
 
 class GuardedLoss final : public Loss {

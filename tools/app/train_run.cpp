@@ -21,6 +21,8 @@
 #include "framework/process/stop_signals.h"
 #include "models/detail/norm_kernels.h"
 #include "tools/app/class_figures.h"
+#include "tools/app/data_description.h"
+#include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/outside_loading.h"
@@ -80,7 +82,7 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
       values_(resolved_values(run.recipe, fields(), train_data_)),
       parts_(run, checked_plan(registries), registries, ranks, &fields()),
       train_source_(open_train_source()),
-      val_source_(make_val_source(*val_reader_, run, parts_.plan())),
+      val_source_(open_val_source()),
       identity_(identity()),
       folder_(agree_on_folder()) {
   if (run.config().data.in_memory == 2) {
@@ -102,6 +104,12 @@ std::int64_t TrainRun::train_samples() const {
 std::unique_ptr<BatchSource> TrainRun::open_train_source() const {
   if (!train_reader_) return make_outside_train_source(fields(), run_, parts_.plan());
   return make_train_source(*train_reader_, train_data_, run_, parts_.plan());
+}
+
+std::unique_ptr<BatchSource> TrainRun::open_val_source() const {
+  data::LoaderOptions options = val_loader_options(*val_reader_, run_);
+  options.plan_images = keeps_images_on_gpu(run_);
+  return make_val_source(*val_reader_, run_, parts_.plan(), options);
 }
 
 ordered_json TrainRun::identity() const {
@@ -166,7 +174,7 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
       .sharded_optimizer = spread && run_.config().dist.zero,
       .partial_optimizer = spread && (run_.config().dist.zero ||
                                       run_.config().dist.variable_update == "parameter_server"),
-      .model_metadata = weights_metadata(parts_.weights_spec())};
+      .model_spec = parts_.weights_spec()};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
@@ -317,6 +325,8 @@ void TrainRun::announce() const {
   } else {
     log_info("=> training batches from {}", run_.recipe.outside);
   }
+  if (const auto frozen = frozen_parameters(parts_.model()); !frozen.empty())
+    log_info("=> frozen: {}", frozen_text(frozen));
   if (!parts_.plan().model.fused_kernels) return;
   const ordered_json kernels =
       describe_kernels(run_, parts_.plan(), models::norm_kernels(parts_.model()));
@@ -366,13 +376,13 @@ DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
   replaced.insert(replaced.end(), summary.replaced.val.begin(), summary.replaced.val.end());
   return {.train_seconds = summary.train_seconds,
           .wait_seconds = summary.wait_seconds,
-          .process_seconds = summary.process_seconds,
-          .times = train_source_.times(),
-          .images = summary.images_trained,
+          .times = summary.loader_times,
+          .process_images = summary.process_images / ranks_.communicator().world(),
           .major_faults = major_faults() - faults_before_,
           .workers = run_.loader_threads(),
           .default_workers = data::loader_threads(
               usable_cores(), static_cast<int>(run_.local_world), run_.device.is_cuda()),
+          .has_jpegs = train_reader_ && has_jpegs(*train_reader_),
           .in_memory = run_.config().data.in_memory,
           .replaced = std::move(replaced)};
 }

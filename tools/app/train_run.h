@@ -37,6 +37,7 @@ class TrainRun {
   [[nodiscard]] std::int64_t train_samples() const;
   TrainPlan checked_plan(const Registries& registries) const;
   [[nodiscard]] std::unique_ptr<BatchSource> open_train_source() const;
+  [[nodiscard]] std::unique_ptr<BatchSource> open_val_source() const;
   [[nodiscard]] nlohmann::ordered_json identity() const;
   engine::RunFolder agree_on_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;

@@ -14,6 +14,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "models/detail/blurred_layers.h"
+#include "models/resnet.h"
 
 namespace precast::tools {
 namespace {
@@ -59,13 +60,6 @@ std::vector<std::string> class_names(const data::BetonReader& data, const TrainC
   return label ? data::class_names_of(data, *label) : std::vector<std::string>();
 }
 
-/// As classes_of_weights().
-std::int64_t classes_of(const WeightsFile& file, const std::optional<WeightsSpec>& spec) {
-  if (spec) return spec->num_classes;
-  const TensorRecord* bias = file.find("fc.bias");
-  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
-}
-
 /// The transforms of the first images that the network reads.
 const data::ImagePipeline& evaluated_images(const Recipe& recipe) {
   const data::Pipeline& pipeline = recipe.val_pipeline;
@@ -94,7 +88,9 @@ void compare_params(const WeightsSpec& there, const WeightsSpec& here, Lines& li
   for (const auto& [name, value] : here.params) {
     values.try_emplace(name, the_default, value).first->second.second = value;
   }
+  const bool resnet = is_built_in(here.arch);
   for (const auto& [name, both] : values) {
+    if (resnet && !models::ResNetOptions::affects_evaluation(name)) continue;
     if (both.first != both.second)
       lines.push_back(differs("model.params." + name, both.first, both.second));
   }
@@ -126,7 +122,8 @@ void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& li
   }
 }
 
-/// Compares what determines the function of the network: architecture, options, BlurPool.
+/// Compares what determines the function of the network: architecture, its options that have an
+/// effect in evaluation, BlurPool.
 Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>& spec,
                        const WeightsSpec& here) {
   Lines lines;
@@ -245,7 +242,7 @@ void check_class_count(const Recipe& recipe, const data::BetonReader& data) {
   if (named == 0) return;
   const WeightsFile file = load_weights(model.weights);
   const std::optional<WeightsSpec> spec = spec_of(file);
-  const std::int64_t classes = classes_of(file, spec);
+  const std::int64_t classes = classes_of_weights(file);
   if (classes == 0 || classes == static_cast<std::int64_t>(named)) return;
   if (spec && !spec->class_names.empty()) return;
   const std::string message =
@@ -273,9 +270,19 @@ void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
       data.path().string(), path);
 }
 
+void warn_of_averages(const WeightsFile& file) {
+  if (const std::string warning = averages_warning(file); !warning.empty())
+    log_warning("{}", warning);
+}
+
+std::int64_t classes_of_weights(const WeightsFile& file) {
+  if (const auto spec = spec_of(file)) return spec->num_classes;
+  const TensorRecord* bias = file.find("fc.bias");
+  return bias != nullptr && bias->shape.size() == 1 ? bias->shape[0] : 0;
+}
+
 std::int64_t classes_of_weights(const std::string& path) {
-  const WeightsFile file = load_weights(path);
-  return classes_of(file, spec_of(file));
+  return classes_of_weights(load_weights(path));
 }
 
 }  // namespace precast::tools

@@ -27,7 +27,8 @@ enum class WeightsUse {
 };
 
 /// Compares the weights of `file` with the network that `wanted` describes. If that network has
-/// BlurPool, a file without a spec must have ffcv-imagenet's `blur_filter` tensors.
+/// BlurPool, a file without a spec must have ffcv-imagenet's `blur_filter` tensors. Options of the
+/// model that have no effect in evaluation, such as `zero_init_residual`, may differ.
 /// @param strict `model.weights_check: on`; false: differences are only warnings.
 /// @throws CheckpointError naming the file and all differences, with both values
 void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);
@@ -43,8 +44,14 @@ void check_class_count(const Recipe& recipe, const data::BetonReader& data);
 void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
                             std::int64_t classes);
 
+/// Warns if `file` contains weights of a checkpoint in place of which its run evaluates averages
+/// (ema, swa).
+void warn_of_averages(const WeightsFile& file);
+
 /// The number of classes of the weights: from their model spec, else from the last layer if it has
-/// torchvision's name, `fc`; 0 if unknown. @throws CheckpointError, IoError
+/// torchvision's name, `fc`; 0 if unknown. @throws CheckpointError
+[[nodiscard]] std::int64_t classes_of_weights(const WeightsFile& file);
+/// classes_of_weights() of the file at a path. @throws also IoError
 [[nodiscard]] std::int64_t classes_of_weights(const std::string& path);
 
 }  // namespace precast::tools

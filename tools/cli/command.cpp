@@ -134,7 +134,7 @@ int describe_all(std::span<const Command> commands) {
     list.push_back({{"name", command.name}, {"summary", command.summary}});
   fmt::print("{}\n", nlohmann::ordered_json{{"commands", list}}.dump());
   for (const Command& command : commands) {
-    if (command.is_elsewhere) continue;
+    if (command.is_elsewhere || command.is_internal) continue;
     if (const int result = run_caught(command, {"--help-json"}); result != 0) return result;
   }
   return code(ExitCode::done);
@@ -146,14 +146,19 @@ int show_help(std::string_view program, std::span<const Command> commands,
     print_list(program, commands, "");
     return code(ExitCode::done);
   }
-  if (args == std::vector<std::string>{"--json"}) return describe_all(commands);
+  const bool json = std::erase(args, "--json") > 0;
+  if (args.empty()) return describe_all(commands);
   if (args[0].starts_with("-")) {
+    if (json) {
+      log_info("error: --json: expected it alone or with a command, got {} too", args[0]);
+      return code(ExitCode::usage);
+    }
     const auto pages = std::ranges::find(commands, "help", &Command::name);
     if (pages != commands.end()) return run_caught(*pages, args);
   }
   if (const Command* command = take_command(commands, args))
-    return run_caught(*command, {"--help"});
-  if (!is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
+    return run_caught(*command, {json ? "--help-json" : "--help"});
+  if (json || !is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
   print_list(program, commands, args[0]);
   return code(ExitCode::done);
 }

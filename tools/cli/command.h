@@ -19,6 +19,8 @@ struct Command {
   int (*run)(const std::vector<std::string>& args);
   /// Whether another program runs and describes the command.
   bool is_elsewhere = false;
+  /// Whether users call it through another command, which describes it.
+  bool is_internal = false;
 };
 
 /// The message that a user gets for an exception, and the process's exit code.
@@ -33,8 +35,9 @@ struct Failure {
 /// standard error and the right exit code (ExitCode). It handles unknown commands itself, and
 /// - `--version` and `-V`;
 /// - `help`, `--help`: all commands; `help COMMAND`; `help --json`: lines of JSON, the first with
-///   names and summaries, then one for each command that this program runs itself. `help` with
-///   another option runs the command `help`, if there is one;
+///   names and summaries, then one for each command that this program runs itself and that is not
+///   internal; `help --json COMMAND`: the line of this command. `help` with another option runs the
+///   command `help`, if there is one;
 /// - no command, or the name of a group alone: the list of commands, with exit code 2.
 /// If standard output is a pipe whose reader is gone, SIGPIPE ends the process without a message.
 int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);

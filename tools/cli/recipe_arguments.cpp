@@ -64,11 +64,18 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
     std::ranges::replace(name, '-', '_');
     if (equals != std::string::npos) {
       overrides.push_back({name, parse_override(arg.substr(equals + 1), origin, diagnostics)});
-    } else if (i + 1 < args.size()) {
-      overrides.push_back({name, parse_override(args[++i], origin, diagnostics)});
-    } else {
+    } else if (i + 1 == args.size()) {
       diagnostics.error(origin, "--" + name,
                         "expected a value after it, got the end of the command line");
+    } else if (args[i + 1].starts_with("--")) {
+      // The value is probably an empty variable of a shell.
+      diagnostics.error(
+          origin, "--" + name,
+          fmt::format("expected a value after it, got the option {}. A value that begins with -- "
+                      "is given as --{}=VALUE",
+                      args[i + 1], name));
+    } else {
+      overrides.push_back({name, parse_override(args[++i], origin, diagnostics)});
     }
   }
   diagnostics.throw_if_errors();

@@ -41,7 +41,8 @@ class RecipeArguments {
 
 /// Removes the overrides from `args` and keeps the rest. An argument is an override if its name
 /// contains a dot and no slash, or is `methods` or `plugins`: `--section.key=value`,
-/// `--section.key value`, `section.key=value`. Hyphens in a key are read as underscores.
+/// `--section.key value`, `section.key=value`. A separate value must not begin with `--`. Hyphens
+/// in a key are read as underscores.
 /// @throws ConfigError if a value is missing or invalid.
 [[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
 

@@ -32,7 +32,7 @@ Arguments help_arguments() {
       "options", "print docs/options.md, the table of all options")(
       "json",
       "print the result as JSON; a line that lists all commands, then one line per command of this "
-      "program");
+      "program; with COMMAND, only the line of this command");
   arguments.example("precast help bench loader");
   arguments.example("precast help --man write | man -l -", "reads a manual page");
   return arguments;

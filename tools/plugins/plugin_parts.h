@@ -60,7 +60,7 @@ void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& f
   }
 }
 
-/// A plug-in's part with options; guards options(), and the product that make() returns.
+/// A plug-in's part with options; guards options(), check(), and the product that make() returns.
 template <typename Guards, typename Product, typename... Inputs>
 class PluginPart final : public Part<Product, Inputs...> {
  public:
@@ -72,6 +72,14 @@ class PluginPart final : public Part<Product, Inputs...> {
       part_->options(schema);
     } catch (...) {
       Guards::rethrow(where_ + " failed in options", ExitCode::usage);
+    }
+  }
+  void check(const Schema& schema, std::string_view where,
+             Diagnostics& diagnostics) const override {
+    try {
+      part_->check(schema, where, diagnostics);
+    } catch (...) {
+      Guards::rethrow(where_ + " failed in check", ExitCode::usage);
     }
   }
   [[nodiscard]] std::unique_ptr<Product> make(Inputs... inputs) const override {

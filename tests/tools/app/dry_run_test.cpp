@@ -10,6 +10,7 @@
 
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/made_beton.h"
 #include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
@@ -80,6 +81,27 @@ TEST_F(DryRunTest, ThePlanOfRanksOnGpusNeedsNone) {
   EXPECT_EQ(nlohmann::json::parse(run.output).at("world_size"), 3);
 }
 
+TEST_F(DryRunTest, ImagesInTheMemoryOfAGpuAreChecked) {
+  const std::string key = "--data.in_memory=gpu";
+  const ChildResult no_gpu = dry_run({key});
+  EXPECT_EQ(no_gpu.exit_code, 2);
+  EXPECT_THAT(no_gpu.errors, Names("data.in_memory", "gpu"));
+  const ChildResult jpegs = dry_run({key, "--training.device=cuda"});
+  EXPECT_EQ(jpegs.exit_code, 2);
+  EXPECT_THAT(jpegs.errors, Names("data.in_memory", data(), "raw"));
+  const std::string raw = folder_ / "raw.beton";
+  test::write_made_beton(raw, {.samples = 24});
+  const std::vector<std::string> fits = {
+      key, "--training.device=cuda", "--data.train_dataset=" + raw, "--data.val_dataset=" + raw};
+  const ChildResult plan = dry_run(fits);
+  EXPECT_EQ(plan.exit_code, 0) << plan.errors;
+  std::vector<std::string> ring = fits;
+  ring.emplace_back("--ring=none");
+  const ChildResult shared = dry_run(ring);
+  EXPECT_EQ(shared.exit_code, 2);
+  EXPECT_THAT(shared.errors, Names("data.in_memory", "ring"));
+}
+
 TEST_F(DryRunTest, KeysThatNothingReadsAreListed) {
   EXPECT_EQ(nlohmann::json::parse(dry_run({}).output).at("unread_keys").size(), 0U);
   const ChildResult run = dry_run({"--warn-unread", "--optimizer.beta1=0.8"});
@@ -131,7 +153,9 @@ TEST_F(DryRunTest, ItsOptionsAreErrorsInATraining) {
 }
 
 TEST_F(DryRunTest, WeightsAndFrozenLayersAreChecked) {
-  EXPECT_EQ(dry_run({"--training.freeze=[conv1]"}).exit_code, 0);
+  const ChildResult frozen = dry_run({"--training.freeze=[conv1]"});
+  ASSERT_EQ(frozen.exit_code, 0) << frozen.errors;
+  EXPECT_EQ(nlohmann::json::parse(frozen.output).at("frozen").dump(), R"(["conv1.weight"])");
   const ChildResult freeze = dry_run({"--training.freeze=[layr1]"});
   EXPECT_EQ(freeze.exit_code, 2);
   EXPECT_THAT(freeze.errors, Names("training.freeze", "layr1"));

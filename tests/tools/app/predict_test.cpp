@@ -13,6 +13,7 @@
 
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/archive/npy.h"
+#include "framework/core/archive/weights_file.h"
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
@@ -121,8 +122,21 @@ TEST_F(PredictTest, ACheckpointIsEvaluatedWithItsAverages) {
     EXPECT_EQ(figures.at("weights"), weights);
   }
   // The weights without averaging give a different result.
-  const auto plain = json_of(precast({"eval", "runs/r", "--model.weights=" + weights, "--json"}));
-  EXPECT_NE(plain.at("val_loss"), summary().at("val_loss"));
+  const ChildResult plain = precast({"eval", "runs/r", "--model.weights=" + weights, "--json"});
+  EXPECT_NE(json_of(plain).at("val_loss"), summary().at("val_loss"));
+  EXPECT_THAT(plain.errors, Names("warning", weights, "ema", checkpoint.string()));
+  EXPECT_THAT(precast({"eval", checkpoint.string()}).errors, testing::Not(Names("warning")));
+  // Converted, it has the same weights as the run's final ones.
+  const ChildResult converted = precast({"convert", checkpoint.string(), "averages.safetensors"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.errors;
+  const WeightsFile made = load_weights(work() / "averages.safetensors");
+  const WeightsFile final_weights = load_weights(run() / "final_weights.safetensors");
+  ASSERT_EQ(made.records().size(), final_weights.records().size());
+  for (const TensorRecord& record : final_weights.records()) {
+    const TensorRecord* const same = made.find(record.name);
+    ASSERT_NE(same, nullptr) << record.name;
+    EXPECT_TRUE(std::ranges::equal(same->bytes, record.bytes)) << record.name;
+  }
 }
 
 TEST_F(PredictTest, AnUnfinishedRunIsEvaluatedWithItsNewestCheckpoint) {
@@ -331,6 +345,10 @@ TEST_F(PredictTest, WrongInputsAreRefused) {
   fails({"predict", "runs/r", "tree.beton", "--top=2", "--logits"}, 2, {"--logits", "--top"});
   fails({"predict", "runs/r", "tree", "-o", "x.txt"}, 2, {"x.txt", ".jsonl"});
   fails({"predict", "runs/r", "tree", "-o", "none/x.csv"}, 5, {"none/x.csv"});
+  // Found before the weights are loaded.
+  fs::create_directories(work() / "folder.csv");
+  fails({"predict", "runs/r", "tree", "-o", "folder.csv", "--model.weights=none.pt"}, 5,
+        {"folder.csv"});
   fails({"predict", "empty.yaml", "tree"}, 5, {"empty.yaml"});
   std::vector<std::byte> bytes = test::read_bytes(work() / "tree.beton");
   std::fill_n(bytes.begin() + 8, 8, std::byte{});  // the number of samples

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -63,6 +64,36 @@ TEST_F(RanksPeersTest, TorchrunStartsTheSame) {
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": run tools/setup";
   expect_same_as_launcher({python, "-m", "torch.distributed.run", "--standalone", "--no-python",
                            "--nproc-per-node", "2"});
+}
+
+/// Two hosts, each with an agent of torchrun, on this one. torchrun counts a restart only on the
+/// agent whose rank has failed, and keeps its store.
+TEST_F(RanksPeersTest, TheAgentsOfTorchrunGoOnAfterARankWasKilled) {
+  const std::string python = test::source_dir() + "/.venv/bin/python";
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": run tools/setup";
+  const std::string place = "127.0.0.1:" + std::to_string(TwoRanks::free_port());
+  const std::vector<std::string> keys = {"--checkpoint.resume=auto", "--checkpoint.every_steps=1",
+                                         "--dist.join_timeout_s=60"};
+  run(ranks_.command("uncut", {"--dist.nproc=2", "--checkpoint.every_steps=1"}));
+  const auto agent = [&](const std::string& failpoint) {
+    // Only the first start of a rank gets the failpoint.
+    const std::string start =
+        "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && export PRECAST_FAILPOINTS=" + failpoint +
+        "; exec \"$@\"";
+    return std::make_unique<Program>(
+        ranks_.started_by(
+            {python, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1",
+             "--rdzv-backend=c10d", "--rdzv-endpoint=" + place, "--rdzv-id=precast",
+             "--local-addr=127.0.0.1", "--max-restarts=1", "--no-python", "sh", "-c", start, "sh"},
+            "cut", keys),
+        environment_);
+  };
+  const auto stays = agent("");
+  const auto fails = agent("trainer.before_step=kill@3");
+  EXPECT_EQ(fails->wait(), 0) << fails->err;
+  EXPECT_EQ(stays->wait(), 0) << stays->err;
+  EXPECT_EQ(test::occurrences(stays->err + fails->err, "2 ranks on"), 2) << "one restart";
+  expect_same("uncut", "cut");
 }
 
 TEST_F(RanksPeersTest, MpirunStartsTheSame) {

@@ -23,6 +23,7 @@
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
 #include "tools/app/recipe.h"
+#include "tools/app/task.h"
 #include "tools/app/torch_errors.h"
 #include "tools/cli/command.h"
 
@@ -65,6 +66,48 @@ TEST_F(RecipePluginsTest, PartsOfAPluginAreKnownWithTheirOptionsAndTheRecipeReco
   EXPECT_EQ(make_plan(as_requested(recipe), registries_, 100, 10).epochs, 3);
   EXPECT_EQ(recipe.resolved["plugins"][0], (folder_ / "train_parts.so").string());
   EXPECT_EQ(recipe.resolved["plugins.xxh3"][0].get<std::string>().size(), 16U);
+}
+
+/// A method whose configure() is a function.
+class Editing final : public Method {
+ public:
+  using Edit = std::function<void(TrainPlan&)>;
+  explicit Editing(Edit edit) : edit_(std::move(edit)) {}
+  void configure(TrainPlan& plan) const override { edit_(plan); }
+
+ private:
+  Edit edit_;
+};
+
+TEST_F(RecipePluginsTest, ChangesThatAPlanDoesNotAllowNameTheMethodAndTheField) {
+  Editing::Edit edit;
+  registries_.methods.add("editing", "", [&edit] { return std::make_unique<Editing>(edit); });
+  const auto refusal = [&](Editing::Edit change) -> std::string {
+    edit = std::move(change);
+    try {
+      static_cast<void>(load("training: {epochs: 4}\nmethods: [editing]\n"));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal([](TrainPlan& plan) { plan.seed = 7; }), Names("editing", "seed", 7));
+  EXPECT_THAT(refusal([](TrainPlan& plan) { plan.steps_per_epoch = 3; }),
+              Names("editing", "steps_per_epoch", 3));
+  EXPECT_THAT(refusal([](TrainPlan& plan) { plan.global_batch_size = 9; }),
+              Names("editing", "global_batch_size", 9));
+  EXPECT_THAT(refusal([](TrainPlan& plan) { plan.peak_lr = 0.25; }),
+              Names("editing", "peak_lr", "0.25"));
+  EXPECT_THAT(refusal([](TrainPlan& plan) { plan.epochs = 6; }),
+              Names("editing", "image_size_px", 6, 4));
+  EXPECT_THAT(refusal([](TrainPlan& plan) { plan.image_size_px.pop_back(); }),
+              Names("editing", "image_size_px", 4, 3));
+  EXPECT_EQ(refusal([](TrainPlan& plan) {
+              plan.epochs = 6;
+              plan.image_size_px.resize(6, 64);
+              plan.channels_last = true;
+            }),
+            "");
 }
 
 TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
@@ -142,6 +185,77 @@ TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
   EXPECT_THAT(refusal(at::ones({2, 3}), /*has_parameters=*/false), Names("'own'"));
 }
 
+/// A loss with a given result.
+class Giving final : public Loss {
+ public:
+  explicit Giving(at::Tensor result) : result_(std::move(result)) {}
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& /*outputs*/,
+                                      const Batch& /*batch*/) const override {
+    return result_;
+  }
+
+ private:
+  at::Tensor result_;
+};
+
+/// A metric that declares a number of sums, or rows, and has a given result.
+class Counting final : public Metric {
+ public:
+  Counting(at::Tensor result, std::int64_t sums, bool needs_rows)
+      : result_(std::move(result)), sums_(sums), needs_rows_(needs_rows) {}
+  [[nodiscard]] std::string name() const override { return "counting"; }
+  [[nodiscard]] bool needs_rows() const override { return needs_rows_; }
+  [[nodiscard]] std::int64_t sums() const override { return sums_; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& /*outputs*/,
+                                 const Batch& /*batch*/) const override {
+    return result_;
+  }
+  [[nodiscard]] double value(const at::Tensor& /*sums*/, std::int64_t /*samples*/) const override {
+    return 0;
+  }
+
+ private:
+  at::Tensor result_;
+  std::int64_t sums_;
+  bool needs_rows_;
+};
+
+TEST_F(RecipePluginsTest, WhatLossAndMetricsReturnIsCheckedAtTheirKeys) {
+  Recipe recipe = load("training: {loss: cross_entropy}\nvalidation: {metrics: [top_k: {k: 2}]}\n");
+  const Batch batch = make_batch(at::zeros({2, 3, 8, 8}), at::zeros({2}, at::kLong));
+  const auto refusal = [&](const Loss& loss) -> std::string {
+    try {
+      check_parts(nullptr, {.arch = "resnet18", .num_classes = 3}, loss, recipe, batch);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Giving fine(at::zeros({}));
+  EXPECT_EQ(refusal(fine), "");
+  const auto at_loss = Names("r.yaml:1:18", "training.loss", "cross_entropy");
+  EXPECT_THAT(refusal(Giving(at::zeros({2}))), AllOf(at_loss, Names("[2]")));
+  EXPECT_THAT(refusal(Giving(at::zeros({}, at::kLong))), AllOf(at_loss, Names("Long")));
+  EXPECT_THAT(refusal(Giving(at::Tensor())), at_loss);
+
+  const auto counts = [&](at::Tensor result, std::int64_t sums, bool needs_rows = false) {
+    recipe.metrics = {std::make_shared<Counting>(std::move(result), sums, needs_rows)};
+    return refusal(fine);
+  };
+  EXPECT_EQ(counts(at::zeros({3}, at::kDouble), 3), "");
+  EXPECT_EQ(counts(at::zeros({3}, at::kDouble), 0), "");
+  EXPECT_EQ(counts(at::zeros({2, 5}, at::kDouble), 0, /*needs_rows=*/true), "");
+  const auto at_metric = Names("r.yaml:2:23", "validation.metrics", "counting", "Double");
+  EXPECT_THAT(counts(at::zeros({1}), 1), AllOf(at_metric, Names("Float")));
+  EXPECT_THAT(counts(at::zeros({2}, at::kDouble), 1), AllOf(at_metric, Names("[1]", "[2]")));
+  EXPECT_THAT(counts(at::zeros({}, at::kDouble), 1), at_metric);
+  EXPECT_THAT(counts(at::zeros({2}, at::kDouble), 0, /*needs_rows=*/true),
+              AllOf(at_metric, Names("[2, columns]")));
+  EXPECT_THAT(counts(at::zeros({3, 5}, at::kDouble), 0, /*needs_rows=*/true),
+              AllOf(at_metric, Names("[3, 5]")));
+  EXPECT_THAT(counts(at::Tensor(), 1), at_metric);
+}
+
 constexpr const char* kFlatNet =
     "model: {arch: layers, params: {image_size: 32, layers: [conv: {out: 4}, relu, flatten, "
     "linear]}}\n"
@@ -158,6 +272,16 @@ TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
     EXPECT_THAT(error.what(), Names("'layers'", "(32, 64 px)", "global_avg_pool"));
     EXPECT_EQ(test::occurrences(error.what(), "64 px"), 2)
         << "in the list of sizes, and as the size that fails";
+  }
+  // Sizes that are equal cannot be made equal.
+  try {
+    static_cast<void>(
+        load("model: {arch: layers, params: {image_size: 32, layers: [flatten, linear]}}\n"
+             "validation: {resolution: 64}\nresolution: {min_res: 64, max_res: 64}\n"));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), Names("'layers'", 64));
+    EXPECT_EQ(test::occurrences(error.what(), "resolution."), 0) << error.what();
   }
 }
 
@@ -238,6 +362,39 @@ TEST_F(RecipePluginsTest, MetricsAreCheckedBeforeTheStart) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), Names("validation.metrics[0]", "share.of", "'shares'", "'share'",
                                     "validation.metrics[2]", "'top_5'"));
+  }
+}
+
+/// Counts nothing, under a given name.
+class UnderName final : public Metric {
+ public:
+  explicit UnderName(std::string name) : name_(std::move(name)) {}
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::int64_t sums() const override { return 1; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& /*outputs*/,
+                                 const Batch& /*batch*/) const override {
+    return at::zeros({1}, at::kDouble);
+  }
+  [[nodiscard]] double value(const at::Tensor& /*sums*/, std::int64_t /*samples*/) const override {
+    return 0;
+  }
+
+ private:
+  std::string name_;
+};
+
+TEST_F(RecipePluginsTest, MetricsNamedLikeAnotherFigureOfARunAreRefused) {
+  std::string name = "distance";
+  registries_.metrics.add("named", "", [&name] { return std::make_unique<UnderName>(name); });
+  const std::string recipe = "validation: {metrics: [named]}\n";
+  EXPECT_EQ(load(recipe).metrics.size(), 1U);
+  for (const char* reserved :
+       {"epoch", "step", "steps", "current_lr", "images", "resolution", "val_time", "val_loss",
+        "loader_time", "timestamp", "run_folder", "classes", "exit_code", "top_1"}) {
+    name = reserved;
+    EXPECT_THAT([&] { static_cast<void>(load(recipe)); },
+                ThrowsMessage<ConfigError>(
+                    Names("r.yaml:1:24", "validation.metrics[0]", "'" + name + "'")));
   }
 }
 

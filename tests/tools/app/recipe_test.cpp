@@ -538,8 +538,17 @@ TEST(TakeOverridesTest, TellsOverridesFromOptions) {
   EXPECT_EQ(overrides[1].key, "a.c");
   EXPECT_EQ(overrides[1].value.scalar, "x=y");
   EXPECT_EQ(overrides[2].value.scalar, "-0.5");
-  args = {"--a.b"};
+}
+
+TEST(TakeOverridesTest, AMissingValueIsAnErrorAndNotTheNextOption) {
+  std::vector<std::string> args = {"--a.b"};
   EXPECT_THROW(static_cast<void>(take_overrides(args)), ConfigError);
+  // As in `--logging.run_id $ID --dry-run` with an empty variable.
+  args = {"c.yaml", "--logging.run_id", "--dry-run"};
+  EXPECT_THAT([&] { static_cast<void>(take_overrides(args)); },
+              testing::ThrowsMessage<ConfigError>(test::Names("--logging.run_id", "--dry-run")));
+  args = {"--logging.run-id=--dry-run"};
+  EXPECT_EQ(take_overrides(args).at(0).value.scalar, "--dry-run");
 }
 
 }  // namespace

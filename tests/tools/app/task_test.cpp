@@ -274,6 +274,18 @@ TEST_F(TaskTest, WhatNeedsATargetIsRefusedWithoutOne) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
 }
 
+TEST_F(TaskTest, WhatAPluginsMetricReturnsIsCheckedAlsoForPrecastsOwnNetworks) {
+  const std::string recipe = "plugins: [" + test::test_plugin_dir() +
+                             "/train_parts.so]\nvalidation: {metrics: [miscount]}\n";
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
+    const ChildResult result = run("train", recipe, how);
+    EXPECT_EQ(result.exit_code, 2) << result.errors;
+    EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + ":2:23", "validation.metrics",
+                                     "miscount", "[1]", "[2]"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
+}
+
 TEST_F(TaskTest, WhatFailsOnTheCpuIsAWarningInThePlanForAGpuOnlyWithPlugins) {
   const std::vector<std::string> on_gpu = {"--dry-run", "--training.device=cuda"};
   const ChildResult plugin =

@@ -20,6 +20,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/small_network.h"
+#include "tools/app/reserved_figures.h"
 
 namespace precast::tools {
 namespace {
@@ -100,6 +101,31 @@ TEST_F(TrainTest, LeavesAWholeRunFolder) {
   EXPECT_GT(lines[3].at("loader_time").at("decoding").get<double>(), 0);
 }
 
+/// The name of the test is in tools/app/reserved_figures.h.
+using ReservedFiguresTest = TrainTest;
+
+TEST_F(ReservedFiguresTest, ContainEveryKeyThatARunWritesNextToItsMetrics) {
+  const auto check = [](const nlohmann::json& written, const char* file) {
+    for (const auto& [key, value] : written.items())
+      EXPECT_TRUE(is_reserved_figure(key) || key == "top_1" || key == "top_5")
+          << file << ": " << key;
+  };
+  const std::string option = "--result-json=" + (folder_ / "result.json").string();
+  const ChildResult run = precast({"train", option, "--logging.every=1"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  for (const auto& line : log("r")) check(line, "log");
+  check(nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json")), "summary.json");
+  check(nlohmann::json::parse(std::ifstream(folder_ / "result.json")), "result.json");
+  const ChildResult evaluated =
+      run_child({test::bin_dir() + "/precast", "eval", folder_ / "runs/r", "--json"},
+                std::chrono::minutes(3));
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  check(nlohmann::json::parse(evaluated.output), "eval");
+  const ChildResult failed = precast({"train", option, "--lr.lr=-1"});
+  ASSERT_EQ(failed.exit_code, 2);
+  check(nlohmann::json::parse(std::ifstream(folder_ / "result.json")), "result.json");
+}
+
 TEST_F(TrainTest, AFolderWhoseNameIsNotUtf8CanTrain) {
   const std::string there = folder_ / "caf\xe9";
   std::filesystem::create_directory(there);
@@ -143,6 +169,40 @@ TEST_F(TrainTest, ResultFileTellsHowItEnded) {
   EXPECT_EQ(result().at("exit_code"), 5);
   EXPECT_THAT(result().at("error").get<std::string>(), Names("trainer.before_step"));
   EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
+}
+
+TEST_F(TrainTest, TheResultFileOfAnEvaluationHasItsFigures) {
+  const auto result = [&] { return nlohmann::json::parse(std::ifstream(folder_ / "result.json")); };
+  const std::string option = "--result-json=" + (folder_ / "result.json").string();
+  ASSERT_EQ(precast({"train"}).exit_code, 0);
+  const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  const std::string weights =
+      "--model.weights=" + (folder_ / "runs/r/final_weights.safetensors").string();
+  for (const int ranks : {1, 2}) {
+    const ChildResult run =
+        precast({"train", weights, "--training.eval_only=1", option,
+                 ranks == 1 ? "--dist.nproc=" : "--dist.nproc=" + std::to_string(ranks)});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_EQ(result().at("exit_code"), 0);
+    EXPECT_GT(result().at("seconds").get<double>(), 60 * result().at("eval_minutes").get<double>());
+    EXPECT_EQ(result().at("params").at("lr.lr"), 0.01);
+    EXPECT_EQ(result().at("val_images"), 24);
+    EXPECT_EQ(result().at("world_size"), ranks);
+    EXPECT_EQ(result().at("top_1"), summary.at("top_1"));
+    EXPECT_NEAR(result().at("val_loss").get<double>(), summary.at("val_loss").get<double>(), 1e-5);
+    EXPECT_FALSE(result().contains("run_folder"));
+  }
+  EXPECT_EQ(precast({"train", "--training.eval_only=1", option}).exit_code, 2);
+  EXPECT_THAT(result().at("error").get<std::string>(), Names("model.weights"));
+  EXPECT_TRUE(result().contains("params"));
+}
+
+TEST_F(TrainTest, TheResultFileOfADryRunHasTheKeys) {
+  const std::string file = folder_ / "result.json";
+  ASSERT_EQ(precast({"train", "--dry-run", "--result-json=" + file}).exit_code, 0);
+  const auto result = nlohmann::json::parse(std::ifstream(file));
+  EXPECT_EQ(result.at("exit_code"), 0);
+  EXPECT_EQ(result.at("params").at("lr.lr"), 0.01);
 }
 
 TEST_F(TrainTest, TheErrorOfAnInvalidCommandLineReplacesAnOlderResult) {
@@ -526,6 +586,7 @@ TEST_F(TrainTest, FineTuningTakesOtherClassesAndKeepsWhatIsFrozen) {
                "--model.weights=" + first.path().string(), "--logging.run_id=tuned"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, Names("fc.bias", "fc.weight"));
+  EXPECT_THAT(run.errors, Names("13 tensors", "conv1.weight"));  // conv1 and the 12 of layer1
   const auto tuned = load_weights(folder_ / "runs/tuned/final_weights.safetensors");
   const auto same = [&](const char* name) {
     return std::ranges::equal(first.find(name)->bytes, tuned.find(name)->bytes);

@@ -265,20 +265,40 @@ TEST_F(WeightsCheckTest, AnotherNetworkIsRefusedInTrainingToo) {
   const WeightsSpec here = spec_of_network({});
   WeightsSpec there = here;
   there.arch = "resnet50";
-  there.params["log_bias"] = "true";
+  there.params["squeeze_excite.latent_channels"] = "64.0";
   for (const WeightsUse use : {WeightsUse::train, WeightsUse::evaluate}) {
     EXPECT_THAT(compared(there, here, use),
                 test::Names("refused", "model.arch", "resnet50", "resnet18", folder_ / "w.pt"));
   }
   there.arch = here.arch;
-  there.params["stochastic_depth.drop_rate"] = "0.1";
   WeightsSpec changed = here;
-  changed.params = {{"stochastic_depth.drop_rate", "0.3"}, {"zero_init_residual", "true"}};
+  changed.params = {{"squeeze_excite.latent_channels", "0.5"},
+                    {"squeeze_excite.min_channels", "64"}};
   EXPECT_THAT(compared(there, changed, WeightsUse::train),
-              test::Names("refused", "model.params.log_bias", "model.params.zero_init_residual",
-                          "model.params.stochastic_depth.drop_rate", "0.1", "0.3"));
-  EXPECT_THAT(compared(there, here, WeightsUse::evaluate, /*strict=*/false),
-              test::Names("warning", "model.params.log_bias", folder_ / "w.pt"));
+              test::Names("refused", "model.params.squeeze_excite.latent_channels", "64.0", "0.5",
+                          "model.params.squeeze_excite.min_channels"));
+  EXPECT_THAT(
+      compared(there, here, WeightsUse::evaluate, /*strict=*/false),
+      test::Names("warning", "model.params.squeeze_excite.latent_channels", folder_ / "w.pt"));
+}
+
+TEST_F(WeightsCheckTest, OptionsThatActOnlyInTrainingMayDiffer) {
+  const WeightsSpec here = spec_of_network({});
+  WeightsSpec there = here;
+  there.params = {{"zero_init_residual", "true"},
+                  {"log_bias", "true"},
+                  {"stochastic_depth.drop_rate", "0.1"},
+                  {"stochastic_depth.mode", "\"sample\""}};
+  for (const WeightsUse use : {WeightsUse::train, WeightsUse::evaluate}) {
+    EXPECT_EQ(compared(there, here, use), "");
+    EXPECT_EQ(compared(here, there, use), "");
+  }
+  // Models of plug-ins may have options of the same names.
+  there.arch = "own";
+  WeightsSpec own = there;
+  own.params.erase("log_bias");
+  EXPECT_THAT(compared(there, own, WeightsUse::evaluate),
+              test::Names("refused", "model.params.log_bias"));
 }
 
 TEST_F(WeightsCheckTest, OtherDataIsRefusedInEvaluationAndAWarningInTraining) {

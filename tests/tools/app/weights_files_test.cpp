@@ -1,11 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/process/child_process.h"
@@ -64,14 +67,16 @@ class WeightsFilesTest : public ::testing::Test {
 TEST_F(WeightsFilesTest, EveryFileOfABlurPoolRunSaysSoAndNoOtherNetworkTakesIt) {
   const ChildResult trained = precast({"train", "--logging.run_id=r", "--training.use_blurpool=1"});
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
-  const WeightsFile checkpoint = load_weights(run("checkpoints/ckpt-0000000002/model.safetensors"));
-  EXPECT_NE(checkpoint.find("layer2.0.conv1.weight"), nullptr);
+  const std::string in_checkpoint = "checkpoints/ckpt-0000000002/model.safetensors";
+  const WeightsFile checkpoint = load_weights(run(in_checkpoint));
   const auto spec = spec_of(checkpoint);
   ASSERT_TRUE(spec);
   EXPECT_TRUE(spec->blurpool);
   EXPECT_EQ(spec->class_names, (std::vector<std::string>{"cat", "cat-like", "dog"}));
   EXPECT_EQ(spec->resolution_px, 40);
-  for (const std::string name : {"final_weights.pt", "final_weights.safetensors"}) {
+  const std::vector<std::string> files = {"final_weights.pt", "final_weights.safetensors",
+                                          in_checkpoint};
+  for (const std::string& name : files) {
     const WeightsFile file = load_weights(run(name));
     EXPECT_EQ(spec_of(file), spec);
     EXPECT_EQ(file.find("layer2.0.conv1.weight"), nullptr);
@@ -99,6 +104,44 @@ TEST_F(WeightsFilesTest, EveryFileOfABlurPoolRunSaysSoAndNoOtherNetworkTakesIt) 
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/refused"));
   const ChildResult resumed = precast({"train", "--logging.run_id=r", "--checkpoint.resume=auto"});
   EXPECT_EQ(resumed.exit_code, 4);
+}
+
+TEST_F(WeightsFilesTest, ABlurPoolRunContinuesFromItsCheckpointAndFromOneOfAnOlderVersion) {
+  const std::vector<std::string> train = {"train", "--training.use_blurpool=1"};
+  const auto continued = [&](const std::string& id) {
+    std::vector<std::string> command = train;
+    command.insert(command.end(),
+                   {"--logging.run_id=" + id, "--training.epochs=2", "--checkpoint.resume=force"});
+    const ChildResult result = precast(command);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return load_weights(folder_ / "runs" / id / "final_weights.safetensors");
+  };
+  std::vector<std::string> command = train;
+  command.emplace_back("--logging.run_id=r");
+  ASSERT_EQ(precast(command).exit_code, 0);
+  std::filesystem::copy(folder_ / "runs/r", folder_ / "runs/older",
+                        std::filesystem::copy_options::recursive);
+  // Older versions wrote torchvision's names.
+  const std::filesystem::path checkpoint = run("checkpoints/ckpt-0000000002");
+  const WeightsFile model = load_weights(checkpoint / "model.safetensors");
+  const TorchvisionNames names = torchvision_names(model.records(), "test");
+  ASSERT_GT(names.renamed, 0U);
+  std::filesystem::remove_all(folder_ / "runs/older/checkpoints");
+  CheckpointWriter writer(folder_ / "runs/older/checkpoints", 2, /*expected_bytes=*/0);
+  for (const auto& file : std::filesystem::directory_iterator(checkpoint)) {
+    const std::string name = file.path().filename();
+    if (name == "manifest.json") continue;
+    if (name == "model.safetensors")
+      save_weights(writer.path(name), names.records, weights_metadata(*spec_of(model)));
+    else
+      std::filesystem::copy_file(file.path(), writer.path(name));
+    writer.add_written(name);
+  }
+  writer.commit();
+  const WeightsFile ours = continued("r"), older = continued("older");
+  ASSERT_EQ(ours.records().size(), older.records().size());
+  for (const TensorRecord& record : ours.records())
+    EXPECT_TRUE(std::ranges::equal(older.find(record.name)->bytes, record.bytes)) << record.name;
 }
 
 TEST_F(WeightsFilesTest, ClassesOfTheDataAreComparedByName) {

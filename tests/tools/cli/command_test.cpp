@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "tests/data/beton/golden_beton.h"
@@ -35,6 +36,25 @@ TEST(CommandTest, EveryCommandHasHelp) {
     const auto run = test::precast_run({command, "--help"});
     EXPECT_EQ(run.code, 0) << command << run.err;
     EXPECT_THAT(run.out, Names("precast " + command, option));
+  }
+}
+
+TEST(CommandTest, HelpAsJsonDescribesOneCommandOrAll) {
+  const auto run = test::precast_run({"help", "--json", "write"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("name"), "write");
+  EXPECT_EQ(test::precast_run({"help", "write", "--json"}).out, run.out);
+  EXPECT_EQ(nlohmann::json::parse(test::precast_run({"help", "--json", "bench", "loader"}).out)
+                .at("name"),
+            "bench loader");
+  EXPECT_THAT(test::precast_run({"help", "--json"}).out, HasSubstr("\n" + run.out));
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"help", "--json", "wriet"},
+                                             {"help", "--json", "bench"},
+                                             {"help", "--json", "--options"}}) {
+    const auto refused = test::precast_run(args);
+    EXPECT_EQ(refused.code, 2) << args.back();
+    EXPECT_EQ(refused.out, "") << args.back();
   }
 }
 

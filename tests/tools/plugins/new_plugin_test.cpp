@@ -66,5 +66,13 @@ TEST_F(NewPluginTest, EveryNameIsFilledIn) {
   }
 }
 
+TEST_F(NewPluginTest, TypesHaveOtherNamesThanThePartsClass) {
+  ASSERT_EQ(run_new({"options"}), 0);
+  const std::string source = text_of("options/options.cpp");
+  EXPECT_THAT(source, HasSubstr("struct Options : torch::nn::Module"));
+  EXPECT_THAT(source, HasSubstr("struct OptionsOptions {"));
+  EXPECT_THAT(source, testing::Not(HasSubstr("struct Options {")));
+}
+
 }  // namespace
 }  // namespace precast::tools

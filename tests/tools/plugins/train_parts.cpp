@@ -24,7 +24,10 @@ class HalfEpochs final : public precast::Method {
   void options(precast::Schema& schema) override {
     schema.add("factor", &factor_, "divides the epochs").min(1);
   }
-  void configure(precast::TrainPlan& plan) const override { plan.epochs /= factor_; }
+  void configure(precast::TrainPlan& plan) const override {
+    plan.epochs /= factor_;
+    plan.image_size_px.resize(static_cast<std::size_t>(plan.epochs));
+  }
 
  private:
   std::int64_t factor_ = 2;
@@ -184,6 +187,20 @@ std::unique_ptr<precast::Metric> make_share(const ShareOptions& options) {
   return std::make_unique<Share>(options.of);
 }
 
+/// Declares one sum and returns two.
+class Miscount final : public precast::Metric {
+ public:
+  [[nodiscard]] std::string name() const override { return "miscount"; }
+  [[nodiscard]] std::int64_t sums() const override { return 1; }
+  [[nodiscard]] at::Tensor count(const at::Tensor& outputs,
+                                 const precast::Batch& /*batch*/) const override {
+    return at::zeros({2}, outputs.options().dtype(at::kDouble));
+  }
+  [[nodiscard]] double value(const at::Tensor& sums, std::int64_t /*samples*/) const override {
+    return sums[0].item<double>();
+  }
+};
+
 struct HalvingOptions {
   std::int64_t every = 1;
 
@@ -231,6 +248,8 @@ void add_parts(precast::TrainParts& parts) {
   parts.losses.add("copy", "distance of the outputs from the input",
                    [] { return std::make_unique<Copy>(); });
   parts.metrics.add("share", "share of the samples of a class", make_share);
+  parts.metrics.add("miscount", "another number of sums than it declares",
+                    [] { return std::make_unique<Miscount>(); });
   parts.schedules.add("halving", "half the rate every few epochs", make_halving);
   parts.schedules.add("odd_warmup", "its rate is its number of epochs",
                       [](const precast::ScheduleInputs& inputs) {
