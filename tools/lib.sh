@@ -56,7 +56,7 @@ unexpected() { # unexpected LINE EXIT_CODE COMMAND
 }
 trap 'unexpected "$LINENO" "$?" "$BASH_COMMAND"' ERR
 trap stop_heartbeat EXIT
-trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run the script again to continue\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
+trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run the script again to repeat this step\n" "$PROGRAM" "$STEP" >&2; exit 130' INT TERM
 
 # last_line LOG: prints the last line that is not blank, at most 100 characters of it.
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }

@@ -265,10 +265,12 @@ class Saga {
   at::Tensor w_;
 };
 
+/// Of an even number of values, the mean of the two in the middle.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 /// Solves for one lambda from the current coefficients. @param epoch_seconds receives the time of

@@ -131,9 +131,10 @@ class SkeletonTest : public ExamplesTest, public testing::WithParamInterface<std
 
 TEST_P(SkeletonTest, BuildsAndPassesItsOwnTest) {
   NEEDS_TORCH;
-  shell(fmt::format("precast new plugin mine --kind {}", GetParam()));
+  // A name that the skeleton might use itself.
+  shell(fmt::format("precast new plugin options --kind {}", GetParam()));
   shell(
-      fmt::format("cd mine && '{}' -S . -B build -DCMAKE_BUILD_TYPE=Release "
+      fmt::format("cd options && '{}' -S . -B build -DCMAKE_BUILD_TYPE=Release "
                   "-DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' && '{}' --build "
                   "build && ctest --test-dir build --output-on-failure",
                   PRECAST_CMAKE, PRECAST_CMAKE));
