@@ -26,8 +26,8 @@ class ShapeOf {
   explicit ShapeOf(std::int64_t image_size_px) : side_(static_cast<int>(image_size_px)) {}
 
   Shape operator()(const ImageOutput& image) const {
-    if (image.planned_px > 0) return {static_cast<std::int64_t>(image_plan_bytes(image, side_))};
     const PixelShape out = image.pipeline.output({side_, side_, 3});
+    if (image.longest_stored_px) return {static_cast<std::int64_t>(image_plan_bytes(image, side_))};
     if (image.channels_first) return {out.channels, out.height, out.width};
     return {out.height, out.width, out.channels};
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "data/transforms/pixel_edit.h"
+#include "framework/core/host_device.h"
 
 namespace precast::data {
 
@@ -45,15 +46,17 @@ struct ImagePlan {
   PixelEdit edit[kMostEdits] = {};
 };
 
+/// The widest stored images from which a kernel can make images: a block keeps one row of weighted
+/// sums in 48 KiB of shared memory, which every GPU has.
+inline constexpr int kWidestPlanned = 8192;
+
 /// The offsets of the tables from the start of a plan, in bytes.
 struct ImagePlanTables {
   std::size_t start_of_columns, start_of_rows, column_weights, row_weights, rounding, end;
 };
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-    constexpr ImagePlanTables
-    tables_of_plan(std::size_t side, std::size_t column_taps, std::size_t row_taps) {
+[[nodiscard]] PRECAST_HOST_DEVICE constexpr ImagePlanTables tables_of_plan(std::size_t side,
+                                                                           std::size_t column_taps,
+                                                                           std::size_t row_taps) {
   constexpr std::size_t kStart = sizeof(std::int32_t);
   constexpr std::size_t kWeight = sizeof(std::uint16_t);
   ImagePlanTables tables{};

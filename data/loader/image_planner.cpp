@@ -28,6 +28,14 @@ void each_size(const BetonReader& reader, std::size_t field, Visit visit) {
   }
 }
 
+/// @throws ConfigError if a side may be too long for the kernel
+void check_width(const BetonReader& reader, std::size_t field, int longest) {
+  if (longest <= kWidestPlanned) return;
+  throw ConfigError(
+      fmt::format("with gpu, expected images of at most {} px, got {} px (field '{}')",
+                  kWidestPlanned, longest, reader.fields()[field].name));
+}
+
 void check_fits(const ImagePipeline& pipeline, std::string_view name, Diagnostics& diagnostics) {
   const auto fail = [&](const std::string& key, const Origin& origin, std::string_view expected,
                         std::string_view got) {
@@ -72,10 +80,16 @@ void plan_images(const BetonReader& reader, std::vector<Output>& outputs) {
     auto* const image = std::get_if<ImageOutput>(&output.kind);
     if (image == nullptr) continue;
     check_fits(image->pipeline, output.name, diagnostics);
-    image->planned_px = 1;
-    each_size(reader, output.field, [&](int height, int width) {
-      image->planned_px = std::max({image->planned_px, height, width});
-    });
+    int longest = 1;
+    try {
+      each_size(reader, output.field, [&](int height, int width) {
+        longest = std::max({longest, height, width});
+      });
+      check_width(reader, output.field, longest);
+    } catch (const ConfigError& error) {
+      diagnostics.error({.source = reader.path().string()}, kKey, error.what());
+    }
+    image->longest_stored_px = longest;
   }
   diagnostics.throw_if_errors();
 }
@@ -88,10 +102,10 @@ std::optional<StoredPixels> whole_pixels(const BetonReader& reader, std::uint64_
     if (image.mode != ImageMode::jpg)
       return StoredPixels{
           .values = image.bytes.data(), .height = image.height, .width = image.width};
-    throw ConfigError(fmt::format(
-        "{}: with gpu, expected images that are stored as pixels, got a JPEG ({}, field '{}'). "
-        "Write the file with --image.mode raw",
-        kKey, reader.sample_text(sample), info.name));
+    throw ConfigError(
+        fmt::format("with gpu, expected images that are stored as pixels, got a JPEG ({}, field "
+                    "'{}'). Write the file with --image.mode raw",
+                    reader.sample_text(sample), info.name));
   }
   try {
     std::vector<std::uint64_t> extents;
@@ -105,7 +119,7 @@ std::uint64_t planned_pixel_bytes(const BetonReader& reader, const std::vector<O
   std::set<std::size_t> fields;
   for (const Output& output : outputs) {
     const auto* const image = std::get_if<ImageOutput>(&output.kind);
-    if (image != nullptr && image->planned_px > 0) fields.insert(output.field);
+    if (image != nullptr && image->longest_stored_px) fields.insert(output.field);
   }
   std::uint64_t bytes = 0;
   for (const std::size_t field : fields) {
@@ -118,7 +132,7 @@ std::uint64_t planned_pixel_bytes(const BetonReader& reader, const std::vector<O
 }
 
 std::size_t image_plan_bytes(const ImageOutput& image, int side) {
-  const int taps = most_taps(image.planned_px, side, image.pipeline.filter);
+  const int taps = most_taps(image.longest_stored_px.value(), side, image.pipeline.filter);
   if (taps > ResizePlan::kMostFixedTaps) {
     const int most =
         side * (image.pipeline.filter == ResizeFilter::area ? ResizePlan::kMostFixedTaps - 1
@@ -126,7 +140,7 @@ std::size_t image_plan_bytes(const ImageOutput& image, int side) {
     throw ConfigError(
         fmt::format("{}: with gpu, expected stored images of at most {} px for images of {} px, "
                     "got {} px. Write the file with a smaller --image.max_resolution",
-                    kKey, most, side, image.planned_px));
+                    kKey, most, side, *image.longest_stored_px));
   }
   const auto count = static_cast<std::size_t>(taps);
   const std::size_t bytes = tables_of_plan(static_cast<std::size_t>(side), count, count).end;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -69,6 +70,9 @@ struct LoaderOptions {
   /// Writes plans (ImagePlan) in place of images, for a consumer that has the stored pixels in a
   /// GPU's memory. See plan_images().
   bool plan_images = false;
+  /// If it becomes true while stored images are copied to a GPU, the copy ends early, and the
+  /// batches must not be used. Null: never.
+  const std::atomic<bool>* cancel_copy = nullptr;
   /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
   /// Called ten times a second while next() waits for a batch. If it returns true, next() returns

@@ -64,7 +64,7 @@ std::string MemoryPlan::text() const {
                       batches_locked ? " (page-locked)" : "", size_text(decoders),
                       size_text(metadata), size_text(order));
   if (index > 0) line += fmt::format(", JPEG index {}", size_text(index));
-  if (device > 0) line += fmt::format("; {} on the GPU: the images", size_text(device));
+  if (device > 0) line += fmt::format("; {} on the GPU: the stored images", size_text(device));
   if (unbounded > 0) {
     line += fmt::format(
         "; {} of the batches is for values of varying size: each row has room for the largest "
@@ -94,9 +94,8 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
     if (is_packed(outputs[i])) plan.unbounded += layout.fields()[i].sample_bytes;
   plan.unbounded *= static_cast<std::uint64_t>(options.batch_size * (options.batches_ahead + 1));
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
-  if (options.plan_images) {
-    plan.device = planned_pixel_bytes(reader, outputs);
-  } else {
+  if (options.plan_images) plan.device = planned_pixel_bytes(reader, outputs);
+  if (!options.plan_images || std::ranges::any_of(outputs, is<MaskOutput>)) {
     plan.decoders = static_cast<std::uint64_t>(options.workers) *
                     decoder_bytes(reader, outputs, image_size_px, options.normalize);
   }

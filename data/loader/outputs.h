@@ -23,9 +23,9 @@ struct ImageOutput {
   bool channels_first = false;
   /// Set if the loader normalises the image.
   std::shared_ptr<const Normalize> normalize = {};
-  /// Not 0 if batches contain plans in place of pixels (ImagePlan): the longest side of the stored
+  /// Set if batches contain plans in place of pixels (ImagePlan): the longest side of the stored
   /// images, px.
-  int planned_px = 0;
+  std::optional<int> longest_stored_px = {};
 };
 
 /// A mask. The crop, the flip and the geometric transforms of its image are also applied to the

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "framework/core/error.h"
+
 namespace precast::data {
 namespace {
 
@@ -41,7 +43,9 @@ std::size_t PixelSteps::room(const PixelShape& resized, bool mask) const {
   return values;
 }
 
-int PixelSteps::edits(const PixelShape& resized, const SamplePlace& place, PixelEdit* out) const {
+int PixelSteps::edits(const PixelShape& resized, const SamplePlace& place,
+                      std::span<PixelEdit> out) const {
+  require(pipeline_.steps.size() <= out.size(), "plan_images() has checked the number of steps");
   for (std::size_t i = 0; i < pipeline_.steps.size(); ++i) {
     RandomStream random = random_of(i, place);
     out[i] = pipeline_.steps[i].transform->edit(resized, random);

@@ -26,7 +26,7 @@ class PRECAST_API PixelSteps {
   [[nodiscard]] bool flipped(const SamplePlace& place) const;
   /// The changes that the steps make to an image, if all steps are edits (Transform::is_edit()).
   /// Writes one per step. @return their number.
-  int edits(const PixelShape& resized, const SamplePlace& place, PixelEdit* out) const;
+  int edits(const PixelShape& resized, const SamplePlace& place, std::span<PixelEdit> out) const;
   /// The largest number of values that the pixels have before, between or after the steps.
   [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
   /// @param image has memory for room() values. @param mask_fill set for a mask; only steps that

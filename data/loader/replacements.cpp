@@ -30,7 +30,7 @@ std::vector<Output> whole(std::vector<Output> outputs) {
   for (Output& output : outputs) {
     if (auto* const image = std::get_if<ImageOutput>(&output.kind)) {
       simplify(image->pipeline);
-      image->planned_px = 0;
+      image->longest_stored_px.reset();
     }
     if (auto* const mask = std::get_if<MaskOutput>(&output.kind)) simplify(mask->pipeline);
     if (auto* const number = std::get_if<IntegerOutput>(&output.kind)) {

@@ -15,7 +15,7 @@ std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
     const auto* const image = std::get_if<ImageOutput>(&output.kind);
     const bool in_record = is<IntegerOutput>(output) || is<FloatingOutput>(output) ||
                            is<SampleIdOutput>(output) ||
-                           (image != nullptr && image->planned_px > 0);
+                           (image != nullptr && image->longest_stored_px);
     if (!in_record) fields.insert(output.field);
     if (const auto* const mask = std::get_if<MaskOutput>(&output.kind))
       fields.insert(mask->image_field);

@@ -50,10 +50,15 @@ To floating(From value) {
     // long double represents every int64.
     fits = static_cast<long double>(static_cast<To>(value)) == static_cast<long double>(value);
   }
+  if (!fits && std::is_integral_v<From>)
+    throw ConfigError(
+        fmt::format("expected an integer that a float of {} bits represents exactly, got {}. "
+                    "Convert to i64, or leave out `convert`",
+                    8 * sizeof(To), value));
   if (!fits)
     throw ConfigError(
-        fmt::format("expected a number that fits in a float of {} bits, got {}. "
-                    "Convert to a larger type, or leave out `convert`",
+        fmt::format("expected a number within the range of a float of {} bits, got {}. "
+                    "Convert to f64, or leave out `convert`",
                     8 * sizeof(To), value));
   return static_cast<To>(value);
 }
@@ -107,7 +112,7 @@ SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>&
     JpegDecoding decoding = jpeg;
     if (outputs[i].field != reader.first_field(FieldType::image)) decoding.index = nullptr;
     if (const auto* const image = std::get_if<ImageOutput>(&outputs[i].kind)) {
-      if (image->planned_px > 0) {
+      if (image->longest_stored_px) {
         decoders_[i].plan = std::make_unique<ImagePlanner>(image->pipeline, seed, image->view);
         continue;
       }
@@ -158,15 +163,8 @@ void SampleReader::read_as(const ImageOutput& image, const Item& item) {
                            .streamed = item.streamed && item.output.type == ElementType::f32};
   const FieldInfo& field = reader_.fields()[item.output.field];
   if (ImagePlanner* const planner = item.decoders.plan.get()) {
-    const auto plan = [&](int height, int width) {
-      planner->plan(height, width, item.place, item.image_size_px, item.out);
-    };
-    if (field.type == FieldType::image) {
-      const ImageRecord stored = stored_image(item);
-      return plan(stored.height, stored.width);
-    }
-    const StoredPixels stored = stored_pixels(field, stored_value(item), extents_);
-    return plan(stored.height, stored.width);
+    const BetonReader::ImageSize stored = image_size(item.place.sample, item.output.field);
+    return planner->plan(stored.height, stored.width, item.place, item.image_size_px, item.out);
   }
   SampleDecoder& decoder = *item.decoders.image;
   if (field.type == FieldType::image) {

@@ -85,7 +85,8 @@ double class_weight(const BetonReader& reader, std::uint64_t sample, std::int64_
 }  // namespace
 
 void WeightedOptions::options(Schema& schema) {
-  schema.add("weights", &weights, "relative frequency with which each class is drawn");
+  schema.add("weights", &weights,
+             "for each class, the relative probability with which each of its samples is drawn");
   schema.add("weight_field", &weight_field,
              "instead of weights, a float field with each sample's weight");
 }

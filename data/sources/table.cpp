@@ -83,7 +83,8 @@ class TableSource : public Source {
   void check_names(const std::vector<std::string>& names) const {
     if (const auto value = value_in_names(names, columns_))
       throw DataError(
-          fmt::format("{}: expected a line of column names, got '{}', which looks like a sample",
+          fmt::format("{}: expected a line of column names, got '{}', which looks like a sample. "
+                      "Add a line of names, or rename the columns",
                       place(), *value));
   }
   /// Call after the last row. @throws ConfigError, DataError

@@ -80,23 +80,23 @@ void TableColumn::add_list(const std::optional<NumberList>& list) {
 
 std::optional<std::string> value_in_names(const std::vector<std::string>& names,
                                           const std::vector<TableColumn>& columns) {
-  std::vector<std::string> numbers;
+  std::vector<double> numbers;
+  std::string first;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string kind = columns[i].kind();
     if (kind == "image" && is_image_name(names[i])) return names[i];
+    if (kind != "int" && kind != "float") continue;
+    const std::optional<double> number = parse_float(names[i]);
     // A column may well be called inf or nan.
-    if ((kind == "int" || kind == "float") && std::isfinite(parse_float(names[i]).value_or(NAN)))
-      numbers.push_back(names[i]);
+    if (!number || !std::isfinite(*number)) continue;
+    if (numbers.empty()) first = names[i];
+    numbers.push_back(*number);
   }
-  const auto follows = [](const std::string& before, const std::string& after) {
-    const auto first = parse_whole(before);
-    const auto second = parse_whole(after);
-    return first && second && *first < *second && *second - 1 == *first;
-  };
-  const bool counts = numbers.size() > 1 &&
-                      std::ranges::adjacent_find(numbers, std::not_fn(follows)) == numbers.end();
-  if (numbers.empty() || counts) return std::nullopt;
-  return numbers[0];
+  const bool ascends = numbers.size() > 1 &&
+                       std::ranges::adjacent_find(numbers, std::greater_equal{}) == numbers.end();
+  const bool only_zero = columns.size() == 1 && first == "0";
+  if (numbers.empty() || ascends || only_zero) return std::nullopt;
+  return first;
 }
 
 }  // namespace precast::data

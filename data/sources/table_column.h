@@ -53,8 +53,9 @@ class TableColumn {
 };
 
 /// The first of the columns' names that is a value of its column, as in a table without names: the
-/// name of an image, or a number in a column of numbers. Several consecutive numbers are names, as
-/// pandas writes them for an array (0,1,2), or years.
+/// name of an image, or a number in a column of numbers. Numbers that ascend are names, such as
+/// those that pandas writes for an array (0,1,2), years or wavelengths; so is the 0 of a single
+/// column.
 [[nodiscard]] std::optional<std::string> value_in_names(const std::vector<std::string>& names,
                                                         const std::vector<TableColumn>& columns);
 

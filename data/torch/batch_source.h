@@ -34,13 +34,14 @@ inline constexpr std::int64_t kCopiedAhead = 2;
 /// tensors are views of the loader's memory. On a GPU, uint8 images are copied from page-locked
 /// memory on a separate stream, before training needs them, and normalised on the device. Images
 /// that the pipeline converts itself keep the type that it sets. With options.plan_images, which
-/// needs a GPU, all stored images are copied to the GPU now, and each batch is made from them
-/// there; the batches are the same.
+/// needs a GPU, the first begin_epoch() copies all stored images to the GPU, and each batch is made
+/// from them there; the batches are the same.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @param ring the ring from which batches are taken if possible (SharedLoader).
 /// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not
-/// fit the file; DeviceError if `device` is a GPU and this build has no CUDA; Error with
-/// ExitCode::out_of_memory if stored images do not fit in the GPU's memory.
+/// fit the file; DeviceError if `device` is a GPU and this build has no CUDA. The first
+/// begin_epoch() throws Error with ExitCode::out_of_memory if stored images do not fit in the GPU's
+/// memory.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     const FieldChoice& fields, at::Device device, at::ScalarType image_dtype,

@@ -7,8 +7,10 @@
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 #include <variant>
@@ -75,8 +77,11 @@ class CudaCopies {
   using Batch = precast::Batch;
   using Event = std::shared_ptr<at::cuda::CUDAEvent>;
 
-  /// @param images of the fields whose batches contain plans.
-  CudaCopies(BatchFields fields, std::map<std::size_t, DeviceImages> images, at::Device device,
+  /// The stored images of the fields whose batches contain plans, by field.
+  using StoredFields = std::map<std::size_t, DeviceImages>;
+
+  /// @param images filled before the first copy().
+  CudaCopies(BatchFields fields, std::shared_ptr<const StoredFields> images, at::Device device,
              at::ScalarType image_dtype)
       : fields_(std::move(fields)),
         images_(std::move(images)),
@@ -94,7 +99,7 @@ class CudaCopies {
       const auto* const image = std::get_if<ImageOutput>(&fields_.outputs[i].kind);
       if (image == nullptr) {
         tensor = copy(tensor);
-      } else if (image->planned_px > 0) {
+      } else if (image->longest_stored_px) {
         tensor = make_images(tensor, fields_.outputs[i].field, *image);
       } else {
         tensor = copy_images(tensor, *image);
@@ -154,7 +159,7 @@ class CudaCopies {
     const int side = reinterpret_cast<const ImagePlan*>(host.const_data_ptr())->side;
     const at::Tensor images =
         at::empty({host.size(0), side, side, 3}, at::device(device_).dtype(image_dtype_));
-    make_planned_images(images_.at(field).stored(),
+    make_planned_images(images_->at(field).stored(),
                         {.plans = static_cast<const std::byte*>(plans.const_data_ptr()),
                          .plan_bytes = static_cast<std::size_t>(host.size(1)),
                          .count = static_cast<int>(host.size(0)),
@@ -172,7 +177,7 @@ class CudaCopies {
   }
 
   BatchFields fields_;
-  std::map<std::size_t, DeviceImages> images_;
+  std::shared_ptr<const StoredFields> images_;
   at::Device device_;
   at::ScalarType image_dtype_;
   PixelType output_type_;
@@ -182,12 +187,23 @@ class CudaCopies {
 /// Loads batches into page-locked memory and copies them to the GPU before they are needed.
 class CudaBatchSource final : public BatchSource {
  public:
-  CudaBatchSource(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options,
-                  CudaCopies copies, SharedRing ring)
-      : batches_(std::move(copies), kCopiedAhead, reader, pipeline,
-                 with_pinned_memory(std::move(options)), with_page_lock(std::move(ring))) {}
+  CudaBatchSource(const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
+                  const BatchFields& fields, at::Device device, at::ScalarType image_dtype,
+                  SharedRing ring)
+      : reader_(reader),
+        device_(device),
+        cancel_copy_(options.cancel_copy),
+        planned_fields_(fields_with_plans(fields.outputs)),
+        batches_(CudaCopies(fields, images_, device, image_dtype), kCopiedAhead, reader, pipeline,
+                 with_pinned_memory(options), with_page_lock(std::move(ring))) {}
 
-  void begin_epoch(const EpochRequest& request) override { batches_.begin_epoch(request); }
+  /// The first call copies the stored images. The constructor does not: copying may take minutes,
+  /// during which a training run must have locked its folder.
+  void begin_epoch(const EpochRequest& request) override {
+    for (const std::size_t field : planned_fields_)
+      images_->try_emplace(field, reader_, field, device_, cancel_copy_);
+    batches_.begin_epoch(request);
+  }
   std::optional<Batch> next() override { return batches_.next(); }
 
   [[nodiscard]] std::int64_t size(int world) const override {
@@ -205,6 +221,14 @@ class CudaBatchSource final : public BatchSource {
   }
 
  private:
+  static std::set<std::size_t> fields_with_plans(const std::vector<Output>& outputs) {
+    std::set<std::size_t> fields;
+    for (const Output& output : outputs) {
+      const auto* const image = std::get_if<ImageOutput>(&output.kind);
+      if (image != nullptr && image->longest_stored_px) fields.insert(output.field);
+    }
+    return fields;
+  }
   static LoaderOptions with_pinned_memory(LoaderOptions options) {
     options.allocator = pinned_allocator();
     return options;
@@ -215,21 +239,13 @@ class CudaBatchSource final : public BatchSource {
   }
   [[nodiscard]] const SharedLoader& loader() const { return batches_.source(); }
 
+  const BetonReader& reader_;
+  at::Device device_;
+  const std::atomic<bool>* cancel_copy_;
+  std::set<std::size_t> planned_fields_;
+  std::shared_ptr<CudaCopies::StoredFields> images_ = std::make_shared<CudaCopies::StoredFields>();
   DevicePrefetcher<CudaCopies, SharedLoader> batches_;
 };
-
-/// The images of all fields whose batches contain plans.
-std::map<std::size_t, DeviceImages> copy_stored_images(const BetonReader& reader,
-                                                       const std::vector<Output>& outputs,
-                                                       at::Device device) {
-  std::map<std::size_t, DeviceImages> images;
-  for (const Output& output : outputs) {
-    const auto* const image = std::get_if<ImageOutput>(&output.kind);
-    if (image != nullptr && image->planned_px > 0)
-      images.try_emplace(output.field, reader, output.field, device);
-  }
-  return images;
-}
 
 }  // namespace
 
@@ -238,10 +254,8 @@ std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& reader,
                                                     const LoaderOptions& options,
                                                     BatchFields fields, at::Device device,
                                                     at::ScalarType image_dtype, SharedRing ring) {
-  auto images = copy_stored_images(reader, fields.outputs, device);
-  return std::make_unique<CudaBatchSource>(
-      reader, pipeline, options,
-      CudaCopies(std::move(fields), std::move(images), device, image_dtype), std::move(ring));
+  return std::make_unique<CudaBatchSource>(reader, pipeline, options, fields, device, image_dtype,
+                                           std::move(ring));
 }
 
 }  // namespace precast::data

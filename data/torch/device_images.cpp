@@ -2,6 +2,7 @@
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/ops/empty.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "data/cache/fetch_ahead.h"
 #include "data/loader/image_planner.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
@@ -22,16 +24,14 @@
 namespace precast::data {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{32} << 20;
-
 /// Copies bytes to consecutive addresses on the device, in page-locked chunks: while one chunk is
 /// copied, the next one is filled.
 class ChunkCopies {
  public:
-  explicit ChunkCopies(std::uint8_t* device)
-      : device_(device), stream_(c10::cuda::getCurrentCUDAStream()) {
+  ChunkCopies(std::uint8_t* device, std::size_t chunk_bytes)
+      : device_(device), chunk_bytes_(chunk_bytes), stream_(c10::cuda::getCurrentCUDAStream()) {
     for (at::Tensor& chunk : chunks_) {
-      chunk = at::empty({static_cast<std::int64_t>(kChunkBytes)},
+      chunk = at::empty({static_cast<std::int64_t>(chunk_bytes)},
                         at::TensorOptions(at::kByte).pinned_memory(true));
     }
   }
@@ -41,12 +41,12 @@ class ChunkCopies {
 
   void add(const std::uint8_t* bytes, std::size_t count) {
     while (count > 0) {
-      const std::size_t part = std::min(count, kChunkBytes - filled_);
+      const std::size_t part = std::min(count, chunk_bytes_ - filled_);
       std::memcpy(current().mutable_data_ptr<std::uint8_t>() + filled_, bytes, part);
       filled_ += part;
       bytes += part;
       count -= part;
-      if (filled_ == kChunkBytes) flush();
+      if (filled_ == chunk_bytes_) flush();
     }
   }
   /// Copies the rest and waits for all copies.
@@ -70,6 +70,7 @@ class ChunkCopies {
   }
 
   std::uint8_t* device_;
+  std::size_t chunk_bytes_;
   c10::cuda::CUDAStream stream_;
   std::array<at::Tensor, 2> chunks_;
   std::array<at::cuda::CUDAEvent, 2> copied_;
@@ -78,6 +79,8 @@ class ChunkCopies {
 };
 
 void check_room(const BetonReader& reader, std::uint64_t bytes) {
+  // Memory that earlier work no longer uses counts as free.
+  c10::cuda::CUDACachingAllocator::emptyCache();
   std::size_t free = 0;
   std::size_t total = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
@@ -93,7 +96,8 @@ void check_room(const BetonReader& reader, std::uint64_t bytes) {
 
 }  // namespace
 
-DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Device device) {
+DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Device device,
+                           const std::atomic<bool>* cancel, std::size_t chunk_bytes) {
   const c10::cuda::CUDAGuard guard(device);
   const auto samples = static_cast<std::int64_t>(reader.size());
   const at::Tensor offsets = at::empty({samples}, at::kLong);
@@ -108,23 +112,19 @@ DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Dev
     widest_ = std::max(widest_, image.width);
     bytes += std::int64_t{3} * image.height * image.width;
   }
-  if (widest_ > kWidestPlanned) {
-    throw ConfigError(fmt::format(
-        "data.in_memory: with gpu, expected images that are at most {} px wide, got {} px ({})",
-        kWidestPlanned, widest_, reader.path().string()));
-  }
   check_room(reader, static_cast<std::uint64_t>(bytes));
   pixels_ = at::empty({bytes}, at::device(device).dtype(at::kByte));
-  copy_pixels(reader, field);
+  copy_pixels(reader, field, cancel, chunk_bytes);
   offsets_ = offsets.to(device);
   widths_ = widths.to(device);
 }
 
-void DeviceImages::copy_pixels(const BetonReader& reader, std::size_t field) {
-  ChunkCopies copies(pixels_.mutable_data_ptr<std::uint8_t>());
+void DeviceImages::copy_pixels(const BetonReader& reader, std::size_t field,
+                               const std::atomic<bool>* cancel, std::size_t chunk_bytes) {
+  ChunkCopies copies(pixels_.mutable_data_ptr<std::uint8_t>(), chunk_bytes);
   Progress progress;
   std::vector<std::uint8_t> converted;
-  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+  for (std::uint64_t sample = 0; sample < reader.size() && !is_set(cancel); ++sample) {
     const std::optional<StoredPixels> image = whole_pixels(reader, sample, field);
     if (!image) continue;
     const ImageView rgb = rgb_of(*image, {0, 0, image->height, image->width}, converted);

@@ -2,10 +2,29 @@
 
 #include <cstdint>
 
+#include "framework/core/host_device.h"
+
 namespace precast::data {
 
 /// What fills the area that a shift uncovers. Modes are named as in numpy.pad.
 enum class Border : std::int32_t { constant, edge, reflect, symmetric };
+
+/// The position on a line of `size` px from which a shift takes the pixel for `place`; -1 for the
+/// colour of a constant border.
+[[nodiscard]] PRECAST_HOST_DEVICE constexpr int source_place(int place, int size, Border border) {
+  if (place >= 0 && place < size) return place;
+  switch (border) {
+    case Border::constant:
+      return -1;
+    case Border::edge:
+      return place < 0 ? 0 : size - 1;
+    case Border::reflect:
+      return place < 0 ? -place : 2 * size - 2 - place;
+    case Border::symmetric:
+      return place < 0 ? -1 - place : 2 * size - 1 - place;
+  }
+  return -1;
+}
 
 /// The change that a transform makes to one image, if each output pixel is either a pixel of the
 /// input or a colour. Such a change can be applied to one pixel at a time, and so on a GPU

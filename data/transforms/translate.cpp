@@ -11,22 +11,6 @@
 namespace precast::data {
 namespace {
 
-/// The source index for `place` on a line of `size`, or -1 for the fill colour.
-int source_place(int place, int size, Border border) {
-  if (place >= 0 && place < size) return place;
-  switch (border) {
-    case Border::constant:
-      return -1;
-    case Border::edge:
-      return std::clamp(place, 0, size - 1);
-    case Border::reflect:
-      return place < 0 ? -place : 2 * size - 2 - place;
-    case Border::symmetric:
-      return place < 0 ? -1 - place : 2 * size - 1 - place;
-  }
-  return -1;
-}
-
 class Translate final : public Transform {
  public:
   explicit Translate(bool choose_mode) : choose_mode_(choose_mode) {}

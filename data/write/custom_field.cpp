@@ -17,9 +17,9 @@ CustomField::CustomField(const FieldLayout& layout, std::vector<std::byte> argum
       std::all_of(tag, arguments_.end(), [](std::byte b) { return b == std::byte{}; });
   if (!free && parse_tag(arguments_.data(), "custom field").kind == FieldTag::Kind::none) {
     throw ConfigError(fmt::format(
-        "custom field: expected arguments that leave bytes {} to {} free for the field's layout, "
-        "got arguments that use them. Such a field cannot be written",
-        kTagAt, kFieldArgumentsBytes));
+        "custom field: expected arguments with zeros in bytes {} to {}, where precast stores the "
+        "field's layout, got other bytes. Such a field cannot be written",
+        kTagAt, kFieldArgumentsBytes - 1));
   }
   std::fill(tag, arguments_.end(), std::byte{});
   put_tag({.kind = FieldTag::Kind::custom, .layout = layout}, arguments_);

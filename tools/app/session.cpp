@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "data/jobs/index_dataset.h"
+#include "data/loader/batch_layout.h"
 #include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
@@ -307,6 +308,7 @@ std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
                                                const TrainPlan& plan) {
   data::LoaderOptions options = train_loader_options(reader, data, run);
   options.plan_images = keeps_images_on_gpu(run);
+  options.cancel_copy = &StopSignals::requested();
   return data::make_batch_source(
       reader, run.recipe.train_pipeline, options, field_choice(run.recipe), run.device,
       image_dtype(run.device, plan.precision), shared_ring(reader, data, run, plan));
@@ -316,12 +318,27 @@ bool keeps_images_on_gpu(const ResolvedRun& run) {
   return run.config().data.in_memory == kImagesOnGpu && run.device.is_cuda();
 }
 
+void check_images_have_gpu(const ResolvedRun& run) {
+  if (run.config().data.in_memory != kImagesOnGpu) return;
+  if (!run.device.is_cuda())
+    run.recipe.refuse("data.in_memory", "expected 0, 1 or 2 without a GPU, got gpu");
+  if (!run.ring.empty() || !run.recipe.ring.name.empty() || !run.recipe.outside.empty()) {
+    run.recipe.refuse("data.in_memory",
+                      "expected 0, 1 or 2 with batches of another process, got gpu");
+  }
+}
+
 void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
-                         const ResolvedRun& run) {
+                         const ResolvedRun& run, std::vector<std::int64_t> sizes_px) {
   if (!keeps_images_on_gpu(run)) return;
   data::LoaderOptions options;
   options.plan_images = true;
-  static_cast<void>(data::outputs_of_loader(reader, pipeline, options));
+  const std::vector<data::Output> outputs = data::outputs_of_loader(reader, pipeline, options);
+  std::ranges::sort(sizes_px);
+  const auto repeated = std::ranges::unique(sizes_px);
+  sizes_px.erase(repeated.begin(), repeated.end());
+  for (const std::int64_t size_px : sizes_px)
+    static_cast<void>(data::BatchLayout(outputs, /*batch_size=*/1, size_px));
 }
 
 data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,

@@ -127,10 +127,13 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 
 /// Whether training keeps the stored images in the GPU's memory (data.in_memory: gpu).
 [[nodiscard]] bool keeps_images_on_gpu(const ResolvedRun& run);
+/// @throws ConfigError if data.in_memory is gpu and the run has no GPU, or takes its batches from
+/// another process
+void check_images_have_gpu(const ResolvedRun& run);
 /// @throws ConfigError if the run keeps images in a GPU's memory, and images of this dataset cannot
-/// be made there (data::plan_images)
+/// be made there in one of these sizes (data::plan_images, data::BatchLayout)
 void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
-                         const ResolvedRun& run);
+                         const ResolvedRun& run, std::vector<std::int64_t> sizes_px);
 
 /// Batches for training (the last, incomplete batch is left out) and for evaluation (all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,

@@ -67,16 +67,6 @@ void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
                        : gpu_problem(info, recipe.config.training.device, gpus));
 }
 
-/// @throws ConfigError if data.in_memory is gpu and a training has no GPU, or takes its batches
-/// from a ring
-void check_images_have_gpu(const ResolvedRun& run) {
-  if (run.config().data.in_memory != kImagesOnGpu || !trains(run.recipe)) return;
-  if (!run.device.is_cuda())
-    run.recipe.refuse("data.in_memory", "expected 0, 1 or 2 without a GPU, got gpu");
-  if (!run.ring.empty() || !run.recipe.ring.name.empty())
-    run.recipe.refuse("data.in_memory", "expected 0, 1 or 2 with batches from a ring, got gpu");
-}
-
 /// Applies --ring, which an evaluation does not use. @throws ConfigError if another program makes
 /// the training batches
 void use_ring(const Arguments& options, ResolvedRun& run) {
@@ -96,7 +86,7 @@ ordered_json describe_val_dataset(const data::BetonReader& train, const Resolved
   for (const std::string& warning : check_classes(train, *reader, recipe))
     log_warning("{}", warning);
   static_cast<void>(count_outputs(*reader, recipe, recipe.val_pipeline, classes));
-  check_images_on_gpu(*reader, recipe.val_pipeline, run);
+  check_images_on_gpu(*reader, recipe.val_pipeline, run, {recipe.config.validation.resolution});
   return dataset_summary(*reader);
 }
 
@@ -167,7 +157,6 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   if (!recipe.ring.name.empty() || !run.ring.empty())
     static_cast<void>(shared_ring(reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
-  check_images_on_gpu(reader, recipe.train_pipeline, run);
   planned.datasets["val"] = describe_val_dataset(reader, run, planned.classes);
 }
 
@@ -259,6 +248,8 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
   const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
   if (planned.fields && !trains(run.recipe))
     warn_of_unnamed_labels(run.recipe, *planned.fields, planned.classes);
+  if (planned.fields && trains(run.recipe))
+    check_images_on_gpu(*planned.fields, run.recipe.train_pipeline, run, plan.image_size_px);
   const auto frozen = check_model(run, plan, registries, planned.fields.get());
   ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
   described.update(describe_data(run.recipe, planned.datasets));
@@ -329,7 +320,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   if (options.has("dry-run")) {
     ResolvedRun run = planned_run(recipe, info);
     use_ring(options, run);
-    check_images_have_gpu(run);
+    if (trains(recipe)) check_images_have_gpu(run);
     return dry_run(run, registries, info, train_samples, options);
   }
   std::vector<std::string> arguments = {"train"};

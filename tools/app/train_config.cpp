@@ -52,7 +52,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "1: read the file through the page cache, which all processes share; 2: load the "
            "complete file before training starts; 0: read pages into a cache of data.cache_mb, for "
            "files larger than memory; gpu: copy all images, stored as raw pixels, to each rank's "
-           "GPU before training starts, and crop, resize and flip them there")
+           "GPU before the first epoch, and crop, resize and flip them there")
       .min(0)
       .max(2)
       .word("gpu", kImagesOnGpu);

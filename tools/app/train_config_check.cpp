@@ -59,6 +59,11 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
     unread("data.cache_mb", "data.in_memory", data.in_memory, "0");
     unread("data.direct_io", "data.in_memory", data.in_memory, "0");
   }
+  if (data.in_memory == kImagesOnGpu && data.verify) {
+    diagnostics.error(schema.origin("data.verify"), "data.verify",
+                      "expected 0 with data.in_memory: gpu, got 1. Run `precast verify` on the "
+                      "datasets before training");
+  }
 }
 
 }  // namespace

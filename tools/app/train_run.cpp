@@ -103,12 +103,17 @@ std::int64_t TrainRun::train_samples() const {
 
 std::unique_ptr<BatchSource> TrainRun::open_train_source() const {
   if (!train_reader_) return make_outside_train_source(fields(), run_, parts_.plan());
+  check_images_on_gpu(*train_reader_, run_.recipe.train_pipeline, run_,
+                      parts_.plan().image_size_px);
   return make_train_source(*train_reader_, train_data_, run_, parts_.plan());
 }
 
 std::unique_ptr<BatchSource> TrainRun::open_val_source() const {
   data::LoaderOptions options = val_loader_options(*val_reader_, run_);
   options.plan_images = keeps_images_on_gpu(run_);
+  options.cancel_copy = &StopSignals::requested();
+  check_images_on_gpu(*val_reader_, run_.recipe.val_pipeline, run_,
+                      {run_.config().validation.resolution});
   return make_val_source(*val_reader_, run_, parts_.plan(), options);
 }
 
@@ -395,9 +400,8 @@ ordered_json TrainRun::best_json() const {
 void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, bool json) const {
   const engine::EvalResult& eval = *summary.final_eval;
   ordered_json figures = {{"run_folder", folder_.path().string()}};
-  if (eval.classifies) figures.update({{"top_1", eval.top_1()}, {"top_5", eval.top_5()}});
-  figures.update(ordered_json{{"val_loss", eval.loss},
-                              {"val_images", eval.samples},
+  figures.update(eval_figures(eval));
+  figures.update(ordered_json{{"val_images", eval.samples},
                               {"train_loss", summary.train_loss},
                               {"train_minutes", summary.train_seconds / 60},
                               {"eval_minutes", summary.eval_seconds / 60},
@@ -406,7 +410,6 @@ void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, b
                               {"world_size", ranks_.communicator().world()},
                               {"steps", steps},
                               {"replaced_samples", data_facts(summary).replaced.size()}});
-  for (const auto& [name, value] : eval.metrics) figures[name] = value;
   figures["best_metric"] = best_json();
   figures["classes"] = class_figures(eval, *val_reader_, run_.config().data.targets);
   folder_.write_json(engine::kSummaryFile, figures);

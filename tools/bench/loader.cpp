@@ -150,7 +150,7 @@ Arguments loader_arguments() {
       "one rank; each process loads the whole set. Keys of the recipe can be overridden "
       "(--data.order=random); of the options, only --config-file, --val, --runs, --seconds, "
       "--passes, --pass-samples, --cold, --image-size, --processes, --svg and --json apply, with "
-      "one value each.");
+      "at most one value each.");
   arguments.positional("FILE.beton",
                        "the dataset; with --table: images in any form that `precast write` takes");
   add_sweep_options(arguments.options());

@@ -1,4 +1,6 @@
 #include "data/loader/image_plan.h"
+#include "data/resample/axis.h"
+#include "data/resample/kernels.h"
 #include "data/torch/cuda/planned_images.h"
 #include "framework/core/cuda_values.cuh"
 
@@ -7,13 +9,11 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kChannels = 3;
-/// A position for which there is no source pixel.
+/// A position without a source pixel, as source_place() returns it.
 constexpr int kNone = -1;
 
-/// The constants of data/resample/kernels.h and axis.h.
 constexpr int kBlendBits = 11;
-constexpr int kSumBits = 7;
-constexpr int kColumnWeightBits = 14;
+static_assert(1 << kBlendBits == kBlendOne);
 
 struct Colour {
   std::uint8_t of[kChannels];
@@ -43,27 +43,12 @@ __device__ __forceinline__ int clamped(int value, int size) {
   return value < 0 ? 0 : value < size ? value : size - 1;
 }
 
-/// The source of position `place` on a line of `size` px, or kNone (see translate.cpp).
-__device__ __forceinline__ int before_shift(int place, int size, Border border) {
-  if (place >= 0 && place < size) return place;
-  switch (border) {
-    case Border::edge:
-      return clamped(place, size);
-    case Border::reflect:
-      return place < 0 ? -place : 2 * size - 2 - place;
-    case Border::symmetric:
-      return place < 0 ? -1 - place : 2 * size - 1 - place;
-    default:
-      return kNone;
-  }
-}
-
 /// The row of the resized image that ends in output row y, or kNone.
 __device__ __forceinline__ int resized_row(const ImagePlan& plan, int y) {
   for (int i = plan.edits - 1; i >= 0 && y != kNone; --i) {
     const PixelEdit& edit = plan.edit[i];
     if (edit.kind == PixelEdit::Kind::shift) {
-      y = before_shift(y + edit.row, plan.side, edit.border);
+      y = source_place(y + edit.row, plan.side, edit.border);
     } else if (edit.kind == PixelEdit::Kind::vertical_flip) {
       y = plan.side - 1 - y;
     }
@@ -79,8 +64,8 @@ __device__ __forceinline__ int resized_column(const ImagePlan& plan, int y, int 
     bool fills = false;
     switch (edit.kind) {
       case PixelEdit::Kind::shift:
-        y = before_shift(y + edit.row, plan.side, edit.border);
-        x = before_shift(x + edit.column, plan.side, edit.border);
+        y = source_place(y + edit.row, plan.side, edit.border);
+        x = source_place(x + edit.column, plan.side, edit.border);
         fills = y == kNone || x == kNone;
         break;
       case PixelEdit::Kind::fill:

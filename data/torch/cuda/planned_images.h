@@ -21,9 +21,6 @@ struct StoredImages {
   int widest = 0;
 };
 
-/// A block keeps one row of weighted sums in 48 KiB of shared memory, which every GPU has.
-inline constexpr int kWidestPlanned = 8192;
-
 /// The images of one batch.
 struct PlannedImages {
   /// [count, plan_bytes] in device memory, aligned to 16 bytes: an ImagePlan and its tables each.

@@ -80,12 +80,16 @@ TEST(TableSource, AFirstLineThatIsASampleIsAnError) {
   for (const auto& [text, name] :
        std::vector<std::pair<std::string, std::string>>{{"x.jpg,cat\ny.jpg,dog\n", "'x.jpg'"},
                                                         {"cat,3\ndog,4\n", "'3'"},
-                                                        {"0.5,2\n0.25,3\n", "'0.5'"},
+                                                        {"2,0.5\n3,0.25\n", "'2'"},
+                                                        {"3,3\n4,5\n", "'3'"},
+                                                        {"cat,0\ndog,1\n", "'0'"},
                                                         {"5,0,0,0\n4,0,1,0\n", "'5'"}})
     EXPECT_THAT(opening(text), ThrowsMessage<DataError>(Names(folder / "a.csv", name))) << text;
-  // Names of numbers (years, or pandas' names for an array), of texts, and of images.
-  for (const char* text : {"id,x\n1,2\n", "0,1,2,label\n5,6,7,cat\n", "1990,1991\n3,4\n",
-                           "2024,n\na text,1\n", "image,label\nx.jpg,1\n"})
+  // Names of numbers (years, wavelengths, classes, or pandas' names for an array or a single
+  // column), of texts, and of images.
+  for (const char* text :
+       {"id,x\n1,2\n", "0,1,2,label\n5,6,7,cat\n", "1990,1991\n3,4\n", "400.5,401\n0.2,0.1\n",
+        "path,3,7,11\nx.jpg,0,1,0\n", "0\n5\n", "2024,n\na text,1\n", "image,label\nx.jpg,1\n"})
     EXPECT_NO_THROW(opening(text)()) << text;
 }
 

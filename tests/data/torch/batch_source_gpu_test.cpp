@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/torch/batch_source.h"
+#include "data/torch/device_images.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/temporary_folder.h"
@@ -54,6 +55,10 @@ TEST_P(BatchSourceGpuTest, AreTheSameWithAllImagesInTheMemoryOfTheGpu) {
   test::write_made_beton(folder_ / "r.beton",
                          {.samples = 23, .width = 20, .height = 31, .growth = 9});
   const BetonReader reader(folder_ / "r.beton");
+  // Chunks that are smaller than an image give the same pixels as one chunk.
+  const DeviceImages one(reader, 0, at::Device(at::kCUDA, 0));
+  const DeviceImages many(reader, 0, at::Device(at::kCUDA, 0), nullptr, /*chunk_bytes=*/1000);
+  EXPECT_TRUE(one.pixels().equal(many.pixels()));
   const at::Device gpu(at::kCUDA, 0);
   for (const std::int64_t size_px : {16, 25}) {
     const auto expected = batches(reader, gpu, GetParam(), size_px);

@@ -167,7 +167,7 @@ TEST(CustomField, RefusesValuesThatItsLayoutDoesNotHold) {
       [&] {
         CustomField({4, 4, {}}, full);
       },
-      ThrowsMessage<ConfigError>(Names("custom field", 768, 1024)));
+      ThrowsMessage<ConfigError>(Names("custom field", 768, 1023)));
   EXPECT_THAT([&] { CustomField({4, 3, {}}, {}); }, ThrowsMessage<ConfigError>(Names("layout")));
 }
 

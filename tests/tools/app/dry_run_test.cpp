@@ -99,7 +99,24 @@ TEST_F(DryRunTest, ImagesInTheMemoryOfAGpuAreChecked) {
   ring.emplace_back("--ring=none");
   const ChildResult shared = dry_run(ring);
   EXPECT_EQ(shared.exit_code, 2);
-  EXPECT_THAT(shared.errors, Names("data.in_memory", "ring"));
+  EXPECT_THAT(shared.errors, Names("data.in_memory", "gpu"));
+  std::vector<std::string> outside = fits;
+  outside.insert(outside.end(),
+                 {"--data.train_dataset=zmq://127.0.0.1:9", "--data.batches_per_epoch=3"});
+  EXPECT_EQ(dry_run(outside).exit_code, 2);
+  // The sizes are checked too: 32 taps are enough for images that are 31 times as large.
+  std::vector<std::string> large = fits;
+  test::write_made_beton(folder_ / "large.beton", {.samples = 8, .width = 1000, .height = 4});
+  large.insert(large.end(), {"--data.val_dataset=" + (folder_ / "large.beton").string(),
+                             "--validation.resolution=32"});
+  const ChildResult shrunk = dry_run(large);
+  EXPECT_EQ(shrunk.exit_code, 2);
+  EXPECT_THAT(shrunk.errors, Names("data.in_memory", "992 px", "1000 px", "32 px"));
+  std::vector<std::string> verified = fits;
+  verified.emplace_back("--data.verify=1");
+  const ChildResult twice = dry_run(verified);
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.errors, Names("data.verify", "data.in_memory"));
 }
 
 TEST_F(DryRunTest, KeysThatNothingReadsAreListed) {

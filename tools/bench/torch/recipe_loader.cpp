@@ -23,6 +23,8 @@ namespace po = boost::program_options;
 /// context is created, because the measuring processes are forked, and a CUDA context does not
 /// survive a fork.
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
+  if (recipe.config.data.in_memory == kImagesOnGpu)
+    recipe.refuse("data.in_memory", "expected 0, 1 or 2 to measure the CPUs, got gpu");
   ResolvedRun run = as_requested(recipe);
   run.world = std::max(1, ranks_to_launch(recipe.config, {}));
   // The processes share the host's threads and the memory for the JPEG index as local ranks do.

@@ -67,6 +67,7 @@ at::Tensor StepRig::step(Batch batch) {
 std::unique_ptr<BatchSource> make_step_source(const data::BetonReader& reader,
                                               const ResolvedRun& run, const Registries& registries,
                                               const TrainPlan& plan, int world) {
+  check_images_have_gpu(run);
   const TrainData data = make_train_data(reader, run, registries);
   auto source = make_train_source(reader, data, run, plan);
   if (source->size(world) == 0) {

@@ -223,8 +223,22 @@ TEST_F(PlannedImagesKernelTest, RefusesWhatOnlyTheLoaderCanDo) {
               ThrowsMessage<ConfigError>(Names("data.in_memory", "channels")));
   test::write_bytes(folder_ / "j.beton", test::golden_beton("img_jpg_w3"));
   const BetonReader jpegs(folder_ / "j.beton");
-  EXPECT_THAT(refusal(jpegs, "[whole_image]"),
-              ThrowsMessage<ConfigError>(Names("data.in_memory", "j.beton", "sample 0", "raw")));
+  // All problems are reported together.
+  EXPECT_THAT(refusal(jpegs, "[whole_image, color_jitter: {brightness: 0.4}]"),
+              ThrowsMessage<ConfigError>(
+                  Names("data.in_memory", "j.beton", "sample 0", "raw", "pipeline.train[1]")));
+}
+
+TEST_F(PlannedImagesKernelTest, RefusesTransformsThatAreTooLargeForTheSize) {
+  test::write_made_beton(folder_ / "x.beton", {.samples = 2, .width = 24, .height = 24});
+  const BetonReader reader(folder_ / "x.beton");
+  for (const char* step : {"pad_crop: {padding: 30, mode: reflect}", "cutout: {crop_size: 30}"}) {
+    Loader loader(reader, parse(std::string("[whole_image, ") + step + "]"),
+                  options_of(reader, /*planned=*/true));
+    EXPECT_THAT([&] { loader.begin_epoch({.image_size_px = 24}); }, testing::Throws<ConfigError>())
+        << step;
+    EXPECT_NO_THROW(loader.begin_epoch({.image_size_px = 32})) << step;
+  }
 }
 
 TEST_F(PlannedImagesKernelTest, RefusesImagesThatAreShrunkTooMuch) {
