@@ -105,7 +105,10 @@ class Method : public Stateful {
   [[nodiscard]] virtual std::unique_ptr<EvalGuard> eval_scope(Model& /*model*/) { return nullptr; }
   /// Whether eval_scope() would now replace the weights by averages, as ema and swa do. Files with
   /// the weights themselves then say so. state() has the average of the weight W as the tensor
-  /// `W.<name of the method>`, from which `precast convert` takes it.
+  /// `W.<name of the method>`, from which `precast convert` takes it. If this function
+  /// returns false, eval_scope() is also called, and its guard destroyed, when a checkpoint is
+  /// saved: with a guard, the checkpoint does not say which weights the run evaluated, and `precast
+  /// convert` refuses its folder.
   [[nodiscard]] virtual bool evaluates_averages() const { return false; }
 };
 

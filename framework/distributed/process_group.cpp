@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <random>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -158,23 +157,22 @@ DeviceError not_met(const GroupOptions& options, const std::string& found) {
 }
 
 /// On a store with keys of earlier runs, tells all ranks a number that no earlier run has used:
-/// each rank writes a random number to `hello/<rank>`, and rank 0 answers in
-/// `welcome/<rank>/<number>` with its own number. A rank reads only the answer to its own number,
-/// and never an older one.
+/// each process counts itself under `hello/<rank>`, which gives it a number that no other process
+/// of its rank has, and rank 0 answers in `welcome/<rank>/<number>` with its own number. A process
+/// reads only the answer to its own number, and never an older one.
 class Greeting {
  public:
   Greeting(c10d::Store& store, const GroupOptions& options)
       : store_(store),
         options_(options),
-        number_(random_number()),
+        number_(store.add(hello_key(options.rank), 1)),
         answered_(static_cast<std::size_t>(options.world)) {}
 
   /// On rank 0, its own number. Other ranks wait for that number. @throws as RollCall::run()
   std::string rank_0s_number() {
-    if (options_.rank == 0) return number_;
+    if (options_.rank == 0) return std::to_string(number_);
     const auto until = Clock::now() + options_.join_timeout;
     const std::string welcome = answer_key(options_.rank, number_);
-    store_.set(hello_key(options_.rank), number_);
     store_.add(kCount, 1);
     std::optional<Clock::time_point> stopped;
     while (!store_.check({welcome})) {
@@ -188,17 +186,16 @@ class Greeting {
     return text(store_.get(welcome));
   }
 
-  /// Rank 0 answers the ranks that have written a number since the last call. An answer to a number
-  /// of an earlier run has no reader.
+  /// Rank 0 answers all processes that have come since the last call. An answer to a process of an
+  /// earlier run has no reader.
   void answer() {
-    // Read first: a rank that comes during the loop is then seen in the next call.
-    if (const std::int64_t count = store_.add(kCount, 0); count != std::exchange(count_, count)) {
-      for (int rank = 1; rank < options_.world; ++rank) {
-        if (!store_.check({hello_key(rank)})) continue;
-        const std::string number = text(store_.get(hello_key(rank)));
-        if (std::exchange(answered_[static_cast<std::size_t>(rank)], number) != number)
-          store_.set(answer_key(rank, number), number_);
-      }
+    // Read first: a process that comes during the loop is then seen in the next call.
+    if (const std::int64_t count = store_.add(kCount, 0); count == std::exchange(count_, count))
+      return;
+    for (int rank = 1; rank < options_.world; ++rank) {
+      std::int64_t& answered = answered_[static_cast<std::size_t>(rank)];
+      for (const std::int64_t newest = store_.add(hello_key(rank), 0); answered < newest;)
+        store_.set(answer_key(rank, ++answered), std::to_string(number_));
     }
   }
 
@@ -207,20 +204,16 @@ class Greeting {
   static constexpr const char* kCount = "hello";
   static constexpr std::chrono::seconds kFarewell{2};
 
-  static std::string random_number() {
-    std::random_device source;
-    return fmt::format("{:08x}{:08x}{:08x}", source(), source(), source());
-  }
   static std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
-  static std::string answer_key(int rank, const std::string& number) {
+  static std::string answer_key(int rank, std::int64_t number) {
     return fmt::format("welcome/{}/{}", rank, number);
   }
 
   c10d::Store& store_;
   const GroupOptions& options_;
-  std::string number_;
-  /// The numbers of the other ranks that rank 0 has answered.
-  std::vector<std::string> answered_;
+  std::int64_t number_;
+  /// The highest number of each other rank that rank 0 has answered.
+  std::vector<std::int64_t> answered_;
   std::int64_t count_ = -1;
 };
 
@@ -245,7 +238,7 @@ class RollCall {
     leave_if_stopped();
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
-      if (greeting_ != nullptr && options_.rank == 0) greeting_->answer();
+      answer();
       // This rank also reports a problem that another rank has found, because that rank may serve
       // the store and exit.
       if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
@@ -273,6 +266,11 @@ class RollCall {
   static constexpr std::chrono::seconds kNextWord{60};
 
   static std::string key(int rank) { return fmt::format("here/{}", rank); }
+
+  /// Rank 0 gives the other processes its number, so that they come to this roll call.
+  void answer() {
+    if (greeting_ != nullptr && options_.rank == 0) greeting_->answer();
+  }
 
   /// Records the outcome unless another rank has recorded one. @return whether it is `outcome`.
   bool agree_on(const std::string& outcome) {
@@ -312,6 +310,7 @@ class RollCall {
   [[noreturn]] void give_up(const std::string& found) {
     const DeviceError error = not_met(options_, found);
     store_.set(kCause, std::string(error.what()));
+    answer();
     if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
     throw error;
   }

@@ -69,7 +69,9 @@ std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicat
 /// A copy of the complete state, ready to be written by a thread that does not use libtorch.
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
-  std::string state, averages;
+  std::string state;
+  /// The value of kAveragesKey; nothing if it is unknown.
+  std::optional<std::string> averages;
   std::int64_t step, best_since;
   std::optional<double> metric;
 
@@ -95,8 +97,19 @@ void write_model(const std::filesystem::path& path, const Snapshot& snapshot,
   const auto blurred = spec ? spec->blurred : std::map<std::string, std::int64_t>();
   const FfcvNames names = ffcv_names(snapshot.model.records(), blurred, path.string());
   auto metadata = spec ? weights_metadata(*spec) : std::map<std::string, std::string>();
-  metadata.emplace(kAveragesKey, snapshot.averages);
+  if (snapshot.averages) metadata.emplace(kAveragesKey, *snapshot.averages);
   write_safetensors(path, names.records, metadata);
+}
+
+/// Restores what write_model() has written. Checkpoints of older versions have the model's own
+/// names for blurred layers, too.
+void restore_model(const std::filesystem::path& path, const std::vector<NamedTensor>& targets) {
+  const WeightsFile file = load_weights(path, WrapperPrefixes::keep);
+  const std::optional<WeightsSpec> spec = spec_of(file);
+  const bool renamed = spec && !spec->blurred.empty();
+  restore_tensors(
+      renamed ? torchvision_names(file.records(), path.string()).records : file.records(), path,
+      targets, /*partial=*/false);
 }
 
 void write_snapshot(const Snapshot& snapshot, const CheckpointOptions& options) {
@@ -137,7 +150,6 @@ class Checkpointer::Impl {
   [[nodiscard]] const CheckpointOptions& options() const { return options_; }
 
   bool save(const TrainState& state, std::optional<double> metric, bool complete) {
-    if (complete) flush_sinks();
     std::vector<NamedTensor> checked = parts_.model.state();
     checked.push_back({"loss_sum", state.loss_sum});
     const bool finite = all_finite(checked, parts_.device);
@@ -151,18 +163,18 @@ class Checkpointer::Impl {
             : parts_.optimizer.state().tensors;
     const std::vector<NamedTensor> ranks = gather_rank_tensors(state, parts_.ranks, parts_.device);
     const std::vector<int> threads = gather_compute_threads(parts_.ranks);
+    const std::optional<std::string> averages = averaging_method();
     if (!leads()) return true;
     auto snapshot = std::make_shared<Snapshot>(
         Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
-                 StateCopy(ranks), state_text(state, threads), averaging_method(),
-                 state.global_step, state.best_since, metric});
+                 StateCopy(ranks), state_text(state, threads), averages, state.global_step,
+                 state.best_since, metric});
     writing_ =
         std::async(std::launch::async, [this, snapshot] { write_snapshot(*snapshot, options_); });
     return true;
   }
 
   void finish() {
-    flush_sinks();
     take_result("Older checkpoints are kept");
     // If the last write failed, the newest state is not on the disk, and there will be no later
     // write.
@@ -172,7 +184,6 @@ class Checkpointer::Impl {
   }
 
   void finish_run() {
-    flush_sinks();
     take_result("The run is complete, and its results are written");
     // No rank leaves before rank 0 has written.
     static_cast<void>(parts_.ranks.begin_sum(0)->wait());
@@ -229,10 +240,6 @@ class Checkpointer::Impl {
  private:
   [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
 
-  void flush_sinks() {
-    for (MetricSink* sink : sinks_) sink->flush();
-  }
-
   /// Waits for the writing thread and handles its result. @param outcome what a failure means for
   /// the run
   void take_result(std::string_view outcome = "Training continues; older checkpoints are kept") {
@@ -253,11 +260,14 @@ class Checkpointer::Impl {
                               last_failure_));
   }
 
-  /// The method whose averages are evaluated in place of the weights; empty if there is none.
-  [[nodiscard]] std::string averaging_method() const {
-    const auto averages = [](const NamedMethod& m) { return m.method->evaluates_averages(); };
-    const auto found = std::ranges::find_if(parts_.methods, averages);
-    return found == parts_.methods.end() ? "" : found->name;
+  /// The method whose averages are evaluated in place of the weights; empty if there is none;
+  /// nothing if a method does something else with the weights in its eval_scope().
+  [[nodiscard]] std::optional<std::string> averaging_method() const {
+    for (const NamedMethod& method : parts_.methods)
+      if (method.method->evaluates_averages()) return method.name;
+    for (const NamedMethod& method : parts_.methods)
+      if (method.method->eval_scope(parts_.model) != nullptr) return std::nullopt;
+    return "";
   }
 
   /// Tensors of the methods and the scaler, each under its owner's name.
@@ -323,7 +333,7 @@ class Checkpointer::Impl {
   }
 
   void restore_parts(const std::filesystem::path& folder, const ordered_json& saved) {
-    restore_tensors(folder / kModelFile, parts_.model.state(), /*partial=*/false);
+    restore_model(folder / kModelFile, parts_.model.state());
     restore_tensors(folder / kOptimizerFile, parts_.optimizer.state().tensors,
                     options_.partial_optimizer);
     using Counters = std::map<std::string, std::int64_t>;

@@ -90,19 +90,18 @@ class PRECAST_API Checkpointer {
   /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
   /// failures, the next call is an error, unless `complete` is set.
   /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
-  /// that cannot be saved must not prevent its results from being written. Flushes the sinks then,
-  /// because the results include their records.
+  /// that cannot be saved must not prevent its results from being written.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or
   /// infinite on any rank.
   /// @throws IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric,
                           bool complete = false);
-  /// Call when a run stops: flushes the sinks and waits until the last checkpoint is on disk.
-  /// @throws IoError if it could not be written
+  /// Call when a run stops: waits until the last checkpoint is on disk. @throws IoError if it could
+  /// not be written
   void finish();
   /// Call after the results of a complete run have been written: waits until the last checkpoint is
-  /// on disk (if it could not be written, that is only a warning), flushes the sinks, and removes
-  /// the checkpoints that only an unfinished run needs.
+  /// on disk (if it could not be written, that is only a warning), and removes the checkpoints that
+  /// only an unfinished run needs.
   void finish_run();
   /// Call at the start of a run. Calls restore() if CheckpointOptions::resume is set. If nothing is
   /// restored, empties the sinks.

@@ -12,12 +12,9 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
-#include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
-#include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 
 namespace precast::engine {
@@ -119,15 +116,14 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
 
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial) {
-  const WeightsFile file = load_weights(path, WrapperPrefixes::keep);
+  restore_tensors(load_weights(path, WrapperPrefixes::keep).records(), path, targets, partial);
+}
+
+void restore_tensors(const std::vector<TensorRecord>& saved, const std::filesystem::path& path,
+                     const std::vector<NamedTensor>& targets, bool partial) {
   std::vector<std::string> wrong;
-  // Layers with BlurPool have ffcv-imagenet's names, except in checkpoints of older versions.
-  const std::optional<WeightsSpec> spec = spec_of(file);
-  const std::vector<TensorRecord> named =
-      spec && spec->blurpool ? torchvision_names(file.records(), path.string()).records
-                             : file.records();
   std::map<std::string_view, const TensorRecord*> records;
-  for (const TensorRecord& record : named) records.emplace(record.name, &record);
+  for (const TensorRecord& record : saved) records.emplace(record.name, &record);
   std::size_t unexpected = records.size();
   for (const NamedTensor& target : targets) {
     const auto found = records.find(target.name);

@@ -39,6 +39,9 @@ class PRECAST_API StateCopy {
 /// with the number of unexpected tensors; the state is then unchanged.
 void restore_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& targets,
                      bool partial);
+/// The same for the records of a file. @param path names the file in messages.
+void restore_tensors(const std::vector<TensorRecord>& saved, const std::filesystem::path& path,
+                     const std::vector<NamedTensor>& targets, bool partial);
 
 /// The element type of a weights file that corresponds to the tensor's dtype. @throws
 /// CheckpointError for dtypes that files cannot store.

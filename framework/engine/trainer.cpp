@@ -71,6 +71,20 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
 }
 
 TrainSummary Trainer::run() {
+  const auto flush = [this] {
+    for (MetricSink* sink : parts_.sinks) sink->flush();
+  };
+  try {
+    train_and_evaluate();
+  } catch (...) {
+    flush();
+    throw;
+  }
+  flush();
+  return summary();
+}
+
+void Trainer::train_and_evaluate() {
   while (state_.epoch < plan_.epochs) {
     Verdict verdict = train_epoch();
     if (verdict == Verdict::go_on) verdict = finish_epoch();
@@ -79,11 +93,10 @@ TrainSummary Trainer::run() {
   }
   // The plan has no epochs, or the run was resumed after its end.
   if (!last_eval_) last_eval_ = evaluate();
-  if (!last_eval_) return stop();
-  return summary();
+  if (!last_eval_) stop();
 }
 
-TrainSummary Trainer::stop() {
+void Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
     // Saving the same position again would replace its metric.
     if (saved_ != position() && save_checkpoint() == Verdict::diverged)
@@ -91,7 +104,6 @@ TrainSummary Trainer::stop() {
     parts_.checkpointer->finish();
   }
   last_eval_.reset();
-  return summary();
 }
 
 void Trainer::start() {

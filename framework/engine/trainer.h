@@ -101,6 +101,7 @@ class PRECAST_API Trainer {
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
   /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().
+  /// Flushes the sinks at the end, also if it throws.
   /// @throws Error with ExitCode::diverged if a loss or a weight is NaN or infinite and
   /// `on_nonfinite` requires it.
   TrainSummary run();
@@ -116,6 +117,7 @@ class PRECAST_API Trainer {
   /// What the ranks agree to do after a step.
   enum class Verdict { go_on, stop, diverged };
 
+  void train_and_evaluate();
   [[nodiscard]] Verdict train_epoch();
   void take_step(Batch& batch);
   void count_loss(const at::Tensor& loss);
@@ -123,7 +125,7 @@ class PRECAST_API Trainer {
   [[nodiscard]] Verdict save_checkpoint(const std::optional<EvalResult>& eval = std::nullopt);
   [[nodiscard]] Verdict finish_epoch();
   void go_back();
-  TrainSummary stop();
+  void stop();
   /// Epochs and steps done so far. A checkpoint of this position need not be saved again.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> position() const {
     return {state_.epoch, state_.global_step};

@@ -19,9 +19,9 @@ PRECAST_API void save_model_weights(const Model& model, const std::filesystem::p
                                     const std::optional<WeightsSpec>& spec = std::nullopt);
 
 /// For fine-tuning: the numbers of classes of a file and of the model that loads it, such as 1000
-/// and 10. Tensors whose shapes differ only in dimension 0, which is the number of classes in both,
-/// keep their random initial values, with a warning: weights [classes, features], convolutions
-/// [classes, channels, height, width], biases [classes].
+/// and 10. Tensors whose shapes differ only in dimension 0, where the file's tensor has the file's
+/// number and the model's tensor the model's, keep their random initial values, with a warning:
+/// weights [classes, features], convolutions [classes, channels, height, width], biases [classes].
 struct ClassCounts {
   /// 0: unknown; any number is accepted.
   std::int64_t file = 0;

@@ -7,8 +7,8 @@
 namespace precast::fuzz {
 namespace {
 
-/// libFuzzer treats each byte of this section as a branch of the program.
 constexpr std::size_t kMessages = 1024;
+/// libFuzzer treats each byte of the section __libfuzzer_extra_counters as the counter of a branch.
 [[gnu::section("__libfuzzer_extra_counters")]] std::uint8_t message_counters[kMessages];
 
 /// Prevents the compiler from removing reads whose results are not used.

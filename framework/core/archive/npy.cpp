@@ -171,10 +171,13 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   }
   NpyArray array{*dtype, std::move(header.shape), {}};
   const auto data = file.subspan(header.begin);
-  if (byte_count(array.dtype, array.shape) != data.size()) {
-    throw DataError(fmt::format(
-        "{}: expected the bytes of an array {} {}, got {} bytes. The file is truncated or damaged",
-        source, dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
+  const auto expected = byte_count(array.dtype, array.shape);
+  if (expected != data.size()) {
+    throw DataError(
+        fmt::format("{}: expected {} of data for {} {}, got {} bytes. The file is "
+                    "truncated or damaged",
+                    source, expected ? fmt::format("{} bytes", *expected) : "fewer than 2^64 bytes",
+                    dtype_info(array.dtype).name, shape_text(array.shape), data.size()));
   }
   array.bytes.assign(data.begin(), data.end());
   return array;

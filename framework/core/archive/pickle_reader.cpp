@@ -57,7 +57,8 @@ class Machine {
       }
       case 0x95: {  // FRAME
         const auto size = reader_.number<std::uint64_t>();
-        expect(size <= reader_.left(), "a frame of {} bytes, got {}. The file is truncated", size,
+        expect(size <= reader_.left(),
+               "a frame of {} bytes, got {} bytes. The file is truncated or damaged", size,
                reader_.left());
         return true;
       }

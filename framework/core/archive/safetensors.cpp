@@ -177,8 +177,9 @@ TensorRecord to_record(Entry& entry, std::span<const std::byte> data, const std:
   }
   const auto expected = byte_count(*dtype, entry.shape);
   if (!expected || *expected != end - begin) {
-    fail(fmt::format("expected the bytes of {} {}, got {} bytes", entry.dtype,
-                     shape_text(entry.shape), end - begin));
+    fail(fmt::format("expected {} of data for {} {}, got {} bytes",
+                     expected ? fmt::format("{} bytes", *expected) : "fewer than 2^64 bytes",
+                     entry.dtype, shape_text(entry.shape), end - begin));
   }
   return {std::move(entry.name), *dtype, std::move(entry.shape), data.subspan(begin, end - begin)};
 }

@@ -160,17 +160,6 @@ std::string find_problem(const SpecReader& read) {
 
 }  // namespace
 
-std::string averages_warning(const WeightsFile& file) {
-  const auto found = file.metadata().find(std::string(kAveragesKey));
-  if (found == file.metadata().end() || found->second.empty()) return {};
-  const std::string folder = file.path().parent_path().string();
-  return fmt::format(
-      "{0}: these are the weights without averaging; the run evaluated the averages of its method "
-      "{1}. Use them with `precast eval {2}` or `precast convert {2} OUT`, where {2} is the "
-      "checkpoint's folder",
-      file.path().string(), found->second, folder.empty() ? "." : folder);
-}
-
 std::string weights_spec_text(const WeightsSpec& spec) {
   nlohmann::ordered_json text = {{"version", kSpecVersion},
                                  {"arch", spec.arch},

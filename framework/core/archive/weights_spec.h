@@ -52,10 +52,9 @@ inline constexpr std::string_view kWeightsSpecKey = kTorchMetadataKey;
 inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 
 /// The metadata of the weights in a checkpoint has this key: the method (ema, swa) whose averages
-/// the run evaluated in place of these weights; empty if it evaluated these weights.
+/// the run evaluated in place of these weights; empty if it evaluated these weights. Metadata
+/// without this key do not say which weights the run evaluated.
 inline constexpr std::string_view kAveragesKey = "precast_averages";
-/// A warning for files with weights in place of which a run evaluated averages; otherwise empty.
-[[nodiscard]] PRECAST_API std::string averages_warning(const WeightsFile& file);
 
 /// The spec as JSON; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);

@@ -25,6 +25,8 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/archive/weights_file.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 #include "framework/engine/trainer.h"
 #include "framework/process/stop_signals.h"
@@ -194,7 +196,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     plan.schedule = std::make_shared<Rising>();
     plan.precision = precision_;
     std::vector<NamedMethod> methods;
-    methods.push_back({"ema", test::make_method("ema")});
+    if (with_ema_) methods.push_back({"ema", test::make_method("ema")});
+    if (with_scope_) methods.push_back({"scope", std::make_unique<test::RecordingMethod>(calls_)});
     for (const auto& [name, options] : more_methods_)
       methods.push_back({name, test::make_method(name, options)});
     methods.push_back({"stop", std::make_unique<AtStep>(disturbance.stop_at_step,
@@ -221,7 +224,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
         {.folder = folder,
          .any_precision = any_precision_,
          .batch_sets_order = batch_sets_order_,
-         .most_threads = most_threads_},
+         .most_threads = most_threads_,
+         .model_spec = model_spec_},
         {model, *optimizer, methods, *ranks, at::kCPU},
         {{"run", "this"},
          {"plan.best_metric", best_.name},
@@ -271,6 +275,11 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   std::int64_t batch_size_ = kBatch;
   bool batch_sets_order_ = false;
   int most_threads_ = 0;
+  std::optional<WeightsSpec> model_spec_;
+  bool with_ema_ = true;
+  /// Whether a method does something in evaluations that it does not describe.
+  bool with_scope_ = false;
+  std::vector<std::string> calls_;
   BestMetric best_;
   /// What the validation source has replaced.
   std::vector<ReplacedSample> replaced_;
@@ -318,6 +327,37 @@ TEST_P(ResumeTest, CutRunsOfMethodsEndAsUncutOnes) {
       EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = step}).finished);
       EXPECT_EQ(run(folder.path(), sink), uncut) << methods[0].first << step;
     }
+  }
+}
+
+TEST_P(ResumeTest, BlurredLayersAndAModelsOwnFiltersKeepTheirWeights) {
+  const std::map<std::string, std::int64_t> own, blurred = {{"conv", 3}};
+  for (const auto& [layers, last] :
+       {std::pair(own, "fc.blur_filter"), std::pair(blurred, "fc.weight")}) {
+    model_spec_ = {.arch = "small", .blurpool = true, .blurred = layers};
+    last_tensor_ = last;
+    const test::TemporaryFolder uncut_folder, folder;
+    test::MemorySink uncut_sink, sink;
+    const Outcome uncut = run(uncut_folder.path(), uncut_sink);
+    EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
+    EXPECT_EQ(run(folder.path(), sink), uncut) << last;
+  }
+}
+
+TEST_P(ResumeTest, ACheckpointNamesItsAveragesUnlessTheMethodsLeaveItOpen) {
+  using Value = std::optional<std::string>;
+  for (const auto& [ema, scope, value] :
+       {std::tuple(true, true, Value("ema")), std::tuple(false, false, Value("")),
+        std::tuple(false, true, Value())}) {
+    with_ema_ = ema;
+    with_scope_ = scope;
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    ASSERT_TRUE(run(folder.path(), sink).finished);
+    const WeightsFile file =
+        load_weights(find_checkpoints(folder.path()).front().path / "model.safetensors");
+    const auto found = file.metadata().find(std::string(kAveragesKey));
+    EXPECT_EQ(found == file.metadata().end() ? Value() : found->second, value);
   }
 }
 
@@ -657,6 +697,8 @@ TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::diverged);
   }
+  EXPECT_GT(sink.records.size(), 0U);
+  EXPECT_EQ(sink.flushed, sink.records.size());
   const auto latest = latest_valid(folder.path());
   ASSERT_TRUE(latest);
   EXPECT_EQ(latest->step, kSteps);
