@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
       Command{"serve", "load the batches of training runs", plain_errors<run_serve>},
       Command{"list", "list the parts that recipes and commands can name", plain_errors<run_list>},
       Command{"versions", "print the versions of libtorch and its libraries as JSON",
-              plain_errors<run_versions>},
+              plain_errors<run_versions>, /*is_elsewhere=*/false, /*is_internal=*/true},
   };
   const int code = run_command("precast-train", kCommands, argc, argv);
   std::fflush(nullptr);

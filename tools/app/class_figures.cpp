@@ -6,6 +6,14 @@ namespace precast::tools {
 
 using nlohmann::ordered_json;
 
+ordered_json eval_figures(const engine::EvalResult& eval) {
+  ordered_json figures = ordered_json::object();
+  if (eval.classifies) figures = {{"top_1", eval.top_1()}, {"top_5", eval.top_5()}};
+  figures["val_loss"] = eval.loss;
+  for (const auto& [name, value] : eval.metrics) figures[name] = value;
+  return figures;
+}
+
 ordered_json class_figures(const engine::EvalResult& eval, const data::BetonReader& dataset,
                            const std::vector<std::string>& targets) {
   ordered_json figures = ordered_json::object();

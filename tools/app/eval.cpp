@@ -49,15 +49,12 @@ void print_result(const engine::EvalResult& result, bool images) {
 }
 
 ordered_json figures_of(const engine::EvalResult& result) {
-  ordered_json figures = ordered_json::object();
-  if (result.classifies) figures = {{"top_1", result.top_1()}, {"top_5", result.top_5()}};
-  figures["val_loss"] = result.loss;
+  ordered_json figures = eval_figures(result);
   if (result.classifies) {
     figures["top_1_correct"] = result.top_1_correct;
     figures["top_5_correct"] = result.top_5_correct;
   }
   figures.update({{"images", result.samples}, {"seconds", result.seconds}});
-  for (const auto& [name, value] : result.metrics) figures[name] = value;
   return figures;
 }
 
@@ -97,14 +94,11 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
 /// The figures under the names that a training run's summary.json has for them.
 ordered_json summary_of(const Evaluated& evaluated, int world) {
   const engine::EvalResult& result = evaluated.result;
-  ordered_json summary = ordered_json::object();
-  if (result.classifies) summary = {{"top_1", result.top_1()}, {"top_5", result.top_5()}};
-  summary.update(ordered_json{{"val_loss", result.loss},
-                              {"val_images", result.samples},
+  ordered_json summary = eval_figures(result);
+  summary.update(ordered_json{{"val_images", result.samples},
                               {"eval_minutes", result.seconds / 60},
-                              {"world_size", world}});
-  for (const auto& [name, value] : result.metrics) summary[name] = value;
-  summary["classes"] = evaluated.classes;
+                              {"world_size", world},
+                              {"classes", evaluated.classes}});
   return summary;
 }
 

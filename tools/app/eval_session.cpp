@@ -79,7 +79,8 @@ EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, 
                           const std::filesystem::path& checkpoint) {
   TrainPlan plan = make_plan(run, registries, 0, classes, RecipeUse::evaluate);
   auto model = build_model(run, plan, registries, WeightsUse::evaluate, labels);
-  if (checkpoint.empty()) warn_of_averages(load_weights(run.config().model.weights));
+  if (checkpoint.empty() && ranks.leads())
+    warn_of_averages(load_weights(run.config().model.weights));
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
   if (!checkpoint.empty())
     averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, checkpoint);

@@ -21,22 +21,32 @@ bool covers(std::string_view given, std::string_view parameter) {
   return parameter.size() == given.size() || given.ends_with('.') || parameter[given.size()] == '.';
 }
 
+bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() != nullptr && a.const_data_ptr() == b.const_data_ptr();
+}
+
 }  // namespace
 
 void freeze_parameters(const Model& model, const std::vector<std::string>& names) {
   const std::vector<NamedTensor> parameters = model.parameters();
+  // Unlike parameters(), it has a tied parameter under each of its names.
+  const std::vector<NamedTensor> state = model.state();
   for (const std::string& name : names) {
     bool found = false;
     for (const NamedTensor& parameter : parameters) {
-      if (!covers(name, parameter.name)) continue;
+      const auto is_other_name = [&](const NamedTensor& entry) {
+        return covers(name, entry.name) && shares_memory(entry.tensor, parameter.tensor);
+      };
+      if (!covers(name, parameter.name) && std::ranges::none_of(state, is_other_name)) continue;
       parameter.tensor.requires_grad_(false);
       found = true;
     }
     if (!found) {
-      throw ConfigError(
-          fmt::format("training.freeze: expected the name of a parameter, or of a module that "
-                      "contains parameters (the first parameter is '{}'), got '{}'",
-                      parameters.empty() ? "" : parameters.front().name, name));
+      throw ConfigError(fmt::format(
+          "training.freeze: expected the name of a parameter, or of a module that "
+          "contains parameters (the first parameter is '{}'), got '{}'. Beginnings of names "
+          "are no longer accepted",
+          parameters.empty() ? "" : parameters.front().name, name));
     }
   }
   const auto trains = [](const NamedTensor& p) { return p.tensor.requires_grad(); };

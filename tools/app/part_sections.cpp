@@ -38,8 +38,8 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
                     section.chooser, fmt::join(names, ", "));
     const auto add = [&](const std::string& key) {
       if (section.published.contains(option)) {
-        // Never an error here. A grid refuses it unless only the recipe's file contains it
-        // (tools/experiments/trial/check.h).
+        // Never an error here. A grid refuses the key if it has no effect in any trial, unless only
+        // the recipe's file contains it (tools/experiments/trial/check.h).
         schema.add_dead(key, "ignored, as in ffcv-imagenet: " + reason);
       } else {
         schema.add_unread(key, reason);

@@ -17,6 +17,7 @@
 #include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/process/stop_signals.h"
 #include "tools/app/eval_session.h"
 #include "tools/app/photo_inputs.h"
 #include "tools/app/prediction_writer.h"
@@ -251,13 +252,36 @@ class Predictor {
 
   void predict(const EvalSource& opened, std::span<const std::string> names,
                std::span<const std::string> problems, std::uint64_t before, std::uint64_t total) {
-    const at::Tensor logits = model_.evaluator.predict(
-        *model_.model, opened.source.get(), ranks_.communicator(), [&](std::int64_t done) {
-          show(before + static_cast<std::uint64_t>(done), total);
-          return true;
-        });
+    const at::Tensor logits = logits_of(opened, [&](std::int64_t done) {
+      show(before + static_cast<std::uint64_t>(done), total);
+      end_if_stopped();
+      return true;
+    });
     if (!problems.empty()) warn_of(names, problems);
     if (ranks_.leads()) writer_.add(logits, opened.passes, names, problems);
+  }
+
+  /// All logits. @throws Error if the process is asked to stop
+  at::Tensor logits_of(const EvalSource& opened, const engine::Evaluator::OnBatch& on_batch) {
+    at::Tensor logits;
+    try {
+      logits = model_.evaluator.predict(*model_.model, opened.source.get(), ranks_.communicator(),
+                                        on_batch);
+    } catch (const DataError&) {
+      throw_if_stopped();  // before the first batch
+      throw;
+    }
+    end_if_stopped();  // the source may have given up its wait for another batch
+    return logits;
+  }
+
+  /// Collective. @throws Error on every rank if one of them was asked to stop
+  void end_if_stopped() {
+    const std::int64_t word = StopSignals::requested() ? 1 : 0;
+    if (ranks_.communicator().begin_sum(word)->wait() == 0) return;
+    progress_.clear();
+    throw_if_stopped();
+    throw Error("predict: another rank was stopped", ExitCode::peer_failed);
   }
 
   void show(std::uint64_t done, std::uint64_t total) {
@@ -289,6 +313,8 @@ class Predictor {
 
   RankSession& ranks_;
   EvalModel model_;
+  /// A signal must not end the process at once: the writer would leave an incomplete file.
+  StopSignals signals_;
   PredictionWriter writer_;
   Progress progress_;
   std::int64_t skipped_ = 0;
@@ -346,7 +372,8 @@ int run_predict(const std::vector<std::string>& args) {
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Inputs inputs = read_inputs(command);
   const PredictFormat given_format = read_format(command.arguments(), inputs);
-  const RunArgument used = read_run_argument(command.config_path(), command.overrides());
+  const RunArgument used = read_run_argument(command.config_path(), command.overrides(),
+                                             "Give images after the recipe or the run");
   std::vector<Override> overrides = used.with(command.overrides());
   if (!inputs.dataset.empty()) overrides.push_back(dataset_override(inputs.dataset));
   const Recipe recipe = load_recipe(used.config, overrides, registries, RecipeUse::evaluate,

@@ -13,6 +13,7 @@
 #include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast::tools {
 namespace {
@@ -20,6 +21,12 @@ namespace {
 constexpr std::size_t kWriteBytes = 1U << 20U;
 
 }  // namespace
+
+void throw_if_stopped() {
+  if (!StopSignals::requested()) return;
+  throw Error("predict: stopped before the result was complete",
+              static_cast<ExitCode>(StopSignals::exit_code()));
+}
 
 PredictionWriter::PredictionWriter(PredictFormat format, std::vector<std::string> class_names)
     : format_(std::move(format)), class_names_(std::move(class_names)) {}
@@ -35,6 +42,7 @@ void PredictionWriter::add(const at::Tensor& logits, int passes, std::span<const
     if (!readable(i)) continue;
     ++samples_;
     if (only_array) continue;
+    throw_if_stopped();
     const auto classes = static_cast<std::size_t>(rows.size(1));
     add_row(names[i], {rows.const_data_ptr<float>() + i * classes, classes}, passes);
   }
@@ -107,7 +115,7 @@ void PredictionWriter::finish() {
     const auto* bytes = static_cast<const std::byte*>(all.const_data_ptr());
     write_npy(format_.file, DType::f32, all.sizes().vec(), {bytes, all.nbytes()});
   } else if (!format_.file.empty()) {
-    write_to_file("");  // without samples, a .jsonl is empty
+    write_to_file("");  // creates the file also without samples
     text_file_->append(unwritten_);
     text_file_->commit();
   }

@@ -33,6 +33,9 @@ struct PredictFormat {
   std::int64_t top = 1;
 };
 
+/// @throws Error with the signal's exit code if the process was asked to stop (StopSignals)
+void throw_if_stopped();
+
 /// Writes the predictions. Lines of a file are written as they come, and the file appears when it
 /// is complete. The rows of a `.npy` and what is printed are collected in memory until then.
 class PredictionWriter {
@@ -45,7 +48,8 @@ class PredictionWriter {
   /// could. Samples that could not be read are left out; in a .npy, their rows are NaN. Empty if
   /// all samples could be read.
   /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
-  /// written; ConfigError if the outputs are not one number for each class; IoError
+  /// written; ConfigError if the outputs are not one number for each class; IoError; what
+  /// throw_if_stopped() throws
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
   /// Call once, at the end. @throws IoError

@@ -101,8 +101,9 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
       if (is_reserved_figure(metric->name())) {
         diagnostics.error(
             request.origin, request.key,
-            fmt::format("expected a metric whose name is not a key of the log or of summary.json, "
-                        "got '{}' ({}). Change what its name() returns",
+            fmt::format("expected a metric whose name is not a key of the log, summary.json, "
+                        "`eval --json` or --result-json, got '{}' ({}). Change what its name() "
+                        "returns",
                         metric->name(), request.name));
       }
       if (std::ranges::find(names, metric->name()) != names.end()) {

@@ -101,12 +101,11 @@ fs::path run_around(const fs::path& path) {
   return {};
 }
 
-[[noreturn]] void refuse_folder(const fs::path& folder) {
+[[noreturn]] void refuse_folder(const fs::path& folder, std::string hint) {
   std::vector<std::string> runs;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     if (entry.is_directory() && is_run(entry.path())) runs.push_back(entry.path().string());
   std::ranges::sort(runs);
-  std::string hint = "Give images after the recipe or the run";
   if (!runs.empty()) {
     const bool more = runs.size() > kRunsShown;
     runs.resize(std::min(runs.size(), kRunsShown));
@@ -114,8 +113,8 @@ fs::path run_around(const fs::path& path) {
   }
   throw ConfigError(fmt::format(
       "{}: expected a recipe, a run folder (which contains {}) or a checkpoint inside a run "
-      "folder, got a different folder. {}",
-      folder.string(), kParams, hint));
+      "folder, got a different folder{}{}",
+      folder.string(), kParams, hint.empty() ? "" : ". ", hint));
 }
 
 /// The folders in which the run may have been started: the folder recorded in run.json and, unless
@@ -236,7 +235,8 @@ std::vector<Override> RunArgument::with(const std::vector<Override>& command_lin
   return all;
 }
 
-RunArgument read_run_argument(const std::string& argument, const std::vector<Override>& given) {
+RunArgument read_run_argument(const std::string& argument, const std::vector<Override>& given,
+                              const std::string& folder_hint) {
   RunArgument found{.config = argument};
   if (argument.empty()) return found;
   const fs::path path = plain_path(argument);
@@ -244,7 +244,7 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
   if (fs::is_directory(path, none)) {
     found.run = is_run(path) ? path : fs::path();
     if (is_checkpoint(path) || path.filename() == kCheckpoints) found.run = run_around(path);
-    if (found.run.empty()) refuse_folder(path);
+    if (found.run.empty()) refuse_folder(path, folder_hint);
   } else if (path.filename() == kParams && fs::is_regular_file(path, none)) {
     found.run = path.has_parent_path() ? path.parent_path() : ".";
   } else if (is_weights_name(path) && fs::is_regular_file(path, none)) {

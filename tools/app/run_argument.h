@@ -42,9 +42,11 @@ struct RunArgument {
 /// run's path), then in the current folder.
 /// @param given the overrides of the command line; a run's weights are only searched for if
 /// model.weights is not among them.
+/// @param folder_hint what the error for a folder that neither is nor contains a run advises.
 /// @throws ConfigError if a folder or a weights file belongs to no run; CheckpointError if the run
 /// has no weights, or the checkpoint is damaged; IoError.
 [[nodiscard]] RunArgument read_run_argument(const std::string& argument,
-                                            const std::vector<Override>& given);
+                                            const std::vector<Override>& given,
+                                            const std::string& folder_hint = "");
 
 }  // namespace precast::tools

@@ -15,6 +15,7 @@
 #include "framework/core/log.h"
 #include "models/detail/blurred_layers.h"
 #include "models/resnet.h"
+#include "tools/cli/averages_warning.h"
 
 namespace precast::tools {
 namespace {

@@ -41,7 +41,7 @@ void print_list(std::string_view program, std::span<const Command> commands,
   fmt::print("usage: {} COMMAND [ARGUMENTS]\n\n", place);
   std::vector<TextRow> rows;
   for (const Command& command : commands)
-    if (group.empty() || is_in_group(command, group))
+    if (!command.is_internal && (group.empty() || is_in_group(command, group)))
       rows.push_back({std::string(command.name), std::string(command.summary)});
   fmt::print("{}\n", two_columns(rows, help_width()));
   const std::string first = group.empty() ? "" : std::string(group) + " ";
@@ -131,7 +131,8 @@ int refuse(std::span<const Command> commands, const std::vector<std::string>& ar
 int describe_all(std::span<const Command> commands) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Command& command : commands)
-    list.push_back({{"name", command.name}, {"summary", command.summary}});
+    if (!command.is_internal)
+      list.push_back({{"name", command.name}, {"summary", command.summary}});
   fmt::print("{}\n", nlohmann::ordered_json{{"commands", list}}.dump());
   for (const Command& command : commands) {
     if (command.is_elsewhere || command.is_internal) continue;
@@ -158,7 +159,11 @@ int show_help(std::string_view program, std::span<const Command> commands,
   }
   if (const Command* command = take_command(commands, args))
     return run_caught(*command, {json ? "--help-json" : "--help"});
-  if (json || !is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
+  if (!is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
+  if (json) {
+    log_info("error: --json: expected a command, got the group {}", args[0]);
+    return code(ExitCode::usage);
+  }
   print_list(program, commands, args[0]);
   return code(ExitCode::done);
 }

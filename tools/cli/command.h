@@ -19,7 +19,7 @@ struct Command {
   int (*run)(const std::vector<std::string>& args);
   /// Whether another program runs and describes the command.
   bool is_elsewhere = false;
-  /// Whether users call it through another command, which describes it.
+  /// Whether users call it only through another command. Help leaves it out.
   bool is_internal = false;
 };
 
@@ -34,10 +34,10 @@ struct Failure {
 /// The body of main(): finds the command, runs it, and turns exceptions into one clear message on
 /// standard error and the right exit code (ExitCode). It handles unknown commands itself, and
 /// - `--version` and `-V`;
-/// - `help`, `--help`: all commands; `help COMMAND`; `help --json`: lines of JSON, the first with
-///   names and summaries, then one for each command that this program runs itself and that is not
-///   internal; `help --json COMMAND`: the line of this command. `help` with another option runs the
-///   command `help`, if there is one;
+/// - `help`, `--help`: all commands that are not internal; `help COMMAND`; `help --json`: lines of
+///   JSON, the first with their names and summaries, then one for each of them that this program
+///   runs itself; `help --json COMMAND`: the line of this command. `help` with another option runs
+///   the command `help`, if there is one;
 /// - no command, or the name of a group alone: the list of commands, with exit code 2.
 /// If standard output is a pipe whose reader is gone, SIGPIPE ends the process without a message.
 int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);

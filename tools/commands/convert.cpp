@@ -23,6 +23,7 @@
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/averages_warning.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shared_options.h"
 
@@ -139,27 +140,30 @@ void check_target(const std::string& in, std::string_view names,
     refuse(fmt::format("model.params.{}: {}", own->first, own->second));
 }
 
-/// Replaces the weights of a checkpoint by the averages that the run evaluated.
+bool is_floating_point(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+/// Replaces the weights of a checkpoint by the averages that the run evaluated. Integers are not
+/// averaged.
 /// @param records with torchvision's names. @param methods the checkpoint's file with the averages.
-/// @throws CheckpointError if an average does not fit its weight, or none is found
+/// @throws CheckpointError if an average is missing or does not fit its weight
 void use_averages(std::vector<TensorRecord>& records, const WeightsFile& methods,
                   const std::string& method) {
-  std::size_t found = 0;
   for (TensorRecord& record : records) {
+    if (!is_floating_point(record.dtype)) continue;
     const std::string name = fmt::format("{0}/{1}.{0}", method, record.name);
     const TensorRecord* const average = methods.find(name);
-    if (average == nullptr) continue;  // integers are not averaged
+    if (average == nullptr) {
+      throw CheckpointError(fmt::format("{}: expected the average '{}' of the method {}, got none",
+                                        methods.path().string(), name, method));
+    }
     if (average->dtype != record.dtype || average->shape != record.shape) {
       throw CheckpointError(fmt::format("{}: expected '{}' of shape {}, got {}",
                                         methods.path().string(), name, shape_text(record.shape),
                                         shape_text(average->shape)));
     }
     record.bytes = average->bytes;
-    ++found;
-  }
-  if (found == 0) {
-    throw CheckpointError(fmt::format("{}: expected averages of the method {}, got none",
-                                      methods.path().string(), method));
   }
 }
 
@@ -191,13 +195,18 @@ Input open_input(const std::filesystem::path& in) {
   static_cast<void>(verify_checkpoint(in));
   Input input{.file = load_weights(in / kModelFile, WrapperPrefixes::keep)};
   input.methods = load_weights(in / kMethodsFile, WrapperPrefixes::keep);
-  input.records = torchvision_names(input.file.records(), in.string()).records;
+  const std::optional<WeightsSpec> spec = spec_of(input.file);
+  // The averages have the model's own names.
+  input.records = spec && !spec->blurred.empty()
+                      ? torchvision_names(input.file.records(), in.string()).records
+                      : input.file.records();
   input.metadata = input.file.metadata();
   const auto averages = input.metadata.extract(std::string(kAveragesKey));
   if (averages.empty()) {
     throw CheckpointError(
         fmt::format("{}: expected a checkpoint that says whether its run evaluated averages (ema, "
-                    "swa), got one of an older version. Without these methods, convert {}",
+                    "swa), got one of an older version, or one with a method that does not say so. "
+                    "If the run used neither, convert {}",
                     in.string(), (in / kModelFile).string()));
   }
   if (!averages.mapped().empty()) use_averages(input.records, *input.methods, averages.mapped());

@@ -81,7 +81,8 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
   return merged;
 }
 
-/// @throws DataError if by-name is not possible because a class has no name, or several have one
+/// @throws DataError if by-name is not possible, because a class has no name or two classes have
+/// the same name
 void check_named(const BetonReader& file, std::size_t field, const Names& names) {
   const auto count = static_cast<std::uint64_t>(label_count(file, field));
   if (count > names.size())

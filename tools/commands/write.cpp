@@ -103,7 +103,8 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
   if (two && at + 1 == args.end()) return args;  // Arguments::parse() reports this
   const std::string given = two ? *(at + 1) : at->substr(option.size() + 1);
   args.erase(at, at + (two ? 2 : 1));
-  if (std::ranges::any_of(args, is_preset)) throw ConfigError(option + ": expected one, got two");
+  if (std::ranges::any_of(args, is_preset))
+    throw ConfigError(option + ": expected one, got several");
   constexpr std::string_view kName = "ffcv-imagenet:";
   std::vector<std::string> values;
   if (given.starts_with(kName)) values = split_list(kPresetOption, given.substr(kName.size()));

@@ -84,7 +84,10 @@ Arguments doctor_arguments() {
   Arguments arguments(
       "doctor [options]",
       "Shows versions, cores, memory and limits, and each problem with its fix. The exit code is 6 "
-      "if training would fail; a build without libtorch only causes a warning.");
+      "if libtorch cannot be used as it was built: precast-train does not start, a library has a "
+      "different major or minor version than at build time, or the NVIDIA driver is too old for "
+      "it. All other findings, such as a build without libtorch or too little memory, are only "
+      "warnings.");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast doctor");
   arguments.exit_codes({6});

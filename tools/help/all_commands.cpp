@@ -39,7 +39,7 @@ void describe(std::vector<CommandHelp>& commands, const std::vector<Json>& lines
     if (!line.contains("usage")) continue;
     CommandHelp help = parse_help_json(line);
     const auto found = std::ranges::find(commands, help.name, &CommandHelp::name);
-    if (found == commands.end()) continue;  // precast-train also has internal commands
+    if (found == commands.end()) continue;
     help.summary = found->summary;
     *found = std::move(help);
   }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -26,6 +27,27 @@ std::filesystem::path output(const Arguments& arguments, const std::vector<RunRe
                   runs.size()));
 }
 
+/// The runs of the command line. Runs with the same name get the path of their folder as name:
+/// relative to their argument or, if these paths are not unique either, as it was given.
+std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments) {
+  std::vector<RunRecord> runs;
+  std::vector<std::string> paths;
+  std::multiset<std::string> known_names, known_paths;
+  for (const std::filesystem::path argument : arguments) {
+    for (const auto& folder : find_runs(argument)) {
+      runs.push_back(load_run(folder));
+      paths.push_back(folder == argument ? folder : folder.lexically_relative(argument));
+      known_names.insert(runs.back().name);
+      known_paths.insert(paths.back());
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (known_names.count(runs[i].name) == 1) continue;
+    runs[i].name = known_paths.count(paths[i]) == 1 ? paths[i] : runs[i].folder.string();
+  }
+  return runs;
+}
+
 }  // namespace
 
 int run_report(const std::vector<std::string>& args) {
@@ -45,9 +67,7 @@ int run_report(const std::vector<std::string>& args) {
   arguments.example("precast report runs/first");
   arguments.example("precast report runs/first runs/second --output compare.html");
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  std::vector<RunRecord> runs;
-  for (const std::string& path : arguments.get<std::vector<std::string>>("RUN"))
-    for (const auto& folder : find_runs(path)) runs.push_back(load_run(folder));
+  const std::vector<RunRecord> runs = load_runs(arguments.get<std::vector<std::string>>("RUN"));
   const std::filesystem::path page = output(arguments, runs);
   if (!page.empty()) write_file(page, report_page(runs, page.parent_path()));
   if (arguments.get<bool>("json")) {

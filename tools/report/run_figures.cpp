@@ -82,11 +82,12 @@ std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs)
   if (!metric.empty())
     figures.push_back(
         {metric_label(metric), &RunRecord::metric_value, number_text, runs[0].higher_is_better});
-  if (metric.empty() || std::ranges::any_of(runs, &RunRecord::classifies)) {
+  if (std::ranges::any_of(runs, &RunRecord::classifies)) {
     figures.push_back({"top-1", &RunRecord::top_1, share});
     figures.push_back({"top-5", &RunRecord::top_5, share});
   } else if (metric != "val_loss") {
-    figures.push_back({"validation loss", &RunRecord::val_loss, number_text});
+    figures.push_back({"validation loss", &RunRecord::val_loss, number_text,
+                       /*higher_is_better=*/false});
   }
   return figures;
 }

@@ -26,7 +26,8 @@ struct ComparedFigure {
   bool higher_is_better = true;
 };
 
-/// As quality_figures(), for several runs. Without a common_metric(), the first is the top-1.
+/// As quality_figures(), for several runs. Without a common_metric(), the first is the top-1 or, if
+/// no run has accuracies, the validation loss.
 [[nodiscard]] std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs);
 
 }  // namespace precast::tools

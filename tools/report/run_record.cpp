@@ -177,16 +177,19 @@ bool has_log(const std::filesystem::path& folder) {
   return std::filesystem::is_regular_file(folder / "log", error);
 }
 
-/// Adds the folders below `path` that have a log, except those inside such a folder.
+/// Adds the folders below `path` that have a log, except those inside such a folder. @throws
+/// IoError if a folder cannot be listed
 void add_runs(const std::filesystem::path& path, std::vector<std::filesystem::path>& found) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    if (has_log(entry.path())) {
-      found.push_back(entry.path());
-    } else if (entry.is_directory(error) && !entry.is_symlink(error)) {
-      add_runs(entry.path(), found);
+  std::error_code error, unknown;
+  std::filesystem::directory_iterator entry(path, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (has_log(entry->path())) {
+      found.push_back(entry->path());
+    } else if (entry->is_directory(unknown) && !entry->is_symlink(unknown)) {
+      add_runs(entry->path(), found);
     }
   }
+  if (error) throw IoError("cannot list", path.string(), error.value());
 }
 
 }  // namespace
@@ -265,7 +268,9 @@ std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path) 
   if (has_log(path)) return {path};
   std::vector<std::filesystem::path> found;
   // Only a grid's folder has sweep.json.
-  add_runs(std::filesystem::exists(path / "sweep.json") ? path / "runs" : path, found);
+  std::error_code unknown;
+  const auto top = std::filesystem::exists(path / "sweep.json", unknown) ? path / "runs" : path;
+  if (std::filesystem::is_directory(top, unknown)) add_runs(top, found);
   if (found.empty())
     throw IoError(
         fmt::format("report: expected a run folder (with a file named log) or a folder that "

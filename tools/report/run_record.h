@@ -58,7 +58,8 @@ struct RunRecord {
   [[nodiscard]] double top_5() const;
   /// Whether the metric that determines the best checkpoint is an accuracy: top_1 or top_5.
   [[nodiscard]] bool best_by_accuracy() const { return metric == "top_1" || metric == "top_5"; }
-  /// Whether the run has accuracies or, before its first evaluation, is expected to have them.
+  /// Whether the run has accuracies. Before its first evaluation, this is known only of a run with
+  /// best_by_accuracy().
   [[nodiscard]] bool classifies() const { return best_by_accuracy() || !std::isnan(top_1()); }
   [[nodiscard]] double metric_value() const;
   [[nodiscard]] double val_loss() const;
@@ -80,7 +81,7 @@ struct RunRecord {
 /// The run folders of a path: the path itself if it has a log; else those in its folders, at any
 /// depth, by name. Folders inside a run folder are not searched, nor are links, except a link to a
 /// run folder. For the folder of a grid, only its folder `runs` is searched. @throws IoError if
-/// there are none.
+/// there are none, or a folder cannot be listed.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
 /// The rate or share of each row since the previous row of the list: images per second, or seconds

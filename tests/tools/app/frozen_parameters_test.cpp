@@ -26,15 +26,21 @@ class NamedParameters final : public ImageModel {
   explicit NamedParameters(const std::vector<std::string>& names) {
     for (const std::string& name : names)
       parameters_.push_back({name, at::zeros({1}).requires_grad_()});
+    state_ = parameters_;
+  }
+  /// Registers the first parameter under another name, too.
+  void tie(const std::string& name) {
+    state_.push_back({name, parameters_.front().tensor.detach()});
   }
   at::Tensor classify(const at::Tensor& images) override { return images; }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return parameters_; }
-  [[nodiscard]] std::vector<NamedTensor> state() const override { return parameters_; }
+  [[nodiscard]] std::vector<NamedTensor> state() const override { return state_; }
   void train(bool /*training*/) override {}
   void to(at::Device /*device*/, bool /*channels_last*/) override {}
 
  private:
   std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> state_;
 };
 
 TEST(FrozenParametersTest, ALayerOfADescribedModelIsOnePosition) {
@@ -69,6 +75,15 @@ TEST(FrozenParametersTest, ABlockOfAResNetIsNotTheBlocksWhoseNumbersBeginWithIts
                     test::Names("training.freeze", "'conv1.weight'", "'" + part + "'")));
   }
   EXPECT_THROW(freeze_parameters(model, {"conv1", "layer3", "fc"}), ConfigError);
+}
+
+TEST(FrozenParametersTest, EachNameOfATiedParameterFreezesIt) {
+  for (const std::string part : {"head", "head.weight", "embedding"}) {
+    NamedParameters model({"embedding.weight", "body.weight"});
+    model.tie("head.weight");
+    freeze_parameters(model, {part});
+    EXPECT_THAT(frozen_parameters(model), ElementsAre("embedding.weight")) << part;
+  }
 }
 
 TEST(FrozenParametersTest, TheFirstNamesAndTheirNumberAreShown) {

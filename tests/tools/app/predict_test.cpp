@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -322,6 +323,30 @@ TEST_F(PredictTest, NamesAreThoseOfTheWeightsWithoutTheDataset) {
   EXPECT_THAT(named.errors, Names("gone.beton"));
   const auto first = nlohmann::json::parse(named.output).at("predictions")[0];
   EXPECT_TRUE(fs::is_directory(work() / "tree" / first.at("class").get<std::string>())) << first;
+}
+
+TEST_F(PredictTest, ASignalLeavesACompleteFileOrNone) {
+  const fs::path out = *folder_ / "out";
+  fs::create_directories(out);
+  const auto predict = [&](const std::string& failpoint, const std::string& input) {
+    return run_child({"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", work().string(), "/usr/bin/env",
+                      "PRECAST_FAILPOINTS=" + failpoint, test::bin_dir() + "/precast", "predict",
+                      "runs/r", input, "-o", (out / "p.csv").string()},
+                     std::chrono::minutes(3));
+  };
+  for (const char* input : {"tree", "tree.beton"}) {
+    for (const char* place : {"loader.before_sample=term@1", "evaluator.before_batch=term@2"}) {
+      const ChildResult stopped = predict(place, input);
+      EXPECT_EQ(stopped.exit_code, 128 + SIGTERM) << input << place << stopped.errors;
+      EXPECT_TRUE(fs::is_empty(out)) << input << place;
+    }
+  }
+  // The signal arrives when all predictions are in the file. (For a folder of images, another file
+  // is written before.)
+  const ChildResult done = predict("atomic_file.before_sync=term@1", "tree.beton");
+  EXPECT_EQ(done.exit_code, 0) << done.errors;
+  EXPECT_EQ(std::distance(fs::directory_iterator(out), {}), 1);
+  EXPECT_TRUE(fs::exists(out / "p.csv"));
 }
 
 TEST_F(PredictTest, WrongInputsAreRefused) {

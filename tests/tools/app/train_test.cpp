@@ -192,6 +192,15 @@ TEST_F(TrainTest, TheResultFileOfAnEvaluationHasItsFigures) {
     EXPECT_NEAR(result().at("val_loss").get<double>(), summary.at("val_loss").get<double>(), 1e-5);
     EXPECT_FALSE(result().contains("run_folder"));
   }
+  for (const std::string rank : {"0", "1"}) {
+    const ChildResult failed =
+        precast({"train", weights, "--training.eval_only=1", option, "--dist.nproc=2"},
+                {"/usr/bin/env", "PRECAST_FAILPOINTS=evaluator.before_batch=error@1%" + rank});
+    EXPECT_EQ(failed.exit_code, 5) << failed.errors;
+    EXPECT_EQ(result().at("exit_code"), 5);
+    EXPECT_THAT(result().at("error").get<std::string>(), Names("evaluator.before_batch"));
+    EXPECT_FALSE(result().contains("val_loss"));
+  }
   EXPECT_EQ(precast({"train", "--training.eval_only=1", option}).exit_code, 2);
   EXPECT_THAT(result().at("error").get<std::string>(), Names("model.weights"));
   EXPECT_TRUE(result().contains("params"));

@@ -55,6 +55,7 @@ TEST(CommandTest, HelpAsJsonDescribesOneCommandOrAll) {
     const auto refused = test::precast_run(args);
     EXPECT_EQ(refused.code, 2) << args.back();
     EXPECT_EQ(refused.out, "") << args.back();
+    EXPECT_THAT(refused.err, Names(args.back()));
   }
 }
 

@@ -231,8 +231,11 @@ TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
   EXPECT_EQ(error, "");
   // The file itself is still converted, with a warning.
   ASSERT_EQ(convert({averaged + "/model.safetensors", at("raw.safetensors")}), 0);
-  EXPECT_THAT(error, Names("warning", averaged, "ema"));
+  EXPECT_THAT(error, Names("warning", "ema", "precast eval " + averaged));
   EXPECT_EQ(dump_of(at("raw.safetensors")), dump_of(averaged + "/model.safetensors"));
+  ASSERT_EQ(convert({at("raw.safetensors"), at("raw.pt")}), 0);
+  EXPECT_THAT(error, testing::AllOf(Names("warning", "ema"), testing::Not(Names("precast eval"))))
+      << "not in the folder of a checkpoint";
   ASSERT_EQ(convert({checkpoint(2, ""), at("out.safetensors")}), 0) << error;
   EXPECT_EQ(written(), 0.5F);
   const std::string older = checkpoint(3, std::nullopt);
@@ -243,6 +246,33 @@ TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
   EXPECT_THAT(error, Names(other, "swa"));
   EXPECT_EQ(convert({averaged, averaged + "/out.safetensors"}), 2);
   EXPECT_EQ(convert({folder_.path().string(), at("none.safetensors")}), 2);
+  EXPECT_FALSE(std::filesystem::exists(at("none.safetensors")));
+}
+
+TEST_F(ConvertNamesTest, EveryFloatingPointWeightOfACheckpointNeedsItsAverage) {
+  const std::vector<float> values(4, 0.5F);
+  const std::int64_t count = 7;
+  const auto floats = [&](const std::string& name) {
+    return TensorRecord{name, DType::f32, {4}, std::as_bytes(std::span(values))};
+  };
+  const TensorRecord integer = {
+      "bn.num_batches_tracked", DType::i64, {}, std::as_bytes(std::span(&count, 1))};
+  const auto checkpoint = [&](std::int64_t step, const std::vector<TensorRecord>& model) {
+    CheckpointWriter writer(folder_.path(), step, /*expected_bytes=*/0);
+    auto metadata = weights_metadata(plain_);
+    metadata.emplace(kAveragesKey, "ema");
+    save_weights(writer.path("model.safetensors"), model, metadata);
+    writer.add_written("model.safetensors");
+    save_weights(writer.path("methods.safetensors"), std::vector{floats("ema/bn.weight.ema")});
+    writer.add_written("methods.safetensors");
+    return writer.commit().string();
+  };
+  const std::string complete = checkpoint(1, {floats("bn.weight"), integer});
+  ASSERT_EQ(convert({complete, at("out.safetensors")}), 0) << error;
+  EXPECT_EQ(names_in("out.safetensors").size(), 2U);
+  const std::string mixed = checkpoint(2, {floats("bn.weight"), floats("bn.bias"), integer});
+  EXPECT_EQ(convert({mixed, at("none.safetensors")}), 4);
+  EXPECT_THAT(error, Names(mixed, "ema", "bn.bias"));
   EXPECT_FALSE(std::filesystem::exists(at("none.safetensors")));
 }
 

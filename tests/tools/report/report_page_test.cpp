@@ -135,6 +135,23 @@ TEST_F(ReportPageTest, WithoutAccuraciesTheMetricAndTheLossAreShownOnce) {
   EXPECT_EQ(test::occurrences(page_of("val_loss"), "<span>validation loss</span>"), 1);
 }
 
+TEST_F(ReportPageTest, RunsWithoutAccuraciesOrACommonMetricAreComparedByTheirLoss) {
+  const auto load = [&](const std::string& metric, double loss) {
+    write_run(folder_ / metric,
+              fmt::format("{{\"epoch\":0,\"{}\":0.5,\"val_loss\":{}}}\n", metric, loss));
+    write_file(
+        folder_ / metric / "run.json",
+        fmt::format(R"({{"best_metric":{{"name":"{}","higher_is_better":false}},"epochs":1}})",
+                    metric));
+    return load_run(folder_ / metric);
+  };
+  const std::string page = report_page({load("mse", 0.25), load("mae", 0.75)}, {});
+  EXPECT_THAT(page, HasSubstr(">validation loss</th>"));
+  EXPECT_THAT(page, HasSubstr("<b>0.25</b>")) << "the lower loss is the better one";
+  EXPECT_THAT(page, Not(HasSubstr("<b>0.75</b>")));
+  EXPECT_THAT(page, Not(HasSubstr("top-1")));
+}
+
 TEST_F(ReportPageTest, TheLoadersTimesAreTheLastTotals) {
   const auto shares = [&](const std::string& log) {
     const std::string page = report_page({run("r", log)}, folder_ / "r");
@@ -241,6 +258,26 @@ TEST_F(ReportCommandTest, WritesIntoTheRunsFolderOrWhereItIsTold) {
   EXPECT_EQ(precast({folder_ / "b", "--json"}, &out), 0);
   EXPECT_EQ(nlohmann::json::parse(out).at("runs")[0].at("name"), "b");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "b/report.html"));
+}
+
+TEST_F(ReportCommandTest, RunsWithTheSameNameAreNamedByTheirFolders) {
+  for (const char* path : {"x/a/seed0", "x/b/seed0", "x/single", "y/a/seed0"})
+    write_run(folder_ / path, sample_log(1));
+  const auto names = [&](const std::vector<std::string>& args) {
+    std::string out;
+    EXPECT_EQ(precast(args, &out), 0);
+    std::vector<std::string> found;
+    const auto report = nlohmann::json::parse(out);
+    for (const auto& one : report.at("runs")) found.push_back(one.at("name"));
+    return found;
+  };
+  const std::string x = folder_ / "x", y = folder_ / "y";
+  EXPECT_THAT(names({x, "--json"}), ElementsAre("a/seed0", "b/seed0", "single"));
+  EXPECT_THAT(names({x + "/", "--json"}), ElementsAre("a/seed0", "b/seed0", "single"));
+  EXPECT_THAT(names({x, y, "--json"}),
+              ElementsAre(x + "/a/seed0", "b/seed0", "single", y + "/a/seed0"));
+  EXPECT_THAT(names({x + "/a/seed0", y + "/a/seed0", "--json"}),
+              ElementsAre(x + "/a/seed0", y + "/a/seed0"));
 }
 
 TEST(HtmlPageTest, ClosesWhatIsOpenAndEscapesAllText) {

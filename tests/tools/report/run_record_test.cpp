@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
@@ -173,6 +174,16 @@ TEST_F(RunRecordTest, RunsInFoldersOfFoldersAreFound) {
       find_runs(folder_ / "runs"),
       ElementsAre(folder_ / "runs/exp/seed0", folder_ / "runs/exp/seed1", folder_ / "runs/single"));
   EXPECT_THAT(find_runs(folder_ / "runs/exp"), SizeIs(2));
+}
+
+TEST_F(RunRecordTest, AFolderThatCannotBeListedIsNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can list every folder";
+  write_run(folder_ / "runs/a", sample_log(1));
+  create_folders(folder_ / "runs/locked");
+  std::filesystem::permissions(folder_ / "runs/locked", std::filesystem::perms::none);
+  EXPECT_THAT([&] { (void)find_runs(folder_ / "runs"); },
+              ::testing::ThrowsMessage<IoError>(Names((folder_ / "runs/locked").string())));
+  std::filesystem::permissions(folder_ / "runs/locked", std::filesystem::perms::owner_all);
 }
 
 TEST_F(RunRecordTest, TheFolderOfAGridMeansItsTrials) {

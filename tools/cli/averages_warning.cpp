@@ -1,0 +1,30 @@
+#include "tools/cli/averages_warning.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "framework/core/archive/manifest.h"
+#include "framework/core/archive/weights_spec.h"
+#include "tools/cli/shell_word.h"
+
+namespace precast::tools {
+
+std::string averages_warning(const WeightsFile& file) {
+  const auto found = file.metadata().find(std::string(kAveragesKey));
+  if (found == file.metadata().end() || found->second.empty()) return {};
+  std::string warning = fmt::format(
+      "{}: these are the weights without averaging; the run evaluated the averages of its method "
+      "{}",
+      file.path().string(), found->second);
+  const std::filesystem::path folder = file.path().parent_path();
+  std::error_code unknown;
+  if (std::filesystem::exists(folder / kManifestName, unknown)) {
+    warning += fmt::format(". Use them with `precast eval {0}` or `precast convert {0} OUT`",
+                           shell_word(folder.empty() ? "." : folder.string()));
+  }
+  return warning;
+}
+
+}  // namespace precast::tools
