@@ -201,14 +201,13 @@ __global__ void planned_images_kernel(StoredImages stored, PlannedImages batch,
 template <typename Out>
 void launch(const StoredImages& stored, PlannedImages batch, const NormalizeConstants& constants,
             void* out, cudaStream_t stream) {
-  constexpr int kMostInGrid = 65535;
   const std::size_t shared =
       static_cast<std::size_t>(stored.widest) * kChannels * sizeof(std::int16_t);
   const std::size_t values =
       static_cast<std::size_t>(batch.side) * static_cast<std::size_t>(batch.side) * kChannels;
   auto* at = static_cast<Out*>(out);
-  for (int left = batch.count; left > 0; left -= kMostInGrid) {
-    const int count = left < kMostInGrid ? left : kMostInGrid;
+  for (int left = batch.count; left > 0; left -= batch.per_launch) {
+    const int count = left < batch.per_launch ? left : batch.per_launch;
     const dim3 grid(static_cast<unsigned>(batch.side), static_cast<unsigned>(count));
     PRECAST_LAUNCH(planned_images_kernel<Out>, grid, kThreads, shared, stream, stored, batch,
                    constants, at);

@@ -29,6 +29,9 @@ struct PlannedImages {
   int count = 0;
   /// The side of the images, the same in all plans.
   int side = 0;
+  /// The most images of one launch. The default is the number of blocks that a grid may have in its
+  /// second dimension.
+  int per_launch = 65535;
 };
 
 /// Bytes of GPU memory that make_planned_images() reads and writes for one image whose crop is

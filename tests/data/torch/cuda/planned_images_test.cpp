@@ -123,7 +123,9 @@ class PlannedImagesKernelTest : public ::testing::Test {
     const PlannedImages call{.plans = on_device.data(),
                              .plan_bytes = static_cast<std::size_t>(plans.shape[1]),
                              .count = static_cast<int>(plans.shape[0]),
-                             .side = side};
+                             .side = side,
+                             // The six images of a batch need two launches.
+                             .per_launch = 4};
     NormalizeConstants constants{};
     for (std::size_t c = 0; c < 3; ++c) {
       constants.mean[c] = static_cast<float>(NormalizeOptions().mean[c]);
@@ -174,29 +176,6 @@ TEST_F(PlannedImagesKernelTest, MovesAndFillsAsTheTransformsDo) {
     compare(small, std::string("[whole_image, ") + steps + "]", 12);
     compare(small, std::string("[random_resized_crop, ") + steps + "]", 15);
   }
-}
-
-TEST_F(PlannedImagesKernelTest, MakesMoreImagesThanAGridHasBlocks) {
-  // The grid is split after 65,535 images. One plan is repeated, and only the last image is
-  // checked.
-  test::write_made_beton(folder_ / "x.beton", {.samples = 1, .width = 2, .height = 2});
-  const BetonReader reader(folder_ / "x.beton");
-  const Pool pool(reader);
-  Loader loader(reader, parse("[whole_image]"), options_of(reader, /*planned=*/true));
-  loader.begin_epoch({.image_size_px = 1});
-  const auto batch = loader.next();
-  ASSERT_TRUE(batch);
-  const std::size_t plan_bytes = batch->fields[0].bytes();
-  constexpr int kImages = 65537;
-  std::vector<std::byte> plans;
-  for (int i = 0; i < kImages; ++i)
-    plans.insert(plans.end(), batch->fields[0].data, batch->fields[0].data + plan_bytes);
-  const test::DeviceArray<std::byte> on_device{std::span<const std::byte>(plans)};
-  const test::DeviceArray<float> out(3 * kImages);
-  make_planned_images(pool.stored(), {on_device.data(), plan_bytes, kImages, 1},
-                      {{0, 0, 0}, {1, 1, 1}}, PixelType::f32, out.data(), nullptr);
-  const std::vector<float> values = out.values();
-  for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(values[values.size() - 3 + c], values[c]);
 }
 
 TEST_F(PlannedImagesKernelTest, RefusesWhatOnlyTheLoaderCanDo) {
