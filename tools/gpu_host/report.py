@@ -129,7 +129,7 @@ def whole_steps(steps):
 
 def training(steps):
     rows = []
-    for name in ("quickstart", "quickstart twin"):
+    for name in ("quickstart", "quickstart, images on the GPU", "quickstart twin"):
         figures = steps.get(name, {}).get("figures")
         if figures:
             minutes = figures.get("train_minutes", figures.get("total_s", 0) / 60)

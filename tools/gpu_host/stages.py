@@ -18,6 +18,11 @@ EPOCHS = 6
 # ImageNet recipe, side of all images in px, batch size, and the value of data.repeats with which an epoch takes a few
 # seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
+# Stored pixels, at most this long a side: once with as many loader threads as cores allow, once with one, and once with
+# data.in_memory: gpu, which needs one thread to plan the crops.
+RAW_SIDE_PX = 256
+FEEDS = {"loader": ["--data.num_workers=0"], "loader, one thread": ["--data.num_workers=1"],
+         "images on the GPU, one thread": ["--data.num_workers=1", "--data.in_memory=gpu"]}
 
 
 @dataclasses.dataclass
@@ -144,6 +149,7 @@ def training_steps(place):
                    limit_s=60, read=text, rehearsal="works"),
             ours("recipe", "train", *quickstart, "--dry-run", limit_s=60, read=keep, rehearsal="works"),
             ours("quickstart", "train", *quickstart, limit_s=120),
+            ours("quickstart, images on the GPU", "train", *quickstart, "--data.in_memory=gpu", limit_s=120),
             python("quickstart twin", "twin/twin_train.py", recipe, "--train", place.data / "train",
                    "--val", place.data / "val", "--crop", "whole", "--val-ratio", 1, "--device", "cuda",
                    limit_s=120, ours=False),
@@ -160,17 +166,27 @@ def end_to_end_steps(place):
                         limit_s=60, read=text, rehearsal="works"),
                  ours("write mosaics", "write", place.data / "mosaics-images-idx3-ubyte", photos,
                       "--image.mode", "jpg", limit_s=60, read=text, rehearsal="works")]
-    for recipe, size, batch, repeats in END_TO_END:
-        steps.append(ours(
-            f"end to end from {name}: {recipe} {size} px x {batch}", "train",
-            host.HOME / f"configs/imagenet/{recipe}.yaml", f"--data.train_dataset={photos}",
-            f"--data.val_dataset={photos}", f"--data.repeats={repeats}", "--data.num_workers=0",
-            # A small learning rate, so that training on a few repeated images does not diverge.
-            "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
-            f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
-            # Measures one GPU, although recipes may ask for 8 ranks.
-            "--dist.world_size=1", f"--logging.folder={place.state / 'runs'}", "--json", limit_s=90, read=end_to_end))
-    return steps
+    steps += [train_step(f"end to end from {name}: {recipe} {size} px x {batch}", place, photos, recipe, size, batch,
+                         repeats, ["--data.num_workers=0"]) for recipe, size, batch, repeats in END_TO_END]
+    raw = place.data / "raw.beton"
+    steps.append(ours(f"raw {name}", "select", photos, raw, "--image.mode", "raw", "--image.max_resolution",
+                      RAW_SIDE_PX, limit_s=60, read=text, rehearsal="works"))
+    recipe, size, batch, repeats = END_TO_END[-1]
+    return steps + [train_step(f"end to end from raw {name}, {feed}: {recipe} {size} px x {batch}", place, raw, recipe,
+                               size, batch, repeats, options) for feed, options in FEEDS.items()]
+
+
+def train_step(name, place, dataset, recipe, size, batch, repeats, options):
+    """One epoch of a recipe on a few repeated images."""
+    return ours(
+        name, "train", host.HOME / f"configs/imagenet/{recipe}.yaml", f"--data.train_dataset={dataset}",
+        f"--data.val_dataset={dataset}", f"--data.repeats={repeats}",
+        # A small learning rate, so that training on a few repeated images does not diverge.
+        "--lr.lr=0.01", "--training.epochs=1", f"--training.batch_size={batch}", f"--resolution.min_res={size}",
+        f"--resolution.max_res={size}", "--validation.batch_size=128", "--training.device=cuda",
+        # Measures one GPU, although recipes may ask for 8 ranks.
+        "--dist.world_size=1", f"--logging.folder={place.state / 'runs'}", *options, "--json", limit_s=90,
+        read=end_to_end)
 
 
 def end_to_end(output):
