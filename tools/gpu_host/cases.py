@@ -77,7 +77,7 @@ def baseline_steps(state):
     return steps + [case.compiled(cache) for case in COMPILED[4:]]
 
 
-FUSED = [RN50, RN18_BLUR, bf16(RN50), RN50_BLUR]
+FUSED = [RN50, RN18_BLUR, bf16(RN50), RN50_BLUR, RN50_LARGE]
 FUSED_MODEL = ["--model.kernels=fused"]
 ALL_FUSED = [*FUSED_MODEL, "--loss.kernels=fused", "--optimizer.kernels=fused"]
 KERNELS = {"reference": ["--model.kernels=reference"], "fused": FUSED_MODEL, "all fused": ALL_FUSED,

@@ -39,6 +39,9 @@ class Arrays:
     def __len__(self):
         return len(self.images)
 
+    def close(self):
+        pass
+
     def normalised(self, images):
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
@@ -74,22 +77,32 @@ class Folder:
         self.open = lambda transform: ImageFolder(place, v2.Compose([v2.PILToTensor(), transform]))
         self.v2, self.device, self.workers = v2, device, workers
         self.size = len(self.open(v2.Identity()))
+        # The workers stay alive between epochs. A new image size needs a new loader.
+        self.loader, self.loader_px = None, None
 
     def __len__(self):
         return self.size
 
-    def batches(self, transform, batch, shuffle):
-        loader = torch.utils.data.DataLoader(self.open(transform), batch_size=batch, shuffle=shuffle,
-                                             drop_last=shuffle, num_workers=self.workers)
+    def close(self):
+        """Ends the workers. If they are still alive when Python exits, it can hang."""
+        self.loader = None
+
+    def batches(self, transform, size, batch, shuffle):
+        if self.loader_px != size:
+            self.close()
+            self.loader_px = size
+            self.loader = torch.utils.data.DataLoader(
+                self.open(transform), batch_size=batch, shuffle=shuffle, drop_last=shuffle, num_workers=self.workers,
+                persistent_workers=self.workers > 0, pin_memory=self.device.type == "cuda")
         mean, std = recipe.MEAN.to(self.device), recipe.STD.to(self.device)
-        for pixels, labels in loader:
-            images = (pixels.to(self.device).float() - mean) / std
-            yield images.contiguous(memory_format=torch.channels_last), labels.to(self.device)
+        for pixels, labels in self.loader:
+            images = (pixels.to(self.device, non_blocking=True).float() - mean) / std
+            yield images.contiguous(memory_format=torch.channels_last), labels.to(self.device, non_blocking=True)
 
     def train(self, size, batch, crop):
         crops = {"random": self.v2.RandomResizedCrop(size, scale=(0.08, 1), ratio=(3 / 4, 4 / 3)),
                  "whole": self.v2.Resize([size, size])}
-        return self.batches(self.v2.Compose([crops[crop], self.v2.RandomHorizontalFlip()]), batch, True)
+        return self.batches(self.v2.Compose([crops[crop], self.v2.RandomHorizontalFlip()]), size, batch, True)
 
     def val(self, size, batch, ratio):
         """The central square whose side is `ratio` times the shorter side, resized."""
@@ -97,4 +110,4 @@ class Folder:
             side = int(ratio * min(pixels.shape[-2:]))
             return self.v2.functional.resize(self.v2.functional.center_crop(pixels, [side, side]),
                                              [size, size])
-        return self.batches(square, batch, False)
+        return self.batches(square, size, batch, False)

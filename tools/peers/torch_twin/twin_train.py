@@ -127,6 +127,7 @@ def main():
     torch.manual_seed(args.seed)
     random.seed(args.seed)
     torch.set_num_threads(args.threads)
+    torch.backends.cudnn.benchmark = True
     config = read_recipe(args.recipe)
     workers = int(config.get("data", {}).get("num_workers", 2))
     train, val = [open_data(place, device, workers) for place in (args.train, args.val)]
@@ -141,6 +142,8 @@ def main():
         print(json.dumps({"epoch": number, "size_px": size, "loss": loss, "top_1": top_1,
                           "top_5": top_5, "train_s": trained - begun, "val_s": time.time() - trained,
                           "total_s": time.time() - start}), flush=True)
+    train.close()
+    val.close()
 
 
 if __name__ == "__main__":
