@@ -139,16 +139,6 @@ void Options::check(const Schema& schema, bool mapped, Diagnostics& diagnostics)
   }
 }
 
-/// The number of channels that the pipeline sets (the first number, if it sets several); 3 if it
-/// sets none.
-int channels_of(const Pipeline& pipeline) {
-  if (pipeline.outputs.empty())
-    return pipeline.images.channels_place ? pipeline.images.channels : 3;
-  for (const OutputSpec& output : pipeline.outputs)
-    if (output.image.channels_place) return output.image.channels;
-  return 3;
-}
-
 /// Reports the items `normalize` and `layout` if they have no effect, because the images are not
 /// converted.
 void check_is_read(const ImagePipeline& images, const Origin& origin, std::string_view key,
@@ -165,7 +155,7 @@ Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
                                      standard_val_pipeline(), diagnostics);
   // A wrong pipeline may lack the crop that the checks below need.
   if (!diagnostics.errors().empty()) return pipeline;
-  set_channels(pipeline, channels_of(pipeline), {}, diagnostics);
+  set_default_channels(pipeline, diagnostics);
   const std::int64_t sizes[] = {options.image_size};
   check_image_sizes(pipeline, sizes, diagnostics);
   if (options.normalize) return pipeline;

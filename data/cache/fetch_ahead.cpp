@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <system_error>
 
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 
 namespace precast::data {

@@ -95,11 +95,6 @@ class PRECAST_API FetchAhead {
   std::vector<std::jthread> threads_;
 };
 
-/// Whether a `cancel` of the functions below was given and is true.
-[[nodiscard]] inline bool is_set(const std::atomic<bool>* flag) {
-  return flag != nullptr && *flag;
-}
-
 /// Fetches all values of the reader's remote files. Values that arrive damaged are not stored:
 /// access to them throws DataError. @param cancel if it becomes true, the function returns soon and
 /// the other values are not fetched; null: never. @throws IoError

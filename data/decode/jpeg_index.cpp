@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "data/decode/index_share.h"
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -158,13 +159,12 @@ bool JpegIndex::write(const std::filesystem::path& path, const std::string& fing
       !sidecar_ && !shared_ && parts_.empty(),
       "an index that is written covers one file and is neither opened from a sidecar nor shared");
   JpegSidecarWriter file(path, interval_);
-  const auto cancelled = [cancel] { return cancel != nullptr && cancel->load(); };
   for (std::uint64_t sample = 0; sample < entries_.size(); ++sample) {
-    if (sample % kCancelSamples == 0 && cancelled()) return false;
+    if (sample % kCancelSamples == 0 && is_set(cancel)) return false;
     file.add(find(sample).points);
   }
   file.complete(fingerprint);
-  if (cancelled()) return false;
+  if (is_set(cancel)) return false;
   file.commit();
   return true;
 }

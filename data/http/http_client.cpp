@@ -22,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kShortestBackoff = 0.1;
 constexpr double kLongestBackoff = 10;
+/// The longest time until a wait notices HttpOptions::cancel.
+constexpr std::chrono::milliseconds kCancelPoll{50};
 constexpr long kMostRedirects = 5;
 /// Bodies of error pages up to this size are read, so that the connection can be kept.
 constexpr std::size_t kErrorPageBytes = std::size_t{64} << 10;
@@ -350,8 +352,11 @@ void HttpClient::back_off(int attempt) {
 }
 
 void HttpClient::wait(double seconds) {
+  using Seconds = std::chrono::duration<double>;
   std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return interrupted(); });
+  // A signal handler, which may set HttpOptions::cancel, cannot wake this thread.
+  for (Seconds left(seconds); left.count() > 0 && !interrupted(); left -= kCancelPoll)
+    wake_.wait_for(lock, std::min<Seconds>(left, kCancelPoll));
 }
 
 void HttpClient::interrupt() {

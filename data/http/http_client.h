@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/core/cancel.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -23,6 +24,9 @@ struct HttpOptions {
   double retry_s = 300;
   /// The same for open(), if less than `retry_s`: a wrong host or port is then reported soon.
   double open_retry_s = 15;
+  /// If it becomes true, requests fail soon, as after HttpClient::interrupt(). A signal handler may
+  /// set it. Null: requests are not cancelled.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Identifies one version of a file on a server.
@@ -59,16 +63,17 @@ class PRECAST_API HttpClient {
   [[nodiscard]] const HttpVersion& version() const { return version_; }
   /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the URL
   /// and byte range if there is no response in time, the response is not the range, the file has
-  /// changed, or interrupt() was called.
+  /// changed, or interrupted() is true.
   void read(std::uint64_t offset, std::span<std::byte> to);
-  /// Waits before repetition number `attempt` (counted from 0). Returns early after interrupt().
+  /// Waits before repetition number `attempt` (counted from 0). Returns early if interrupted().
   void back_off(int attempt);
 
   /// Makes reads fail from now on, until resume() has been called as often as interrupt(). @{
   void interrupt();
   void resume() { --interrupted_; }
   /// @}
-  [[nodiscard]] bool interrupted() const { return interrupted_ > 0; }
+  /// Whether reads fail because of interrupt() or HttpOptions::cancel.
+  [[nodiscard]] bool interrupted() const { return interrupted_ > 0 || is_set(options_.cancel); }
 
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] const HttpOptions& options() const { return options_; }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 
@@ -28,7 +29,7 @@ class Round {
 
   void work(const SampleWork& work) {
     for (std::uint64_t sample = next_++; sample < end_; sample = next_++) {
-      if (cancel_ != nullptr && cancel_->load()) {
+      if (is_set(cancel_)) {
         cancelled_ = true;
         break;
       }
@@ -36,6 +37,11 @@ class Round {
         failpoint("each_sample.before_sample");
         work(sample);
       } catch (...) {
+        // A cancellation can make samples fail: it interrupts requests to a server.
+        if (is_set(cancel_)) {
+          cancelled_ = true;
+          break;
+        }
         fail(sample, std::current_exception());
       }
       ++done_;

@@ -18,15 +18,16 @@ struct EachSample {
   /// Called about 50 times a second with the number of finished samples, on the thread that called
   /// for_each_sample().
   std::function<void(std::uint64_t)> on_progress = {};
-  /// May be set by any thread to stop early.
+  /// Any thread or signal handler may set it to stop early. Samples that fail after that are
+  /// ignored.
   const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Passes each sample from 0 to `count` - 1 to one of the threads, in any order.
 /// @param make_work called once for each thread before it begins, so that each thread can have its
 /// own scratch memory.
-/// @return false if the work was cancelled. @throws the exception of the lowest sample that failed;
-/// DeviceError if a thread cannot be started.
+/// @return false if the work was cancelled. @throws the exception of the lowest sample that failed
+/// before a cancellation; DeviceError if a thread cannot be started.
 PRECAST_API bool for_each_sample(std::uint64_t count, const EachSample& how,
                                  const std::function<SampleWork()>& make_work);
 

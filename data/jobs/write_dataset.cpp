@@ -15,6 +15,7 @@
 
 #include "data/decode/jpeg_sidecar.h"
 #include "data/jobs/checkpoint_finder.h"
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
@@ -137,7 +138,7 @@ class EncodeQueue {
     Run& run = front();
     std::unique_lock lock(mutex_);
     while (!run.ready) {
-      if (cancel != nullptr && cancel->load()) throw Cancelled();
+      if (is_set(cancel)) throw Cancelled();
       ready_.wait_for(lock, kCancelPoll);
     }
     return {run.samples.data(), run.count};
@@ -330,7 +331,7 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
              const WriteOptions& options, Outputs& outputs, WriteSummary& summary) {
   for (std::uint64_t done = 0; done < num_samples;) {
     for (EncodedSample& sample : queue.wait(options.cancel)) {
-      if (options.cancel != nullptr && options.cancel->load()) throw Cancelled();
+      if (is_set(options.cancel)) throw Cancelled();
       if (sample.failure) std::rethrow_exception(sample.failure);
       if (sample.skipped) {
         summary.skipped.push_back(*std::move(sample.skipped));

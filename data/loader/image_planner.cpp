@@ -115,14 +115,18 @@ std::optional<StoredPixels> whole_pixels(const BetonReader& reader, std::uint64_
   }
 }
 
-std::uint64_t planned_pixel_bytes(const BetonReader& reader, const std::vector<Output>& outputs) {
+std::set<std::size_t> planned_fields(const std::vector<Output>& outputs) {
   std::set<std::size_t> fields;
   for (const Output& output : outputs) {
     const auto* const image = std::get_if<ImageOutput>(&output.kind);
     if (image != nullptr && image->longest_stored_px) fields.insert(output.field);
   }
+  return fields;
+}
+
+std::uint64_t planned_pixel_bytes(const BetonReader& reader, const std::vector<Output>& outputs) {
   std::uint64_t bytes = 0;
-  for (const std::size_t field : fields) {
+  for (const std::size_t field : planned_fields(outputs)) {
     each_size(reader, field, [&](int height, int width) {
       bytes +=
           std::uint64_t{3} * static_cast<std::uint64_t>(height) * static_cast<std::uint64_t>(width);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -27,9 +28,12 @@ PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& out
                                                                    std::uint64_t sample,
                                                                    std::size_t field);
 
-/// The size of the RGB pixels of all images from which plans make outputs, in bytes.
-[[nodiscard]] std::uint64_t planned_pixel_bytes(const BetonReader& reader,
-                                                const std::vector<Output>& outputs);
+/// The fields of the images from which plans make outputs.
+[[nodiscard]] PRECAST_API std::set<std::size_t> planned_fields(const std::vector<Output>& outputs);
+
+/// The size of the RGB pixels of all images in planned_fields(), in bytes.
+[[nodiscard]] PRECAST_API std::uint64_t planned_pixel_bytes(const BetonReader& reader,
+                                                            const std::vector<Output>& outputs);
 
 /// The size of a plan for images of `side` px, a multiple of 16. @throws ConfigError if stored
 /// images are so much larger that the resize needs floating point (ResizePlan::kMostFixedTaps)

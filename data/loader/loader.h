@@ -70,8 +70,8 @@ struct LoaderOptions {
   /// Writes plans (ImagePlan) in place of images, for a consumer that has the stored pixels in a
   /// GPU's memory. See plan_images().
   bool plan_images = false;
-  /// If it becomes true while stored images are copied to a GPU, the copy ends early, and the
-  /// batches must not be used. Null: never.
+  /// If it becomes true while stored images are copied to a GPU, the copy ends early, and the pass
+  /// has no batches. Null: never.
   const std::atomic<bool>* cancel_copy = nullptr;
   /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;

@@ -12,6 +12,7 @@
 
 #include "data/beton/reader.h"
 #include "data/cache/fetch_ahead.h"
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/core/system.h"

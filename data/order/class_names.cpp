@@ -49,6 +49,25 @@ std::vector<std::int64_t> labels_of_class(std::string_view component, std::strin
                                 place, name, hint));
 }
 
+std::unordered_map<std::string_view, std::int64_t> labels_by_name(
+    const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, std::int64_t> labels;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    labels.try_emplace(names[i], static_cast<std::int64_t>(i));
+  return labels;
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> labels_of_same_name(
+    const std::vector<std::string>& names) {
+  const auto labels = labels_by_name(names);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto label = static_cast<std::int64_t>(i);
+    const std::int64_t first = labels.at(names[i]);
+    if (first != label && !names[i].empty()) return std::pair(first, label);
+  }
+  return std::nullopt;
+}
+
 std::string class_text(std::int64_t label, const std::vector<std::string>& names) {
   const bool named = label >= 0 && static_cast<std::uint64_t>(label) < names.size();
   return named ? fmt::format("{} ({})", label, names[static_cast<std::size_t>(label)])

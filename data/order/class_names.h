@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "framework/core/export.h"
@@ -21,6 +24,15 @@ class Members;
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> labels_of_class(
     std::string_view component, std::string_view name, const std::vector<std::string>& names,
     std::string_view place);
+
+/// The label of each name: its position in `names`, or its first position if several classes have
+/// the name. The keys are views of `names`.
+[[nodiscard]] std::unordered_map<std::string_view, std::int64_t> labels_by_name(
+    const std::vector<std::string>& names);
+
+/// Two labels whose classes have the same name, the smaller one first; nothing if all names differ.
+[[nodiscard]] PRECAST_API std::optional<std::pair<std::int64_t, std::int64_t>> labels_of_same_name(
+    const std::vector<std::string>& names);
 
 /// `3 (dogs)`, or `3` if the class has no name.
 [[nodiscard]] PRECAST_API std::string class_text(std::int64_t label,

@@ -118,19 +118,29 @@ class Parser {
   }
 
   std::unique_ptr<const Node> parse_or(int depth) {
-    auto left = parse_and(depth);
-    while (accept("or")) left = join(Node::Kind::either, std::move(left), parse_and(depth));
-    return left;
+    return parse_chain(Node::Kind::either, "or", [&] { return parse_and(depth); });
   }
   std::unique_ptr<const Node> parse_and(int depth) {
-    auto left = parse_not(depth);
-    while (accept("and")) left = join(Node::Kind::both, std::move(left), parse_not(depth));
-    return left;
+    return parse_chain(Node::Kind::both, "and", [&] { return parse_not(depth); });
+  }
+  /// Parses terms that are joined by `word` into one node. A node for each pair of terms would make
+  /// the tree as deep as the number of terms, and functions that walk it would overflow the stack.
+  template <typename ParseTerm>
+  std::unique_ptr<const Node> parse_chain(Node::Kind kind, std::string_view word,
+                                          ParseTerm parse_term) {
+    std::vector<std::unique_ptr<const Node>> terms;
+    do terms.push_back(parse_term());
+    while (accept(word));
+    if (terms.size() == 1) return std::move(terms.front());
+    auto node = std::make_unique<Node>();
+    node->kind = kind;
+    node->parts = std::move(terms);
+    return node;
   }
   std::unique_ptr<const Node> parse_not(int depth) {
     if (depth > kMaxDepth)
       fail(fmt::format("at most {} levels of parentheses and 'not'", kMaxDepth));
-    if (accept("not")) return join(Node::Kind::negated, parse_not(depth + 1), nullptr);
+    if (accept("not")) return negate(parse_not(depth + 1));
     if (accept("(")) {
       auto inner = parse_or(depth + 1);
       expect(")");
@@ -139,12 +149,10 @@ class Parser {
     return parse_comparison();
   }
 
-  static std::unique_ptr<const Node> join(Node::Kind kind, std::unique_ptr<const Node> left,
-                                          std::unique_ptr<const Node> right) {
+  static std::unique_ptr<const Node> negate(std::unique_ptr<const Node> part) {
     auto node = std::make_unique<Node>();
-    node->kind = kind;
-    node->parts.push_back(std::move(left));
-    if (right) node->parts.push_back(std::move(right));
+    node->kind = Node::Kind::negated;
+    node->parts.push_back(std::move(part));
     return node;
   }
 
@@ -156,7 +164,7 @@ class Parser {
       expect("in");
       node->kind = Node::Kind::in;
       parse_list(*node);
-      return negated ? join(Node::Kind::negated, std::move(node), nullptr) : std::move(node);
+      return negated ? negate(std::move(node)) : std::move(node);
     }
     for (const auto& [sign, kind] : kComparisons) {
       if (!accept(sign)) continue;
@@ -230,6 +238,7 @@ class Parser {
 class Bound {
  public:
   Bound(const Node& node, const BetonReader& reader) : node_(node) {
+    parts_.reserve(node.parts.size());
     for (const auto& part : node.parts) parts_.emplace_back(*part, reader);
     if (node.name.empty()) return;
     property_.emplace(reader, node.name);
@@ -243,11 +252,12 @@ class Bound {
   }
 
   [[nodiscard]] bool fits(std::uint64_t sample) const {
+    const auto part_fits = [sample](const Bound& part) { return part.fits(sample); };
     switch (node_.kind) {
       case Node::Kind::both:
-        return parts_[0].fits(sample) && parts_[1].fits(sample);
+        return std::ranges::all_of(parts_, part_fits);
       case Node::Kind::either:
-        return parts_[0].fits(sample) || parts_[1].fits(sample);
+        return std::ranges::any_of(parts_, part_fits);
       case Node::Kind::negated:
         return !parts_[0].fits(sample);
       default:

@@ -28,15 +28,15 @@ class OwnedDescriptor {
   int fd_;
 };
 
-/// The socket of a ring's producer (RING.md, Joining). @throws ConfigError for an invalid name;
-/// IoError if another producer has the name (listen_for_consumers()), or if no producer has it or
-/// accepts the connection within 30 s (connect_to_producer()). @{
+/// The socket on which a ring's producer waits for consumers (RING.md, Joining). @throws
+/// ConfigError for an invalid name; IoError if another producer has the name
 [[nodiscard]] OwnedDescriptor listen_for_consumers(const std::string& name);
-/// @param stopped called several times a second while the producer does not accept the connection.
-/// @throws RingError if `stopped` returns true
+/// A consumer's connection to the producer of a ring. @param stopped called several times a second
+/// while the producer does not accept the connection. @throws ConfigError for an invalid name;
+/// IoError if no producer has the name, or if it does not accept the connection within 30 s;
+/// RingError if `stopped` returns true
 [[nodiscard]] OwnedDescriptor connect_to_producer(const std::string& name,
                                                   const std::function<bool()>& stopped = {});
-/// @}
 
 /// Waits until a message can be received, or the other end has closed the connection. @param
 /// stopped as above. @return false if neither happens within 30 s. @throws RingError if `stopped`

@@ -29,8 +29,7 @@ ImageInput image_of(const ImageRecord& record) {
 
 class BetonSource final : public Source {
  public:
-  BetonSource(const std::filesystem::path& path, const BetonOptions& options)
-      : reader_(path, BlobAccess::mapped, options) {
+  explicit BetonSource(BetonReader reader) : reader_(std::move(reader)) {
     fields_.clear();
     for (const FieldInfo& field : reader_.fields()) {
       FieldTag tag = field.tag;
@@ -124,7 +123,11 @@ std::unique_ptr<Source> open_beton(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<Source> open_beton(const std::filesystem::path& path, const BetonOptions& options) {
-  return std::make_unique<BetonSource>(path, options);
+  return open_beton(BetonReader(path, BlobAccess::mapped, options));
+}
+
+std::unique_ptr<Source> open_beton(const BetonReader& reader) {
+  return std::make_unique<BetonSource>(reader);
 }
 
 bool is_beton(const std::filesystem::path& path) {

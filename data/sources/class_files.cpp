@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
 
+#include "data/order/class_names.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -113,9 +113,7 @@ class Arranger {
       for (const ClassFile& file : result_.files) found.insert(class_of(file));
       names.assign(found.begin(), found.end());
     }
-    std::map<std::string_view, std::int64_t> labels;
-    for (const std::string& name : names)
-      labels.emplace(name, static_cast<std::int64_t>(labels.size()));
+    const auto labels = labels_by_name(names);
     for (ClassFile& file : result_.files) {
       const auto label = labels.find(class_of(file));
       if (label == labels.end()) {
@@ -138,8 +136,11 @@ class Arranger {
           place_, fmt::join(names, ", ")));
     }
     if (flat_ || fixed_) return;
+    // All remaining images are below this folder; classes cannot be next to it.
+    const std::string_view around =
+        std::string_view(paths_[result_.files[0].path]).substr(0, prefix_);
     for (const std::string& folder : folders) {
-      if (folder.size() <= prefix_ || is_hidden(folder)) continue;
+      if (folder.size() <= prefix_ || !folder.starts_with(around) || is_hidden(folder)) continue;
       const std::string_view rest = std::string_view(folder).substr(prefix_);
       if (rest.find('/') != std::string_view::npos) continue;
       if (std::ranges::binary_search(names, rest)) continue;

@@ -13,6 +13,7 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
+#include "data/order/class_names.h"
 #include "data/order/labels.h"
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
@@ -133,9 +134,7 @@ class ListArranger {
       const std::set<std::string_view> found = names_of(labels_);
       result.class_names.assign(found.begin(), found.end());
     }
-    std::map<std::string_view, std::int64_t> numbers;
-    for (const std::string& name : result.class_names)
-      numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+    const auto numbers = labels_by_name(result.class_names);
     for (const auto& [path, name] : labels_) result.files.push_back({path, numbers.at(name)});
     std::ranges::sort(result.files, {}, [this](const ClassFile& file) {
       return std::pair(file.label, name_of(paths_[file.path]));
@@ -273,12 +272,9 @@ std::vector<std::string> read_class_list(const fs::path& file, const NameSet& na
   if (classes.empty())
     throw DataError(
         fmt::format("{}: expected a class on each line, got an empty file", file.string()));
-  std::vector<std::string> sorted = classes;
-  std::ranges::sort(sorted);
-  const auto twice = std::ranges::adjacent_find(sorted);
-  if (twice != sorted.end()) {
-    throw DataError(
-        fmt::format("{}: expected each class once, got '{}' again", file.string(), *twice));
+  if (const auto same = labels_of_same_name(classes)) {
+    throw DataError(fmt::format("{}: expected each class once, got '{}' again", file.string(),
+                                classes[static_cast<std::size_t>(same->first)]));
   }
   return classes;
 }
@@ -290,6 +286,13 @@ ClassList read_classes(const fs::path& file, const NameSet& names) {
   const std::size_t field = default_label_field(reader);
   if (field < reader.fields().size()) {
     std::vector<std::string> classes = class_names_of(reader, field);
+    if (const auto same = labels_of_same_name(classes)) {
+      throw DataError(fmt::format(
+          "{}: expected a different name for each class, got '{}' for labels {} and {}. Give a "
+          "list of names, one per line",
+          file.string(), classes[static_cast<std::size_t>(same->first)], same->first,
+          same->second));
+    }
     if (!classes.empty()) return {std::move(classes), /*from_dataset=*/true};
   }
   throw DataError(fmt::format(

@@ -35,7 +35,8 @@ using NameSet = std::unordered_set<std::string_view>;
 /// Reads the class names of a .beton file (of its first int field that has any), or of a list
 /// (read_class_list()). Labels are positions in the file, so that the list of an existing model's
 /// classes gives the labels of that model. @param file empty: the result is empty.
-/// @throws as read_class_list(); DataError for a .beton file without class names
+/// @throws as read_class_list(); DataError for a .beton file without class names, or in which two
+/// classes have the same name
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
                                                  const NameSet& names = {});
 

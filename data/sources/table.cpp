@@ -14,6 +14,7 @@
 #include "data/beton/format.h"
 #include "data/beton/json_text.h"
 #include "data/image/image_file.h"
+#include "data/order/class_names.h"
 #include "data/sources/class_files.h"
 #include "data/sources/delimited.h"
 #include "data/sources/label_list.h"
@@ -103,8 +104,7 @@ class TableSource : public Source {
     std::vector<std::string> texts = texts_in(class_at_);
     class_names_ = read_classes(options.classes, {texts.begin(), texts.end()}).names;
     if (class_names_.empty()) class_names_ = std::move(texts);
-    for (const std::string& name : class_names_)
-      labels_.emplace(name, static_cast<std::int64_t>(labels_.size()));
+    labels_ = labels_by_name(class_names_);
     fields_[class_at_].type = "int";
     class_field_ = fields_[class_at_].name;
     // Look up every row now, so that a class missing in the list is reported before anything is
@@ -268,9 +268,9 @@ class TableSource : public Source {
   /// The offset at which each row begins. A deque, so that growing does not need twice the memory.
   std::deque<std::uint64_t> rows_;
   std::vector<TableColumn> columns_;
-  /// The column whose strings are class names, and the label of each class name.
+  /// The column whose strings are class names, and the label of each name in class_names_.
   std::size_t class_at_ = kNone;
-  std::unordered_map<std::string, std::int64_t> labels_;
+  std::unordered_map<std::string_view, std::int64_t> labels_;
 };
 
 class DelimitedTable final : public TableSource {

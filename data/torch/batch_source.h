@@ -26,8 +26,11 @@ struct FieldChoice {
   bool needs_target = true;
 };
 
-/// The number of batches that are copied to a GPU ahead of the one in use.
+/// The batches in a GPU's memory: those that are copied ahead of the one returned last, and the
+/// most on which work is queued. @{
 inline constexpr std::int64_t kCopiedAhead = 2;
+inline constexpr std::int64_t kMostInUse = 4;
+/// @}
 
 /// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
 /// must outlive the source and its batches. On a CPU the loader's threads normalise, and the

@@ -12,11 +12,13 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "data/loader/image_plan.h"
+#include "data/loader/image_planner.h"
 #include "data/torch/batch_views.h"
 #include "data/torch/cuda/normalize.h"
 #include "data/torch/cuda/planned_images.h"
@@ -34,8 +36,10 @@ BufferAllocator pinned_allocator() {
             void* memory = nullptr;
             const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
             if (status != cudaSuccess) {
-              throw DeviceError(fmt::format("loader: cannot page-lock {} bytes: {}", bytes,
-                                            cudaGetErrorString(status)));
+              const std::string text = fmt::format("loader: cannot page-lock {} bytes: {}", bytes,
+                                                   cudaGetErrorString(status));
+              if (status == cudaErrorMemoryAllocation) throw Error(text, ExitCode::out_of_memory);
+              throw DeviceError(text);
             }
             return static_cast<std::byte*>(memory);
           },
@@ -125,6 +129,14 @@ class CudaCopies {
     }
   }
   void synchronize() const { stream_.synchronize(); }
+  [[nodiscard]] Event record_consumer() const {
+    // Blocking, because a host that spins while it waits takes a core from the loader.
+    auto event =
+        std::make_shared<at::cuda::CUDAEvent>(cudaEventDisableTiming | cudaEventBlockingSync);
+    event->record(consumer());
+    return event;
+  }
+  void wait(const Event& event) const { event->synchronize(); }
 
  private:
   [[nodiscard]] c10::cuda::CUDAStream consumer() const {
@@ -193,18 +205,27 @@ class CudaBatchSource final : public BatchSource {
       : reader_(reader),
         device_(device),
         cancel_copy_(options.cancel_copy),
-        planned_fields_(fields_with_plans(fields.outputs)),
-        batches_(CudaCopies(fields, images_, device, image_dtype), kCopiedAhead, reader, pipeline,
-                 with_pinned_memory(options), with_page_lock(std::move(ring))) {}
+        planned_fields_(planned_fields(fields.outputs)),
+        batches_(CudaCopies(fields, images_, device, image_dtype), kCopiedAhead, kMostInUse, reader,
+                 pipeline, with_pinned_memory(options), with_page_lock(std::move(ring))) {}
 
   /// The first call copies the stored images. The constructor does not: copying may take minutes,
-  /// during which a training run must have locked its folder.
+  /// during which a training run must have locked its folder. If the copy is cancelled, the pass
+  /// has no batches.
   void begin_epoch(const EpochRequest& request) override {
-    for (const std::size_t field : planned_fields_)
-      images_->try_emplace(field, reader_, field, device_, cancel_copy_);
+    const DeviceImageOptions options{.cancel = cancel_copy_, .show_progress = request.rank == 0};
+    for (const std::size_t field : planned_fields_) {
+      const auto made = images_->try_emplace(field, reader_, field, device_, options).first;
+      if (made->second.complete()) continue;
+      images_->erase(made);
+      return;
+    }
     batches_.begin_epoch(request);
   }
-  std::optional<Batch> next() override { return batches_.next(); }
+  std::optional<Batch> next() override {
+    if (images_->size() < planned_fields_.size()) return std::nullopt;
+    return batches_.next();
+  }
 
   [[nodiscard]] std::int64_t size(int world) const override {
     return loader().batches(world, /*rank=*/0);
@@ -221,14 +242,6 @@ class CudaBatchSource final : public BatchSource {
   }
 
  private:
-  static std::set<std::size_t> fields_with_plans(const std::vector<Output>& outputs) {
-    std::set<std::size_t> fields;
-    for (const Output& output : outputs) {
-      const auto* const image = std::get_if<ImageOutput>(&output.kind);
-      if (image != nullptr && image->longest_stored_px) fields.insert(output.field);
-    }
-    return fields;
-  }
   static LoaderOptions with_pinned_memory(LoaderOptions options) {
     options.allocator = pinned_allocator();
     return options;

@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
-#include "data/cache/fetch_ahead.h"
 #include "data/loader/image_planner.h"
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 
@@ -97,7 +97,7 @@ void check_room(const BetonReader& reader, std::uint64_t bytes) {
 }  // namespace
 
 DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Device device,
-                           const std::atomic<bool>* cancel, std::size_t chunk_bytes) {
+                           const DeviceImageOptions& options) {
   const c10::cuda::CUDAGuard guard(device);
   const auto samples = static_cast<std::int64_t>(reader.size());
   const at::Tensor offsets = at::empty({samples}, at::kLong);
@@ -114,28 +114,30 @@ DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Dev
   }
   check_room(reader, static_cast<std::uint64_t>(bytes));
   pixels_ = at::empty({bytes}, at::device(device).dtype(at::kByte));
-  copy_pixels(reader, field, cancel, chunk_bytes);
+  complete_ = copy_pixels(reader, field, options);
   offsets_ = offsets.to(device);
   widths_ = widths.to(device);
 }
 
-void DeviceImages::copy_pixels(const BetonReader& reader, std::size_t field,
-                               const std::atomic<bool>* cancel, std::size_t chunk_bytes) {
-  ChunkCopies copies(pixels_.mutable_data_ptr<std::uint8_t>(), chunk_bytes);
+bool DeviceImages::copy_pixels(const BetonReader& reader, std::size_t field,
+                               const DeviceImageOptions& options) {
+  ChunkCopies copies(pixels_.mutable_data_ptr<std::uint8_t>(), options.chunk_bytes);
   Progress progress;
   std::vector<std::uint8_t> converted;
-  for (std::uint64_t sample = 0; sample < reader.size() && !is_set(cancel); ++sample) {
+  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    if (is_set(options.cancel)) return false;
     const std::optional<StoredPixels> image = whole_pixels(reader, sample, field);
     if (!image) continue;
     const ImageView rgb = rgb_of(*image, {0, 0, image->height, image->width}, converted);
     copies.add(rgb.pixels, std::size_t{3} * static_cast<std::size_t>(rgb.height) *
                                static_cast<std::size_t>(rgb.width));
-    if (progress.due()) {
+    if (options.show_progress && progress.due()) {
       progress.show(fmt::format("copying images to the GPU: {} of {}, {}", sample + 1,
                                 reader.size(), progress.rate(sample + 1, reader.size())));
     }
   }
   copies.finish();
+  return true;
 }
 
 StoredImages DeviceImages::stored() const {

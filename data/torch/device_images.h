@@ -11,30 +11,37 @@
 
 namespace precast::data {
 
+struct DeviceImageOptions {
+  /// See LoaderOptions::cancel_copy.
+  const std::atomic<bool>* cancel = nullptr;
+  bool show_progress = true;
+  /// Page-locked memory from which pixels are copied, in bytes: two chunks of this size.
+  std::size_t chunk_bytes = std::size_t{32} << 20;
+};
+
 /// All stored images of a field, in a GPU's memory.
 class PRECAST_API DeviceImages {
  public:
-  /// Page-locked memory from which pixels are copied, in bytes: two chunks of this size.
-  static constexpr std::size_t kChunkBytes = std::size_t{32} << 20;
-
-  /// Copies the images, for which plan_images() must have succeeded, to the GPU; shows progress.
-  /// @param cancel see LoaderOptions::cancel_copy. @throws Error with ExitCode::out_of_memory if
-  /// they do not fit in the free memory of the GPU
+  /// Copies the images, for which plan_images() must have succeeded, to the GPU. @throws Error with
+  /// ExitCode::out_of_memory if they do not fit in the free memory of the GPU
   DeviceImages(const BetonReader& reader, std::size_t field, at::Device device,
-               const std::atomic<bool>* cancel = nullptr, std::size_t chunk_bytes = kChunkBytes);
+               const DeviceImageOptions& options = {});
 
+  /// Whether all images were copied: false if the copy was cancelled.
+  [[nodiscard]] bool complete() const { return complete_; }
   [[nodiscard]] StoredImages stored() const;
   /// The pixels of all images, one after the other.
   [[nodiscard]] const at::Tensor& pixels() const { return pixels_; }
 
  private:
-  void copy_pixels(const BetonReader& reader, std::size_t field, const std::atomic<bool>* cancel,
-                   std::size_t chunk_bytes);
+  /// @return false if the copy was cancelled
+  bool copy_pixels(const BetonReader& reader, std::size_t field, const DeviceImageOptions& options);
 
   at::Tensor pixels_;
   at::Tensor offsets_;
   at::Tensor widths_;
   int widest_ = 0;
+  bool complete_ = false;
 };
 
 }  // namespace precast::data

@@ -15,9 +15,9 @@
 namespace precast::data {
 
 /// A device with two streams: the copy stream, on which batches are copied, and the consumer's
-/// stream, which is the current stream when a batch is returned. Only synchronize() blocks the
-/// calling thread. cuda_batch_source.cpp implements it for GPUs; the tests use an implementation
-/// that runs queued work late.
+/// stream, which is the current stream when a batch is returned. Only synchronize() and wait()
+/// block the calling thread. cuda_batch_source.cpp implements it for GPUs; the tests use an
+/// implementation that runs queued work late.
 template <typename Device>
 concept CopyDevice = requires(Device device, const HostBatch& host, typename Device::Batch& batch,
                               const typename Device::Event& event) {
@@ -38,12 +38,19 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
   device.record_stream(batch);
   // Waits for everything queued on the copy stream.
   device.synchronize();
+  // Records an event after everything queued on the consumer's stream.
+  { device.record_consumer() } -> std::same_as<typename Device::Event>;
+  // Waits for the event.
+  device.wait(event);
 };
 
 /// Copies the batches of a source to a device, ahead of the one in use:
 ///   - host memory is returned to the source once the event recorded after its copy has completed;
 ///   - the consumer's stream, not the host, waits for that event;
-///   - the device memory of a batch is not reused until the consumer's stream has finished with it.
+///   - the device memory of a batch is not reused until the consumer's stream has finished with it;
+///   - work on at most `most_in_use` returned batches is queued on the consumer's stream: next()
+///     waits for the oldest. Without this limit, a host that queues steps faster than the device
+///     runs them would fill the device's memory with batches.
 /// `Source` is a Loader, or any type with the same begin_epoch(), next() and ready(). The host
 /// waits for copies only in begin_epoch(), in the destructor, and before it calls next() of a
 /// source whose member on_ring() returns true: that next() may wait until host memory is returned,
@@ -53,12 +60,14 @@ class DevicePrefetcher {
  public:
   using Batch = typename Device::Batch;
 
-  /// @param depth number of batches copied ahead of the one in use.
+  /// @param depth number of batches copied ahead of the one returned last.
   /// @param source arguments of the source's constructor.
   template <typename... SourceArguments>
-  DevicePrefetcher(Device device, std::size_t depth, SourceArguments&&... source)
+  DevicePrefetcher(Device device, std::size_t depth, std::size_t most_in_use,
+                   SourceArguments&&... source)
       : source_(std::forward<SourceArguments>(source)...),
         device_(std::move(device)),
+        most_in_use_(most_in_use),
         ahead_(depth) {}
   DevicePrefetcher(const DevicePrefetcher&) = delete;
   DevicePrefetcher& operator=(const DevicePrefetcher&) = delete;
@@ -79,16 +88,19 @@ class DevicePrefetcher {
   }
 
   /// The next batch, or nothing at the end of the pass. Work that the caller queues on its current
-  /// stream sees the batch complete; the batch may be released while such work is queued. If the
-  /// source or the copy of a batch fails, next() throws that exception after all earlier batches
-  /// have been returned.
+  /// stream sees the batch complete; the batch may be released while such work is queued. Work on
+  /// a batch counts as its use if it is queued before the next call of next(). If the source or the
+  /// copy of a batch fails, next() throws that exception after all earlier batches have been
+  /// returned.
   [[nodiscard]] std::optional<Batch> next() {
+    limit_in_use();
     release_copied();
     std::optional<Copied> copied =
         ahead_.next([this] { return copy_next(); }, [this] { return source_.ready(); });
     if (!copied) return std::nullopt;
     device_.block_consumer(copied->done);
     device_.record_stream(copied->batch);
+    returned_ = true;
     return std::move(copied->batch);
   }
 
@@ -129,6 +141,14 @@ class DevicePrefetcher {
     }
   }
 
+  void limit_in_use() {
+    if (!std::exchange(returned_, false)) return;
+    in_use_.push_back(device_.record_consumer());
+    if (in_use_.size() < most_in_use_) return;
+    device_.wait(in_use_.front());
+    in_use_.pop_front();
+  }
+
   void count_time(const InCopy& copied) {
     if (copied.done) seconds_copying_ += device_.seconds(copied.begun, *copied.done);
   }
@@ -142,9 +162,14 @@ class DevicePrefetcher {
 
   Source source_;
   Device device_;
+  std::size_t most_in_use_;
   /// Batches whose copies may still be running, oldest first. The newest copy may have failed.
   std::deque<InCopy> in_copy_;
   LookAhead<Copied> ahead_;
+  /// Whether a batch was returned since the last call of limit_in_use().
+  bool returned_ = false;
+  /// The ends of the consumer's work on the batches returned last, oldest first.
+  std::deque<Event> in_use_;
   double seconds_copying_ = 0;
 };
 

@@ -7,27 +7,62 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <variant>
+#include <vector>
 
+#include "data/beton/field_tag.h"
 #include "data/loader/sample_bytes.h"
 #include "data/torch/batch_views.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
+namespace {
 
-std::optional<ArrayNumber> find_outside(const BetonReader& reader, const Output& output, double low,
-                                        double high, std::uint64_t samples) {
-  if (!is<ArrayOutput>(output)) return std::nullopt;
-  const at::ScalarType type = scalar_type(output.type);
+/// The type of the stored numbers; nothing if they are not numbers or a mask has three channels.
+std::optional<at::ScalarType> stored_type(const Output& output) {
+  if (is<ArrayOutput>(output)) return scalar_type(output.type);
+  const auto* const mask = std::get_if<MaskOutput>(&output.kind);
+  if (mask == nullptr || mask->channels != 1) return std::nullopt;
+  return at::kByte;
+}
+
+/// The numbers of a value, without the header of a pixels field; empty if they are damaged.
+std::span<const std::byte> numbers_in(const FieldInfo& field, std::span<const std::byte> value) {
+  if (field.tag.kind == FieldTag::Kind::none) return value;
+  std::vector<std::uint64_t> extents;
+  try {
+    return shaped_elements(field.tag, value, extents);
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::optional<ArrayNumber> find_outside(const BetonReader& reader, const Output& output,
+                                        const ValueRange& range, std::uint64_t samples) {
+  const std::optional<at::ScalarType> type = stored_type(output);
+  if (!type) return std::nullopt;
   const std::uint64_t stride = std::max<std::uint64_t>(reader.size() / samples, 1);
   DirectWindow direct;
   for (std::uint64_t sample = 0; sample < reader.size(); sample += stride) {
     const auto window = direct.read(reader, range_of(reader, {output.field}, sample));
-    const std::span<const std::byte> bytes = reader.blob(sample, output.field, window);
+    std::span<const std::byte> bytes;
+    try {
+      const std::span<const std::byte> value = reader.blob(sample, output.field, window);
+      reader.check_value(sample, output.field, value);
+      bytes = numbers_in(reader.fields()[output.field], value);
+    } catch (const DataError&) {
+      continue;
+    }
+    if (bytes.empty()) continue;
     const at::Tensor stored =
-        at::empty({static_cast<std::int64_t>(bytes.size() / c10::elementSize(type))}, type);
+        at::empty({static_cast<std::int64_t>(bytes.size() / c10::elementSize(*type))}, *type);
     std::memcpy(stored.mutable_data_ptr(), bytes.data(), stored.nbytes());
     const at::Tensor numbers = stored.to(at::kDouble);
-    const at::Tensor outside =
-        numbers.index({numbers.ge(low).logical_and_(numbers.le(high)).logical_not_()});
+    at::Tensor inside = numbers.ge(range.low).logical_and_(numbers.le(range.high));
+    if (range.also) inside.logical_or_(numbers.eq(*range.also));
+    const at::Tensor outside = numbers.index({inside.logical_not_()});
     if (outside.numel() > 0) return ArrayNumber{sample, outside[0].item<double>()};
   }
   return std::nullopt;

@@ -9,20 +9,28 @@
 
 namespace precast::data {
 
-/// A number in the array of a sample.
+/// A number in the array or the mask of a sample.
 struct ArrayNumber {
   std::uint64_t sample = 0;
   double value = 0;
 };
 
-/// Searches an ndarray or tensor field for a number that is not from `low` to `high` (NaN is not),
-/// in at most about `samples` samples, spread evenly over the file.
+/// The numbers from `low` to `high`, and `also`.
+struct ValueRange {
+  double low = 0;
+  double high = 0;
+  std::optional<double> also = {};
+};
+
+/// Searches an array, or a mask with one channel, for a number outside the range (NaN is outside),
+/// in at most about `samples` samples, spread evenly over the file. Damaged pixels are skipped:
+/// they are reported or replaced when batches are loaded.
 /// @param output made by resolve_outputs() for this reader.
 /// @return the first such number; nothing if there is none or the output is of another kind.
 /// @throws IoError, DataError
 [[nodiscard]] PRECAST_API std::optional<ArrayNumber> find_outside(const BetonReader& reader,
-                                                                  const Output& output, double low,
-                                                                  double high,
+                                                                  const Output& output,
+                                                                  const ValueRange& range,
                                                                   std::uint64_t samples);
 
 }  // namespace precast::data

@@ -15,6 +15,8 @@ namespace {
 
 /// The limit of `pad_to`: larger values do not fit in a page.
 constexpr double kLongestSide = 1U << 31;
+/// The number of channels of images if neither a model nor the pipeline sets it.
+constexpr int kRgbChannels = 3;
 
 /// `{field: image, transforms: [..], geometry_of: image, fill: 0, pad_to: [512]}`.
 struct OutputOptions {
@@ -143,6 +145,11 @@ class OutputsReader {
   Diagnostics& diagnostics_;
 };
 
+/// Whether an output may be an image with channels; numbers and masks have none.
+bool has_channels(const OutputSpec& spec) {
+  return spec.content != OutputSpec::Content::number && spec.geometry_of.empty();
+}
+
 class ChannelSetter {
  public:
   ChannelSetter(int channels, Diagnostics& diagnostics)
@@ -214,12 +221,20 @@ void set_channels(Pipeline& pipeline, int channels, std::span<const std::string>
   if (pipeline.outputs.empty()) setter.set(pipeline.images, /*is_input=*/true);
   bool image_seen = false;
   for (OutputSpec& spec : pipeline.outputs) {
-    if (spec.content == OutputSpec::Content::number || !spec.geometry_of.empty()) continue;
+    if (!has_channels(spec)) continue;
     const bool is_image = spec.content == OutputSpec::Content::image;
     const bool is_input = inputs.empty() ? is_image && !image_seen
                                          : std::ranges::find(inputs, spec.name) != inputs.end();
     setter.set(spec.image, is_input);
     image_seen = image_seen || is_image;
+  }
+}
+
+void set_default_channels(Pipeline& pipeline, Diagnostics& diagnostics) {
+  ChannelSetter setter(kRgbChannels, diagnostics);
+  setter.set(pipeline.images, /*is_input=*/false);
+  for (OutputSpec& spec : pipeline.outputs) {
+    if (has_channels(spec)) setter.set(spec.image, /*is_input=*/false);
   }
 }
 

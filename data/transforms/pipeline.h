@@ -74,6 +74,9 @@ struct Pipeline {
 /// @param inputs   names of the outputs that the model reads; empty: the first image.
 PRECAST_API void set_channels(Pipeline& pipeline, int channels, std::span<const std::string> inputs,
                               Diagnostics& diagnostics);
+/// The same for a program without a model: images for which the pipeline sets no number of channels
+/// are RGB.
+PRECAST_API void set_default_channels(Pipeline& pipeline, Diagnostics& diagnostics);
 
 /// Reports the transforms that cannot work on images of one of these sizes.
 PRECAST_API void check_image_sizes(const Pipeline& pipeline, std::span<const std::int64_t> sizes_px,

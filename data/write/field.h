@@ -32,8 +32,9 @@ class PRECAST_API Field {
   [[nodiscard]] virtual FieldType type() const = 0;
   /// The arguments of the field's descriptor, after type and name: at most kFieldArgumentsBytes.
   [[nodiscard]] virtual std::vector<std::byte> arguments() const { return {}; }
-  /// @param sample the sample's index in the file; part of the key of random choices.
-  /// @param out    overwritten; its memory is reused.
+  /// @param sample the sample's position among all samples to be written, including damaged ones
+  /// that are left out (CorruptPolicy::skip); part of the key of random choices.
+  /// @param out overwritten; its memory is reused.
   /// @throws DataError if the value does not fit the field or an image cannot be decoded.
   virtual void encode(const Value& value, std::uint64_t sample, EncodedValue& out) = 0;
   /// The counts of this object so far.

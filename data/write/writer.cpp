@@ -105,11 +105,11 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
       checksums_(layout.checksums),
       info_(layout.info),
       header_(checked_header(columns_, num_samples, layout.page_bytes)),
-      path_(path),
       ops_(ops),
       file_(path, ops),
+      names_{path, file_.path()},
       metadata_at_(kHeaderBytes + columns_.size() * kFieldBytes) {
-  check_sums_sidecar(path);
+  for (const std::filesystem::path& name : names_) check_sums_sidecar(name);
   std::uint64_t metadata_end = 0;
   if (__builtin_mul_overflow(num_samples, std::uint64_t{layout_.bytes}, &metadata_end) ||
       metadata_end > UINT64_MAX / 4) {
@@ -268,10 +268,10 @@ std::string BetonWriter::fingerprint() const {
 void BetonWriter::finish() {
   if (!is_complete_) complete();
   // A dataset without its index is valid, but a dataset with the index of another dataset is not.
-  remove_jpeg_sidecar(path_, ops_);
+  for (const std::filesystem::path& name : names_) remove_jpeg_sidecar(name, ops_);
   file_.commit();
   // The checksums next to an older file of this name do not belong to the new file.
-  remove_sums_sidecar(path_, ops_);
+  for (const std::filesystem::path& name : names_) remove_sums_sidecar(name, ops_);
 }
 
 void BetonWriter::write_sums() {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,8 +66,9 @@ class PRECAST_API BetonWriter {
   /// IoError
   [[nodiscard]] std::string fingerprint() const;
   /// Calls complete() if that has not been done, makes the file durable and visible, and removes
-  /// the checksums (FILE.sum) and the JPEG index (FILE.jidx) of an older file of that name. Call
-  /// once. @throws as complete().
+  /// the checksums (FILE.sum) and the JPEG index (FILE.jidx) of an older file of that name; if the
+  /// name is a symbolic link, those of the link and of its target. Call once. @throws as
+  /// complete().
   void finish();
 
   /// Number of pages with values that have been written; after complete(), of all pages with
@@ -96,9 +98,11 @@ class PRECAST_API BetonWriter {
   BetonHeader header_;
   std::uint64_t samples_ = 0;
 
-  std::filesystem::path path_;
   FileOps& ops_;
   AtomicFile file_;
+  /// The names under which readers look for sidecars: the path and, if it is a symbolic link, its
+  /// target.
+  std::set<std::filesystem::path> names_;
   /// Records not yet written, and the offset at which they will be written.
   std::vector<std::byte> metadata_;
   std::uint64_t metadata_at_ = 0;

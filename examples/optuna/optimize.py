@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Hyperparameter search with Optuna, several trials at a time: optimize.py RECIPE.yaml [--section.key=value ...]
 
-If it is killed, run the same command again to continue: Optuna's journal contains all trials and their results,
-and precast's run folders contain the checkpoints.
+If it is stopped (Ctrl-C) or killed, run the same command again to continue: Optuna's journal contains all trials and
+their results, and precast's run folders contain the checkpoints.
 """
 import argparse
 import itertools
 import json
 import os
+import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -22,20 +24,26 @@ SPACE = {
 }
 
 
+STOPPED = (85, -signal.SIGINT)  # 85: precast has saved a checkpoint; SIGINT: it got Ctrl-C before it could handle it
+
+
 def train(number, params, cores):
-    """Trains, or resumes the run of an earlier start. Returns precast's result file, or {} if precast was killed."""
+    """Trains, or resumes the run of an earlier start. Returns precast's exit code and its accuracy, if there is one."""
     result = options.folder / f"result-{number}.json"
     keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}",
             "checkpoint.resume": "auto"}
     command = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", ",".join(map(str, cores)), options.precast, "train",
                *recipe, f"--result-json={result}", *(f"--{key}={value}" for key, value in keys.items())]
     with open(options.folder / f"output-{number}", "ab") as output:
-        subprocess.run(command, stdout=output, stderr=output, env={**os.environ, "OMP_NUM_THREADS": str(len(cores))})
-    return json.loads(result.read_text()) if result.exists() else {}
+        code = subprocess.run(command, stdout=output, stderr=output,
+                              env={**os.environ, "OMP_NUM_THREADS": str(len(cores))}).returncode
+    return code, json.loads(result.read_text())["top_1"] if code == 0 else None
 
 
 def next_trial():
     with one_at_a_time:
+        if stopping.is_set():
+            return None
         if not left_over and sum(trial.state != TrialState.WAITING
                                  for trial in study.get_trials(deepcopy=False)) >= options.trials:
             return None
@@ -46,11 +54,14 @@ def next_trial():
 def work(cores):
     while (trial := next_trial()) is not None:
         number, params = trial
-        result = train(number, params, cores)
-        if result.get("exit_code") == 0:
-            study.tell(number, result["top_1"])
-            print(f"{number}: {params} top_1 {result['top_1']:.4f}", flush=True)
-        elif result.get("exit_code") != 85:  # 85: stopped on request; can be resumed
+        code, top_1 = train(number, params, cores)
+        if code in STOPPED:  # the next start resumes the trial
+            stopping.set()
+            return
+        if code == 0:
+            study.tell(number, top_1)
+            print(f"{number}: {params} top_1 {top_1:.4f}", flush=True)
+        else:
             study.tell(number, state=TrialState.FAIL)
 
 
@@ -72,6 +83,7 @@ for values in itertools.product(*SPACE.values()):
     study.enqueue_trial(dict(zip(SPACE, values, strict=True)), skip_if_exists=True)
 left_over = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]
 one_at_a_time = threading.Lock()
+stopping = threading.Event()
 
 cores = sorted(os.sched_getaffinity(0))
 share = max(1, len(cores) // options.slots)
@@ -79,6 +91,13 @@ slots = [cores[i * share:(i + 1) * share] or cores for i in range(options.slots)
 workers = [threading.Thread(target=work, args=(slot,)) for slot in slots]
 for worker in workers:
     worker.start()
-for worker in workers:
-    worker.join()
+try:
+    for worker in workers:
+        worker.join()
+except KeyboardInterrupt:  # the training processes have got the signal, too, and save checkpoints
+    stopping.set()
+    for worker in workers:
+        worker.join()
+if stopping.is_set():
+    sys.exit("stopped: run the same command again to continue")
 print(f"best: {study.best_params} top_1 {study.best_value:.4f}")

@@ -15,7 +15,8 @@ namespace precast {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Starts a pass over the data; a pass that is still running is abandoned.
+  /// Starts a pass over the data; a pass that is still running is abandoned. If the run is asked to
+  /// stop meanwhile, the pass may have no batches, even if the run has several ranks.
   virtual void begin_epoch(const EpochRequest& request) = 0;
   /// The next batch in order, or nothing at the end of the pass. A source of a run with one rank
   /// also returns nothing if the run is asked to stop while it waits for a batch. Rethrows an

@@ -1,5 +1,6 @@
 #include "framework/core/appended_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -62,7 +63,14 @@ std::int64_t AppendedFile::position() const {
 }
 
 void AppendedFile::cut(std::int64_t position) {
-  unwritten_.clear();
+  std::int64_t excess = this->position() - position;
+  while (excess > 0 && !unwritten_.empty()) {
+    std::string& last = unwritten_.back();
+    const auto bytes = std::min(excess, static_cast<std::int64_t>(last.size()));
+    last.resize(last.size() - static_cast<std::size_t>(bytes));
+    if (last.empty()) unwritten_.pop_back();
+    excess -= bytes;
+  }
   if (position >= written_) return;
   if (ops_.ftruncate(fd_, position) != 0) throw IoError("cannot truncate", path_.string(), errno);
   written_ = position;

@@ -29,10 +29,12 @@ class PRECAST_API AppendedFile {
   /// The length in bytes, including pieces that are still in memory because they could not be
   /// written (full disk).
   [[nodiscard]] std::int64_t position() const;
-  /// Truncates the file to `position` bytes. If the file is already shorter, because a crash lost
-  /// its last pieces, it is left unchanged. The last piece of such a file may be incomplete; the
-  /// caller must remove it, because only the caller can recognise an incomplete piece.
-  /// @throws IoError
+  /// Whether some bytes are still in memory because they could not be written.
+  [[nodiscard]] bool has_unwritten() const { return !unwritten_.empty(); }
+  /// Drops everything after the first `position` bytes, in the file and in memory. If there are
+  /// fewer bytes, because a crash lost the last pieces, nothing changes. The last piece of such a
+  /// file may be incomplete; the caller must remove it, because only the caller can recognise an
+  /// incomplete piece. @throws IoError
   void cut(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

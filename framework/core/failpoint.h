@@ -30,6 +30,8 @@ inline constexpr std::string_view kFailpoints[] = {
     "checkpoint.before_prune_sync",
     "checkpoint.before_prune_removal",
     "evaluator.before_batch",
+    "evaluator.before_pass",
+    "trainer.before_pass",
     "trainer.before_step",
 };
 

@@ -80,6 +80,8 @@ class PRECAST_API AtomicFile {
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Bytes appended so far.
   [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// The file that commit() creates or replaces: if the given path is a symbolic link, its target.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Makes the file durable and visible. Call once. @throws IoError
   void commit();
 

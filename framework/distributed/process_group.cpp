@@ -15,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "framework/core/cancel.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/distributed/c10d_parts.h"
@@ -85,10 +86,6 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
     group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
-bool is_stopped(const GroupOptions& options) {
-  return options.stop != nullptr && *options.stop;
-}
-
 [[noreturn]] void throw_stopped() {
   throw Error("ranks: stopped by a signal before all ranks had connected. Start the run again",
               ExitCode::preempted);
@@ -134,7 +131,7 @@ c10::intrusive_ptr<c10d::Store> meet_at_store(const GroupOptions& options) {
       store->setTimeout(options.join_timeout);
       return store;
     } catch (const std::exception& error) {
-      if (is_stopped(options)) throw_stopped();
+      if (is_set(options.stop)) throw_stopped();
       if (options.serves_store || std::chrono::steady_clock::now() >= until)
         throw store_error(options, options.serves_store, options.join_timeout, error);
     }
@@ -178,7 +175,7 @@ class Greeting {
     while (!store_.check({welcome})) {
       const auto now = Clock::now();
       // With the answer, this rank can tell the others that it was asked to stop.
-      if (!stopped && is_stopped(options_)) stopped = now;
+      if (!stopped && is_set(options_.stop)) stopped = now;
       if (stopped && now > *stopped + kFarewell) throw_stopped();
       if (now > until) throw not_met(options_, "rank 0 has not connected");
       std::this_thread::sleep_for(kMeetingPoll);
@@ -280,7 +277,7 @@ class RollCall {
   /// Leaves if this rank or another one was asked to stop, unless a rank has already recorded that
   /// all ranks have met.
   void leave_if_stopped() {
-    if ((is_stopped(options_) || store_.check({kOutcome})) && agree_on(kStopped)) leave();
+    if ((is_set(options_.stop) || store_.check({kOutcome})) && agree_on(kStopped)) leave();
   }
 
   [[noreturn]] void leave() const {
@@ -381,7 +378,7 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
     throw;
   } catch (const std::exception& error) {
     // The rank with the store may have been asked to stop, too, and have ended.
-    if (!met && is_stopped(options)) throw_stopped();
+    if (!met && is_set(options.stop)) throw_stopped();
     throw DeviceError(fmt::format(
         "ranks: expected {} ranks to connect to each other (through the store at {}:{}), got: {}. "
         "A rank may have ended; on hosts with several networks, set GLOO_SOCKET_IFNAME to the "

@@ -106,9 +106,8 @@ void write_model(const std::filesystem::path& path, const Snapshot& snapshot,
 void restore_model(const std::filesystem::path& path, const std::vector<NamedTensor>& targets) {
   const WeightsFile file = load_weights(path, WrapperPrefixes::keep);
   const std::optional<WeightsSpec> spec = spec_of(file);
-  const bool renamed = spec && !spec->blurred.empty();
   restore_tensors(
-      renamed ? torchvision_names(file.records(), path.string()).records : file.records(), path,
+      spec ? torchvision_names(file.records(), path.string(), spec).records : file.records(), path,
       targets, /*partial=*/false);
 }
 
@@ -165,6 +164,7 @@ class Checkpointer::Impl {
     const std::vector<int> threads = gather_compute_threads(parts_.ranks);
     const std::optional<std::string> averages = averaging_method();
     if (!leads()) return true;
+    if (!metric && restored_ && restored_->step == state.global_step) metric = restored_->metric;
     auto snapshot = std::make_shared<Snapshot>(
         Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
                  StateCopy(ranks), state_text(state, threads), averages, state.global_step,
@@ -314,7 +314,8 @@ class Checkpointer::Impl {
   std::filesystem::path agree_on_folder() {
     std::string path;
     if (leads()) {
-      if (const auto latest = latest_valid(options_.folder)) path = latest->path.string();
+      restored_ = latest_valid(options_.folder);
+      if (restored_) path = restored_->path.string();
     }
     return parts_.ranks.all_gather(path).front();
   }
@@ -405,6 +406,8 @@ class Checkpointer::Impl {
   std::vector<MetricSink*> sinks_;
   /// Of the newest checkpoint.
   std::int64_t best_since_ = 0;
+  /// On rank 0: the checkpoint that was restored last.
+  std::optional<StoredCheckpoint> restored_;
   int failures_ = 0;
   std::string last_failure_;
   std::future<void> writing_;
@@ -426,9 +429,11 @@ bool Checkpointer::due_after_step(const TrainState& state) const {
   return every > 0 && state.global_step % every == 0;
 }
 
-bool Checkpointer::due_after_epoch(const TrainState& state) const {
-  const std::int64_t every = impl_->options().every_epochs;
-  return every > 0 && state.epoch % every == 0;
+bool Checkpointer::due_after_epoch(const TrainState& state, bool last) const {
+  const CheckpointOptions& options = impl_->options();
+  // Without it, a finished run that is resumed would train its last epochs again.
+  if (last) return options.every_steps > 0 || options.every_epochs > 0;
+  return options.every_epochs > 0 && state.epoch % options.every_epochs == 0;
 }
 
 bool Checkpointer::save(const TrainState& state, std::optional<double> metric, bool complete) {

@@ -24,6 +24,7 @@ struct CheckpointOptions {
   /// `<run folder>/checkpoints`; all ranks must be able to access it under this path.
   std::filesystem::path folder;
   /// Save after every `every_steps` steps, and after every `every_epochs` epochs; 0 means never.
+  /// Unless both are 0, also after the last epoch.
   std::int64_t every_steps = 0;
   std::int64_t every_epochs = 1;
   /// Number of newest checkpoints to keep, and number of checkpoints with the best metric to keep.
@@ -85,10 +86,13 @@ class PRECAST_API Checkpointer {
   /// Adds the parts that belong to the trainer. @param scaler may be null. @param sinks rank 0's.
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
-  [[nodiscard]] bool due_after_epoch(const TrainState& state) const;
+  /// @param last whether the epoch was the last one of the run.
+  [[nodiscard]] bool due_after_epoch(const TrainState& state, bool last) const;
   /// Waits for the previous checkpoint, copies the state and returns; a thread writes the copy to
   /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
   /// failures, the next call is an error, unless `complete` is set.
+  /// @param metric nothing if the weights were not evaluated. If the run was restored at this step,
+  /// it then keeps the metric of that checkpoint.
   /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
   /// that cannot be saved must not prevent its results from being written.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or

@@ -23,6 +23,7 @@
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/engine/precision.h"
+#include "framework/engine/stop_request.h"
 #include "framework/process/stop_signals.h"
 
 namespace precast::engine {
@@ -126,8 +127,11 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   model.train(false);
   const auto start = std::chrono::steady_clock::now();
   Counts counts = no_counts();
+  failpoint("evaluator.before_pass");
   source.begin_epoch(
       {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
+  // A rank whose source was asked to stop while it prepared the pass has no batches.
+  if (any_rank_stops(ranks)) return std::nullopt;
   std::int64_t samples = 0;
   // All ranks run the number of rounds that the rank with the most batches needs, so that all of
   // them call on_batch together.

@@ -81,8 +81,9 @@ class PRECAST_API Evaluator {
 
   /// Each rank evaluates its share of the source; the result counts the samples of all ranks.
   /// Switches the model to evaluation mode and leaves it there.
-  /// @return nothing if `on_batch` stopped the evaluation, or if a single rank was asked to stop
-  /// (StopSignals) while it waited for a batch
+  /// @return nothing if `on_batch` stopped the evaluation, if a rank was asked to stop
+  /// (StopSignals) before the first batch, or if a single rank was asked to stop while it waited
+  /// for a batch
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
                                                    const OnBatch& on_batch) const;

@@ -1,6 +1,7 @@
 #include "framework/engine/rehearsal.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 #include <fmt/core.h>
 
@@ -12,6 +13,7 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "framework/core/progress.h"
 #include "framework/engine/kept_generators.h"
 #include "framework/engine/out_of_memory.h"
 
@@ -96,16 +98,30 @@ class Rehearsal {
         parts_(parts),
         evaluator_(evaluator),
         options_(options),
-        step_(plan, parts, options.device, /*skip_nonfinite=*/false) {}
+        step_(plan, parts, options.device, /*skip_nonfinite=*/false) {
+    if (options.kept_image_bytes == 0) return;
+    in_memory(
+        [&] {
+          images_ = at::empty({static_cast<std::int64_t>(options.kept_image_bytes)},
+                              at::device(options.device).dtype(at::kByte));
+        },
+        [&] {
+          return fmt::format(
+              "out of memory: expected {} of stored images to fit on {}, got too little free "
+              "memory. Use data.in_memory: 1 or 2, or write the file with a smaller "
+              "--image.max_resolution",
+              format_bytes(static_cast<double>(options.kept_image_bytes)), options.device.str());
+        });
+  }
 
   void train(std::int64_t size_px) {
     const std::int64_t samples = plan_.global_batch_size / parts_.ranks.world();
     in_memory(
         [&] {
           parts_.model.train(true);
-          std::vector<Batch> ahead;
-          for (std::int64_t i = 0; i < options_.batches_ahead; ++i)
-            ahead.push_back(options_.train_batch(samples, size_px));
+          std::vector<Batch> others;
+          for (std::int64_t i = 0; i < others_of(plan_.steps_per_epoch); ++i)
+            others.push_back(options_.train_batch(samples, size_px));
           Batch batch = options_.train_batch(samples, size_px);
           step_.rehearse(batch);
         },
@@ -115,9 +131,9 @@ class Rehearsal {
               "out of memory: expected a training step on {} images of {} px to fit on {}, got "
               "too little free memory. Without this test, the run would have failed in epoch {}. "
               "Lower training.batch_size or "
-              "resolution.max_res, or raise training.micro_batches (now {})",
-              samples, size_px, options_.device.str(), epoch - plan_.image_size_px.begin() + 1,
-              plan_.micro_batches);
+              "resolution.max_res, or raise training.micro_batches (now {}){}",
+              samples, size_px, place(), epoch - plan_.image_size_px.begin() + 1,
+              plan_.micro_batches, hint_of_images());
         });
   }
 
@@ -128,6 +144,11 @@ class Rehearsal {
     const std::unique_ptr<Communicator> alone = make_single_rank();
     in_memory(
         [&] {
+          std::vector<Batch> others;
+          for (std::int64_t i = 0; i < others_of(share / options_.val_batch_size); ++i) {
+            others.push_back(
+                options_.val_batch(options_.val_batch_size, evaluator_.image_size_px()));
+          }
           static_cast<void>(evaluator_.evaluate(parts_.model, parts_.loss, source, *alone,
                                                 [](std::int64_t) { return true; }));
         },
@@ -135,18 +156,35 @@ class Rehearsal {
           return fmt::format(
               "out of memory: expected an evaluation of {} images of {} px at a time to fit on {}, "
               "got too little free memory. Without this test, the run would have failed after "
-              "epoch {}. Lower validation.batch_size or validation.resolution",
-              std::min(share, options_.val_batch_size), evaluator_.image_size_px(),
-              options_.device.str(), options_.evaluate_each_epoch ? 1 : plan_.epochs);
+              "epoch {}. Lower validation.batch_size or validation.resolution{}",
+              std::min(share, options_.val_batch_size), evaluator_.image_size_px(), place(),
+              options_.evaluate_each_epoch ? 1 : plan_.epochs, hint_of_images());
         });
   }
 
  private:
+  /// The number of full batches that a source with `batches` of them holds on the device in
+  /// addition to the one in use.
+  [[nodiscard]] std::int64_t others_of(std::int64_t batches) const {
+    return std::max<std::int64_t>(std::min(options_.batches_ahead, batches - 1), 0);
+  }
+  /// Where the work must fit, for messages.
+  [[nodiscard]] std::string place() const {
+    if (!images_.defined()) return options_.device.str();
+    return fmt::format("{} with {} of stored images", options_.device.str(),
+                       format_bytes(static_cast<double>(options_.kept_image_bytes)));
+  }
+  [[nodiscard]] std::string hint_of_images() const {
+    return images_.defined() ? ", or use data.in_memory: 1" : "";
+  }
+
   const TrainPlan& plan_;
   const StepParts& parts_;
   const Evaluator& evaluator_;
   const RehearsalOptions& options_;
   TrainStep step_;
+  /// Takes the memory of the stored images, which are copied later.
+  at::Tensor images_;
 };
 
 }  // namespace

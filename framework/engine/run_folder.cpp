@@ -103,7 +103,8 @@ void JsonLinesLog::rewind(std::int64_t position) {
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (record.is_object()) relative_time = record.value("relative_time", relative_time);
   }
-  file_.cut(whole);
+  // If the rest of an incomplete line is in memory, the line must stay.
+  if (!file_.has_unwritten()) file_.cut(whole);
   start_ = unix_seconds() - relative_time;
 }
 

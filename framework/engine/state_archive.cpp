@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "framework/core/archive/weights_file.h"
@@ -42,6 +44,21 @@ DType dtype_of(const at::Tensor& tensor) {
   throw CheckpointError(
       fmt::format("weights: expected an element type that weights files can store, got {}",
                   c10::toString(tensor.scalar_type())));
+}
+
+void check_storable(const std::vector<NamedTensor>& state) {
+  std::set<std::string_view> names;
+  for (const NamedTensor& entry : state) {
+    if (!names.insert(entry.name).second) {
+      throw ConfigError(
+          fmt::format("model: expected each tensor name once, got '{}' twice", entry.name));
+    }
+    try {
+      static_cast<void>(dtype_of(entry.tensor));
+    } catch (const CheckpointError& error) {
+      throw ConfigError(fmt::format("tensor '{}': {}", entry.name, error.what()));
+    }
+  }
 }
 
 at::Tensor view_record(const TensorRecord& record) {

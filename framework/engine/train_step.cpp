@@ -6,6 +6,7 @@
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -49,6 +50,11 @@ void refuse_single_values(const c10::Error& error, const Batch& batch, std::int6
       "resolution.min_res",
       format_count(static_cast<std::uint64_t>(batch.size()), "sample"), side_px(batch),
       micro_batches, text));
+}
+
+/// NaN if the update was skipped, as after a finite loss whose gradients are not finite.
+at::Tensor loss_of_update(const at::Tensor& loss, const Optimizer::Scaled& scaled) {
+  return at::where(scaled.found_inf > 0, at::full_like(loss, NAN), loss);
 }
 
 }  // namespace
@@ -112,7 +118,10 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     statistics_[i].copy_(at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
   }
-  if (count_) count_(loss);
+  // In fp16, steps are also skipped to find the scale, so their losses count; GradScaler reports
+  // gradients that are never finite.
+  const bool uncounted = skip_nonfinite_ && !scaler_;
+  if (count_) count_(uncounted ? loss_of_update(loss, *scaled) : loss);
   return loss;
 }
 

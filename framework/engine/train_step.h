@@ -32,9 +32,10 @@ class PRECAST_API TrainStep : private StepPasses {
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
             std::unique_ptr<StepGraph> graph = nullptr);
 
-  /// Sets a function that is called at the end of each step with the step's loss. A recording of
-  /// the whole step contains this call, so `count` must launch the same work on the same memory
-  /// each time, and change nothing on the host.
+  /// Sets a function that is called at the end of each step with the step's loss. If the update was
+  /// skipped because a gradient is not finite (`skip_nonfinite`, except in fp16), it gets NaN. A
+  /// recording of the whole step contains this call, so `count` must launch the same work on the
+  /// same memory each time, and change nothing on the host.
   void count_losses(std::function<void(const at::Tensor& loss)> count);
   /// @param batch must have a size that is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.

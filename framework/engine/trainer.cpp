@@ -17,6 +17,7 @@
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/core/log.h"
+#include "framework/engine/stop_request.h"
 #include "framework/process/stop_signals.h"
 
 namespace precast::engine {
@@ -99,8 +100,10 @@ void Trainer::train_and_evaluate() {
 void Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
     // Saving the same position again would replace its metric.
-    if (saved_ != position() && save_checkpoint() == Verdict::diverged)
+    if (saved_ != position() && save_checkpoint() == Verdict::diverged) {
       go_back();  // throws, or restores an earlier checkpoint from which the run can be resumed
+      static_cast<void>(save_checkpoint());  // again, with the lower learning rate
+    }
     parts_.checkpointer->finish();
   }
   last_eval_.reset();
@@ -160,6 +163,7 @@ Trainer::Verdict Trainer::train_epoch() {
     method.method->on_epoch_begin(state_.epoch, parts_.model);
   parts_.model.train(true);
   progress_.begin_epoch(state_);
+  failpoint("trainer.before_pass");
   parts_.train_source.begin_epoch(
       {.epoch = state_.epoch,
        .first_batch = state_.step,
@@ -167,7 +171,8 @@ Trainer::Verdict Trainer::train_epoch() {
        .rank = parts_.ranks.rank(),
        .world = parts_.ranks.world()});
 
-  Verdict verdict = Verdict::go_on;
+  // A rank whose source was asked to stop while it prepared the pass has no batches.
+  Verdict verdict = any_rank_stops(parts_.ranks) ? Verdict::stop : Verdict::go_on;
   while (verdict == Verdict::go_on) {
     std::optional<Batch> batch = parts_.train_source.next();
     if (!batch) {
@@ -301,7 +306,8 @@ Trainer::Verdict Trainer::finish_epoch() {
   state_.step = 0;
   state_.loss_sum.zero_();
   state_.loss_count.zero_();
-  const bool due = parts_.checkpointer != nullptr && parts_.checkpointer->due_after_epoch(state_);
+  const bool due =
+      parts_.checkpointer != nullptr && parts_.checkpointer->due_after_epoch(state_, last);
   return due ? save_checkpoint(eval) : Verdict::go_on;
 }
 

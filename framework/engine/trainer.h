@@ -99,9 +99,9 @@ class PRECAST_API Trainer {
   /// Finished epochs, including those before the run was resumed.
   [[nodiscard]] std::int64_t epochs_done() const { return state_.epoch; }
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
-  /// (StopSignals), all ranks stop after the same step and save a checkpoint. When the function
-  /// returns, a thread may still be writing the last checkpoint: see Checkpointer::finish().
-  /// Flushes the sinks at the end, also if it throws.
+  /// (StopSignals), all ranks stop after the same step, or before the same pass, and save a
+  /// checkpoint. When the function returns, a thread may still be writing the last checkpoint: see
+  /// Checkpointer::finish(). Flushes the sinks at the end, also if it throws.
   /// @throws Error with ExitCode::diverged if a loss or a weight is NaN or infinite and
   /// `on_nonfinite` requires it.
   TrainSummary run();

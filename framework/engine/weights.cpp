@@ -51,7 +51,7 @@ class Assignment {
   /// @param file must outlive apply().
   Assignment(Model& model, const WeightsFile& file, const std::optional<ClassCounts>& other_head)
       : state_(model.state()),
-        records_(torchvision_names(file.records(), file.path().string()).records) {
+        records_(torchvision_names(file.records(), file.path().string(), spec_of(file)).records) {
     std::map<std::string, const TensorRecord*> records;
     for (const TensorRecord& record : records_) records.emplace(record.name, &record);
     for (const NamedTensor& target : state_) {

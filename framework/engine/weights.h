@@ -30,8 +30,9 @@ struct ClassCounts {
 
 /// Copies the tensors of a weights file (safetensors, or Python's .pt/.pth) into the model;
 /// converts dtypes. Accepts ffcv-imagenet's names for antialiased convolutions
-/// (`conv1.conv.weight`, `blur_filter`), and DDP's `module.` prefix if no name in the model starts
-/// with it. A missing `num_batches_tracked` counts as 0.
+/// (`conv1.conv.weight`, `blur_filter`; in a file with a model spec, only of the layers that it
+/// lists as blurred), and DDP's `module.` prefix if no name in the model starts with it. A missing
+/// `num_batches_tracked` counts as 0.
 /// @throws CheckpointError with the number and the first names of the tensors that are missing,
 /// unexpected or of a different shape; the model is then unchanged.
 /// @param other_head nothing: a different number of classes is an error too.

@@ -19,6 +19,7 @@
 #include <system_error>
 #include <thread>
 
+#include "framework/core/cancel.h"
 #include "framework/process/spawn.h"
 
 namespace precast {
@@ -108,7 +109,7 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
   while (waits[0].fd >= 0 || waits[1].fd >= 0) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0 || (stop != nullptr && *stop)) return false;
+    if (left.count() <= 0 || is_set(stop)) return false;
     const auto wait_ms = static_cast<int>(std::min<long>(left.count(), longest_wait_ms));
     if (poll(waits.data(), waits.size(), wait_ms) < 0) continue;
     for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -134,7 +135,7 @@ bool wait_for_end(pid_t child, Clock::time_point deadline, const std::atomic<boo
   siginfo_t ended{};
   const auto id = static_cast<id_t>(child);
   while (waitid(P_PID, id, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
-    if (Clock::now() >= deadline || (stop != nullptr && *stop)) return false;
+    if (Clock::now() >= deadline || is_set(stop)) return false;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }

@@ -38,7 +38,7 @@ struct BatchNormForward {
   /// The batch's mean and 1 / sqrt(variance + eps), for the backward pass.
   float* mean = nullptr;
   float* inv_std = nullptr;
-  /// The ReLU mask, one bit per value: batch_norm_mask_bytes() bytes. Written only with both a
+  /// The ReLU mask, batch_norm_mask_bytes() bytes. Written only with both a
   /// residual and `relu`; otherwise unused, and may be nullptr.
   std::uint8_t* mask = nullptr;
   /// batch_norm_workspace_bytes() bytes, aligned to 8.

@@ -87,7 +87,8 @@ at::Tensor BatchNorm2dImpl::normalize_chunks(const at::Tensor& input, std::int64
   const double momentum = options.momentum().value() / static_cast<double>(parts.size());
   for (at::Tensor& part : parts) {
     if (part.numel() <= part.size(1)) {
-      throw ConfigError(fmt::format(
+      // Not ConfigError, after which a grid would also stop its other trials.
+      throw Error(fmt::format(
           "method ghost_batch_norm: expected more than one value per channel in each chunk, got "
           "activations of {} px and a chunk with 1 of the {} samples. Increase the option size, or "
           "use larger images",

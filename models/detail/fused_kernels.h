@@ -73,7 +73,8 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 void require_first_derivative();
 /// Another tensor with the same memory, which autograd treats as a separate result of the op.
 [[nodiscard]] at::Tensor fork_of(const at::Tensor& tensor);
-/// The gradients of a tensor and its fork. The first one is undefined only if both are.
+/// The gradients of a tensor and its fork, which are to be added. If only one of them is defined,
+/// it is the first of the pair.
 [[nodiscard]] std::pair<at::Tensor, at::Tensor> fork_gradients(
     const std::vector<at::Tensor>& gradients);
 

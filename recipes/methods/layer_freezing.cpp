@@ -10,11 +10,13 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Parameters by layer, in the model's order.
+/// Trainable parameters by layer, in the model's order. Layers without one, which training.freeze
+/// has frozen, are left out, so that the last layer is one that learns.
 std::vector<Tensors> layers_of(const Model& model) {
   std::vector<Tensors> layers;
   std::string last;
   for (const NamedTensor& parameter : model.parameters()) {
+    if (!parameter.tensor.requires_grad()) continue;
     const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
     if (layers.empty() || layer != last) layers.emplace_back();
     layers.back().push_back(parameter.tensor);
@@ -41,13 +43,12 @@ class LayerFreezing final : public Method {
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
+    if (layers.empty()) return;
     // Rounded down as in Composer, even if the product is only slightly less than an integer.
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {
       for (const at::Tensor& parameter : layers[i]) {
-        // This method must not unfreeze parameters that training.freeze has frozen.
-        if (!parameter.requires_grad()) continue;
         frozen_.push_back(parameter);
         // With several ranks, the reducer waits for every registered gradient, so on_backward()
         // drops these gradients instead.

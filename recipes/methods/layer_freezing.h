@@ -9,14 +9,15 @@ namespace precast::recipes {
 /// Freezes layers during a run, beginning with the first ones (FreezeOut, Brock et al. 2017; SVCCA,
 /// Raghu et al., NeurIPS 2017), like Composer's LayerFreezing. At the start of an epoch at which
 /// the fraction t of the run is done, the fraction freeze_level * (t - freeze_start) / (1 -
-/// freeze_start) of all layers except the last is frozen, rounded down. A layer consists of the
-/// parameters whose names are the same up to the last dot (`layer1.0.bn1`). The parameters of a
-/// frozen layer have no gradient, so no optimiser changes them; its running statistics are still
-/// updated. Which layers are frozen depends only on the epoch, so a resumed run freezes the same
-/// layers as an uninterrupted one; Composer's method does not guarantee this.
+/// freeze_start) of all layers except the last is frozen, rounded down. Layers that
+/// `training.freeze` has frozen do not count. A layer consists of the parameters whose names are
+/// the same up to the last dot (`layer1.0.bn1`). The parameters of a frozen layer have no gradient,
+/// so no optimiser changes them; its running statistics are still updated. Which layers are frozen
+/// depends only on the epoch, so a resumed run freezes the same layers as an uninterrupted one;
+/// Composer's method does not guarantee this.
 /// Options: freeze_start, in [0, 1), default 0.5; freeze_level, in [0, 1], default 1.
-/// Cost: none; saves the backward pass of frozen layers. With several ranks, and in CUDA graphs
-/// that were recorded earlier, the gradients of frozen layers are still computed.
+/// With one rank, saves the backward pass of frozen layers. With several ranks, their gradients are
+/// still computed.
 [[nodiscard]] std::unique_ptr<Method> make_layer_freezing();
 
 }  // namespace precast::recipes

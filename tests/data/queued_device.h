@@ -83,6 +83,12 @@ class QueuedDevice {
     if (options_.fault != Fault::no_synchronize) run_until(record(stream));
   }
 
+  /// Makes the host wait for the event.
+  void wait(const Event& event) {
+    if (!happened(event)) ++waits_;
+    run_until(event);
+  }
+
   [[nodiscard]] Memory allocate(std::size_t bytes) {
     if (allocations_left_ == 0) throw std::runtime_error("device: out of memory");
     --allocations_left_;
@@ -116,6 +122,10 @@ class QueuedDevice {
     run_until(record(kCopies));
     run_until(record(kConsumer));
   }
+  /// The number of blocks of device memory that have ever been allocated.
+  [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
+  /// The number of calls of wait() for events that had not happened.
+  [[nodiscard]] int waits() const { return waits_; }
   [[nodiscard]] int synchronizations() const { return synchronizations_; }
   /// Number of copies whose host memory had changed by the time they ran.
   [[nodiscard]] int changed_sources() const { return changed_sources_; }
@@ -183,6 +193,7 @@ class QueuedDevice {
   std::vector<InUse> in_use_;
   std::size_t allocations_left_ = SIZE_MAX;
   int synchronizations_ = 0;
+  int waits_ = 0;
   int changed_sources_ = 0;
 };
 

@@ -2,6 +2,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "framework/api/method.h"
 #include "framework/api/model.h"
 #include "framework/api/run_facts.h"
@@ -67,6 +69,20 @@ TEST_P(LayerFreezingTest, FreezesComposersLayersInEveryEpoch) {
     method->on_epoch_begin(0, model);
     EXPECT_TRUE(model.without_gradient(*method).empty());
   }
+}
+
+TEST_P(LayerFreezingTest, AModelWhoseLastLayersAreFrozenKeepsATrainableOne) {
+  NamesModel model;
+  const std::size_t count = model.parameters().size(), last_trained = count / 2;
+  for (std::size_t i = last_trained + 1; i < count; ++i)
+    model.parameters()[i].tensor.requires_grad_(false);
+  const auto method = make_method("layer_freezing", "{freeze_start: 0, freeze_level: 1}");
+  constexpr std::int64_t kEpochs = 1000;
+  method->on_run({.world = GetParam(), .epochs = kEpochs, .steps_per_epoch = 1});
+  method->on_epoch_begin(kEpochs - 1, model);
+  const auto frozen = model.without_gradient(*method);
+  EXPECT_LT(frozen.size(), count);
+  EXPECT_EQ(std::ranges::count(frozen, static_cast<std::int64_t>(last_trained)), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, LayerFreezingTest, ::testing::Values(1, 2));

@@ -25,4 +25,19 @@ class FullDisk final : public ForwardingFileOps {
   std::size_t most_;
 };
 
+/// A disk with room for `left` bytes. A call writes as many as fit.
+class PartlyFullDisk final : public ForwardingFileOps {
+ public:
+  std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    if (left == 0 && size > 0) {
+      errno = ENOSPC;
+      return -1;
+    }
+    const std::ptrdiff_t written = ForwardingFileOps::write(fd, data, std::min(size, left));
+    if (written > 0) left -= static_cast<std::size_t>(written);
+    return written;
+  }
+  std::size_t left = 1000;
+};
+
 }  // namespace precast::test

@@ -17,6 +17,7 @@ the body. CONTROL is a JSON file that is read at each request; without it, the s
   no_checks      send neither ETag nor Last-Modified
   redirects      answer each request with another redirect to this server
   redirect_to    answer each request with a redirect to this URL
+  files          {QUERY: PATH}: serve the file PATH to requests with this query in their URL
 """
 
 import hashlib
@@ -43,17 +44,16 @@ def control():
         return {}
 
 
-def contents():
-    """Returns the content of the file and its ETag."""
+def contents(path):
+    """Returns the content of a file and its ETag."""
     with LOCK:
-        status = os.stat(FILE)
-        key = (status.st_ino, status.st_mtime_ns)
-        if key not in CONTENTS:
-            with open(FILE, "rb") as file:
+        status = os.stat(path)
+        version = (status.st_ino, status.st_mtime_ns)
+        if path not in CONTENTS or CONTENTS[path][0] != version:
+            with open(path, "rb") as file:
                 data = file.read()
-            CONTENTS.clear()
-            CONTENTS[key] = data, f'"{hashlib.md5(data).hexdigest()}"'
-        return CONTENTS[key]
+            CONTENTS[path] = version, data, f'"{hashlib.md5(data).hexdigest()}"'
+        return CONTENTS[path][1:]
 
 
 def take(name, limit):
@@ -71,7 +71,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         faults = control()
-        data, tag = contents()
+        path = faults.get("files", {}).get(self.path.partition("?")[2], FILE)
+        data, tag = contents(path)
         asked = self.headers.get("Range", "")
         self.delay(faults, asked)
         limit = faults.get("times", 10**9)
@@ -88,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(416, b"", asked, {"Content-Range": f"bytes */{len(data)}"})
         extra = {}
         if faults.get("no_etag"):
-            extra["Last-Modified"] = formatdate(os.stat(FILE).st_mtime, usegmt=True)
+            extra["Last-Modified"] = formatdate(os.stat(path).st_mtime, usegmt=True)
         elif not faults.get("no_checks"):
             extra["ETag"] = tag
         if faults.get("no_range"):

@@ -28,7 +28,7 @@ echo '{"testsuites": [{"testsuite": [{"classname": "Kernel", "name": "Works", "r
 """
 PRECAST = START + """
 case "$*" in *--dry-run*) echo '{"steps_per_epoch": 3}'; exit 0;; esac
-if [ "$1" = write ]; then exit 0; fi
+case "$1" in write | select) exit 0;; esac
 """ + NEEDS_GPU + """
 case "$1" in
   bench) echo '{"images_per_second": 300, "device_name": "Card"}';;
@@ -375,8 +375,8 @@ class Rehearsal(Bundle):
 
     def test_a_wrong_option_is_found(self):
         self.faults("scaling", "precast", PRECAST.replace(
-            'if [ "$1" = write ]', 'case "$*" in *allreduce*) echo unknown option >&2; exit 2;; esac\n'
-            'if [ "$1" = write ]'))
+            'case "$1" in write', 'case "$*" in *allreduce*) echo unknown option >&2; exit 2;; esac\n'
+            'case "$1" in write'))
         self.assertIn("unknown option", self.output)
         self.assertIn("all-reduce", self.output)
 

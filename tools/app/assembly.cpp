@@ -1,5 +1,6 @@
 #include "tools/app/assembly.h"
 
+#include "framework/core/log.h"
 #include "tools/app/session.h"
 #include "tools/app/task.h"
 
@@ -14,7 +15,7 @@ TrainPlan with_shared_statistics(TrainPlan plan, const TrainConfig& config, Comm
 }  // namespace
 
 Assembly::Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries,
-                   RankSession& ranks, const data::BetonReader* data)
+                   RankSession& ranks, const data::BetonReader* data, const data::BetonReader* val)
     : run_(run),
       ranks_(ranks),
       plan_(with_shared_statistics(std::move(plan), run.config(), ranks.communicator())),
@@ -25,10 +26,14 @@ Assembly::Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& reg
       optimizer_(registries.optimizers.make(
           plan_.optimizer,
           {ranks.updated_here(run.config(), trainable_parameters(*model_)), plan_.peak_lr})) {
-  const BatchMaker batches = make_batch_maker(data, run.recipe.train_pipeline, run, plan_);
-  const std::int64_t size_px =
-      plan_.image_size_px.empty() ? run.config().validation.resolution : plan_.image_size_px[0];
-  check_parts(model_.get(), plan_.model, *loss_, run.recipe, batches(2, size_px));
+  check_state(*model_, run.recipe);
+  check_parts(model_.get(), plan_.model, *loss_, run.recipe, trial_batches(run, plan_, data, val));
+  if (drop_long_class_names(weights_spec_) && ranks.leads()) {
+    log_warning(
+        "the names of the classes are not stored in the weights files and checkpoints of this run, "
+        "because they are longer than {} MiB",
+        kMaxWeightsSpecBytes >> 20U);
+  }
 }
 
 engine::StepParts Assembly::step_parts() {

@@ -19,9 +19,11 @@ class Assembly {
   /// statistics.
   /// @param data the training set, used only during construction: the model is tested on synthetic
   /// samples with the fields that the recipe reads. Null: the model is tested on images and labels.
-  /// @throws ConfigError for a model that does not fit the plan or the data.
+  /// @param val the validation set, used in the same way. Null: no evaluation is tested.
+  /// @throws ConfigError for a model that does not fit the plan or the data, or that weights files
+  /// cannot store.
   Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
-           const data::BetonReader* data = nullptr);
+           const data::BetonReader* data = nullptr, const data::BetonReader* val = nullptr);
 
   [[nodiscard]] const TrainPlan& plan() const { return plan_; }
   [[nodiscard]] Model& model() { return *model_; }

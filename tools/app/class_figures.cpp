@@ -1,6 +1,9 @@
 #include "tools/app/class_figures.h"
 
-#include "data/beton/file_info.h"
+#include <string>
+#include <vector>
+
+#include "tools/app/recipe_outputs.h"
 
 namespace precast::tools {
 
@@ -15,13 +18,10 @@ ordered_json eval_figures(const engine::EvalResult& eval) {
 }
 
 ordered_json class_figures(const engine::EvalResult& eval, const data::BetonReader& dataset,
-                           const std::vector<std::string>& targets) {
+                           const Recipe& recipe) {
   ordered_json figures = ordered_json::object();
   if (eval.classes.empty()) return figures;
-  const std::size_t field = targets.empty() ? dataset.first_field(data::FieldType::integer)
-                                            : dataset.field(targets.front());
-  std::vector<std::string> names;
-  if (field < dataset.fields().size()) names = data::class_names_of(dataset, field);
+  const std::vector<std::string> names = label_names(dataset, recipe.val_pipeline, recipe.config);
   if (names.size() == eval.classes.size()) figures["names"] = names;
   figures["images"] = ordered_json::array();
   figures["top_1_correct"] = ordered_json::array();

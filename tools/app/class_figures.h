@@ -1,11 +1,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "data/beton/reader.h"
 #include "framework/engine/evaluator.h"
+#include "tools/app/recipe.h"
 
 namespace precast::tools {
 
@@ -15,10 +14,10 @@ namespace precast::tools {
 
 /// The counts of an evaluation per class, as lists in the order of the classes: `{"names": [...],
 /// "images": [...], "top_1_correct": [...]}`. `names` exists only if the dataset has a name for
-/// each class. Empty if nothing was counted per class. @param targets data.targets, whose first
-/// field is the label; if empty, the label is the file's first integer field.
+/// each class. Empty if nothing was counted per class.
+/// @param dataset the one that was evaluated.
 [[nodiscard]] nlohmann::ordered_json class_figures(const engine::EvalResult& eval,
                                                    const data::BetonReader& dataset,
-                                                   const std::vector<std::string>& targets);
+                                                   const Recipe& recipe);
 
 }  // namespace precast::tools

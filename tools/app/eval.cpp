@@ -73,7 +73,7 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), DatasetUse::evaluate);
   if (ranks.leads()) warn_of_unnamed_labels(run.recipe, *reader, outputs);
   EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), used.checkpoint);
-  const EvalSource opened = open_eval_source(model, *reader);
+  const EvalSource opened = open_eval_source(model, *reader, DatasetUse::evaluate);
   const auto loss = registries.losses.make(model.plan.loss);
   const std::int64_t samples = opened.source->samples();
   Progress progress;
@@ -88,7 +88,7 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
       });
   progress.clear();
   warn_of_replaced(opened.source.get(), ranks);
-  return {result, class_figures(result, *reader, run.config().data.targets), opened.images};
+  return {result, class_figures(result, *reader, run.recipe), opened.images};
 }
 
 /// The figures under the names that a training run's summary.json has for them.

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/torch/batch_source.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/checkpoint_scope.h"
 #include "framework/engine/replaced_samples.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/session.h"
 #include "tools/app/task.h"
@@ -63,8 +65,12 @@ std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* r
   if (reader != nullptr && use != DatasetUse::name_classes) check_class_count(recipe, *reader);
   const bool given = model.num_classes > 0;
   const std::int64_t classes = given ? model.num_classes : classes_of_weights(model.weights);
-  if (reader != nullptr && (use == DatasetUse::evaluate || classes == 0)) {
-    const bool labels = recipe.targets == TargetKind::class_index;
+  const bool labels = recipe.targets == TargetKind::class_index;
+  // A dataset for predictions may have no labels.
+  const auto has_targets = [&] {
+    return !labels || find_labels(*reader, recipe.val_pipeline, recipe.config);
+  };
+  if (reader != nullptr && (use == DatasetUse::evaluate || (classes == 0 && has_targets()))) {
     if (labels && !given && classes > 0) check_labels(*reader, recipe, classes);
     return count_outputs(*reader, recipe, recipe.val_pipeline, classes);
   }
@@ -135,20 +141,32 @@ void warn_of_replaced(const BatchSource* source, RankSession& ranks) {
 EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                             std::vector<std::uint64_t> positions) {
   if (positions.empty()) return {};
-  return open_eval_source(model, reader, std::make_shared<ListedOrder>(std::move(positions)));
+  return open_eval_source(model, reader, DatasetUse::predict,
+                          std::make_shared<ListedOrder>(std::move(positions)));
 }
 
-EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
+EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader, DatasetUse use,
                             std::shared_ptr<const data::SampleOrder> order) {
-  const TrainConfig& config = model.run.config();
-  const Batch batch = make_batch_maker(&reader, model.run.recipe.val_pipeline, model.run,
-                                       model.plan)(2, config.validation.resolution);
-  check_output(*model.model, model.plan.model, batch);
+  const Recipe& recipe = model.run.recipe;
+  data::FieldChoice fields = field_choice(recipe);
+  data::Pipeline pipeline = recipe.val_pipeline;
+  if (use == DatasetUse::predict) {
+    fields.targets.clear();
+    fields.needs_target = false;
+    pipeline = prediction_pipeline(pipeline, recipe.config, reader);
+  }
+  const at::Device device = model.run.device;
+  const at::ScalarType type = image_dtype(device, model.plan.precision);
+  const Batch batch = data::make_batch_maker(reader, pipeline, fields, device, type)(
+      2, recipe.config.validation.resolution);
+  const std::int64_t output_dims = check_output(model.model.get(), model.plan.model, batch).dim();
   const bool images = batch.input().dim() == kImageDims;
   data::LoaderOptions options = val_loader_options(reader, model.run);
   options.order = std::move(order);
-  return {make_val_source(reader, model.run, model.plan, options),
-          mirrors_images(model.run.recipe) && images ? 2 : 1, images};
+  return {.source = data::make_batch_source(reader, pipeline, options, fields, device, type),
+          .passes = mirrors_images(recipe) && images ? 2 : 1,
+          .images = images,
+          .output_dims = output_dims};
 }
 
 }  // namespace precast::tools

@@ -82,19 +82,24 @@ enum class DatasetUse {
 /// Collective. On rank 0, warns of the damaged samples that the sources of all ranks have replaced.
 void warn_of_replaced(const BatchSource* source, RankSession& ranks);
 
-/// The samples of a dataset for the model. Borrows `reader`.
+/// The samples of a dataset for the model. Borrows the dataset.
 struct EvalSource {
   std::unique_ptr<BatchSource> source;
   /// Forward passes whose outputs are summed for each sample: 2 if the mirrored image is added.
   int passes = 1;
   /// Whether the first input is an image.
   bool images = true;
+  /// The number of dimensions of the outputs.
+  std::int64_t output_dims = 0;
 };
-/// @throws ConfigError if the model does not accept such samples.
+/// @param use evaluate: batches have the targets of the recipe; predict: batches have no targets.
 /// @param order null: the order of the file.
+/// @throws ConfigError if the model does not accept such samples.
 [[nodiscard]] EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
+                                          DatasetUse use,
                                           std::shared_ptr<const data::SampleOrder> order = nullptr);
-/// Opens only the samples at these positions. Without positions, the result has no source.
+/// Opens only the samples at these positions, for predictions. Without positions, the result has no
+/// source.
 [[nodiscard]] EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                                           std::vector<std::uint64_t> positions);
 

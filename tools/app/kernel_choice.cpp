@@ -91,6 +91,10 @@ std::string kernels_text(const ordered_json& kernels) {
       format_count(kernels.at("stems").get<std::uint64_t>(), "RGB convolution"));
 }
 
+std::string kernels_used(const ordered_json& kernels) {
+  return nothing_fused(kernels) ? "reference" : "fused";
+}
+
 std::string kernels_warning(const ordered_json& kernels) {
   if (kernels.at("setting") != "fused" || !nothing_fused(kernels)) return {};
   const std::string reasons = reasons_text(kernels);

@@ -29,6 +29,10 @@ namespace precast::tools {
 /// "reference" and the reasons.
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
+/// "fused" if any layer uses fused kernels, otherwise "reference". @param kernels
+/// describe_kernels()
+[[nodiscard]] std::string kernels_used(const nlohmann::ordered_json& kernels);
+
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.
 [[nodiscard]] std::string kernels_warning(const nlohmann::ordered_json& kernels);
 

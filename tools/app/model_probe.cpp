@@ -16,10 +16,13 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "framework/engine/out_of_memory.h"
 #include "tools/app/registries.h"
 
 namespace precast::tools {
 namespace {
+
+/// [samples, classes]
 
 /// A rank that records whether any collective was requested.
 class AskedRank final : public Communicator {
@@ -116,29 +119,34 @@ bool is_own_classifier(const ModelSpec& spec, const Batch& batch) {
   return images && spec.targets == TargetKind::class_index && is_built_in(spec.arch);
 }
 
-void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
-  if (is_own_classifier(spec, batch)) return;
+at::Tensor check_output(Model* model, const ModelSpec& spec, const Batch& batch) {
+  if (is_own_classifier(spec, batch)) {
+    return at::zeros({batch.size(), spec.num_classes},
+                     at::device(batch.input().device()).dtype(at::kFloat));
+  }
   const at::Tensor& input = batch.input();
   const auto wrong = [&](const std::string& expected, const std::string& got) {
     throw ConfigError(fmt::format("model '{}': expected {}, got {}", spec.arch, expected, got));
   };
-  if (model.parameters().empty()) wrong("parameters to train", "none");
+  if (model->parameters().empty()) wrong("parameters to train", "none");
   const at::NoGradGuard no_grad;
-  model.train(false);
+  model->train(false);
   const auto shape = [](const at::Tensor& tensor) {
     return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
   };
   at::Tensor output;
   try {
-    output = model.forward(batch);
+    output = model->forward(batch);
   } catch (const c10::NotImplementedError&) {
     throw;  // an error of the device, not of the data
+  } catch (const c10::AcceleratorError&) {
+    throw;
   } catch (const c10::Error& error) {
+    if (engine::is_out_of_memory(error)) throw;
     wrong(fmt::format("a model that accepts inputs of shape {}", shape(input)),
           fmt::format("an error: {}. See data.inputs", first_line(error.what_without_backtrace())));
   }
-  const bool classifies = spec.targets == TargetKind::class_index && batch.target().dim() == 1 &&
-                          batch.target().scalar_type() == at::kLong;
+  const bool classifies = spec.targets == TargetKind::class_index;
   const std::string expected =
       fmt::format("{} for inputs {}",
                   classifies ? fmt::format("logits [2, {}]", spec.num_classes) : "outputs [2, ...]",
@@ -148,7 +156,8 @@ void check_output(Model& model, const ModelSpec& spec, const Batch& batch) {
                                : output.dim() > 0 && output.size(0) == 2;
   if (!fits) wrong(expected, shape(output));
   if (!output.is_floating_point()) wrong(expected, c10::toString(output.scalar_type()));
-  model.train(true);
+  model->train(true);
+  return output;
 }
 
 std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,

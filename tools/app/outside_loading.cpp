@@ -49,23 +49,6 @@ std::string address_of(const Recipe& recipe, const Schema& schema, Diagnostics& 
   return *zmq;
 }
 
-/// Requires a shorter time limit for the producer than for the watchdog. Otherwise the watchdog
-/// would end the run first, with a message that does not name the cause.
-void check_waits(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
-  const double wait_s = config.data.producer_timeout_s;
-  const std::int64_t stall_s = config.training.stall_timeout_s;
-  if (wait_s < static_cast<double>(stall_s)) return;
-  // Reports the key that was given, because a default has no location in the file.
-  constexpr const char* kWait = "data.producer_timeout_s";
-  constexpr const char* kStall = "training.stall_timeout_s";
-  if (schema.given(kWait) || !schema.given(kStall))
-    diagnostics.error(schema.origin(kWait), kWait,
-                      fmt::format("expected less than {} ({}), got {}", kStall, stall_s, wait_s));
-  else
-    diagnostics.error(schema.origin(kStall), kStall,
-                      fmt::format("expected more than {} ({}), got {}", kWait, wait_s, stall_s));
-}
-
 /// The classes of the first target; none if it has no classes.
 data::ClassRange classes_of(const Recipe& recipe, const TrainPlan& plan) {
   data::ClassRange classes;
@@ -135,7 +118,6 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
     wrong("data.batches_per_epoch",
           fmt::format("missing. {} does not say how many batches an epoch has{}", recipe.outside,
                       has_description ? ", and its description has no `datasets`" : ""));
-  check_waits(config, schema, diagnostics);
   if (config.training.on_nonfinite == "restore")
     wrong("training.on_nonfinite",
           fmt::format("expected stop or skip with batches from {}, which cannot be read again, got "

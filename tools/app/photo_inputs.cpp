@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -16,9 +18,9 @@
 #include "data/jobs/write_dataset.h"
 #include "data/sources/class_files.h"
 #include "data/write/image_field.h"
-#include "data/write/number_fields.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/app/recipe_outputs.h"
 
 namespace precast::tools {
 namespace {
@@ -155,7 +157,7 @@ class PhotoField final : public data::Field {
   std::uint64_t rotated_ = 0;
 };
 
-data::Sample read_photo(const std::string& path, std::size_t numbers, std::string& problem) {
+data::Sample read_photo(const std::string& path, std::string& problem) {
   data::Sample sample{.name = path, .values = {data::ImageInput{}}};
   try {
     auto& file = std::get<data::ImageInput>(sample.values[0]).file;
@@ -164,7 +166,6 @@ data::Sample read_photo(const std::string& path, std::size_t numbers, std::strin
   } catch (const IoError& error) {
     problem = error.what();
   }
-  sample.values.resize(1 + numbers, std::int64_t{0});
   return sample;
 }
 
@@ -210,46 +211,35 @@ std::size_t photos_together(const std::vector<std::string>& paths, std::size_t f
   return end - first;
 }
 
-PhotoFields photo_fields(const Recipe& recipe) {
-  const auto& keys = recipe.config.data;
-  PhotoFields fields;
-  if (recipe.val_pipeline.outputs.empty()) {
-    if (keys.inputs.size() > 1)
-      throw ConfigError(
-          "data.inputs: expected a single image, because predict reads image files, got several "
-          "inputs");
-    if (!keys.inputs.empty()) fields.image = keys.inputs[0];
-    if (!keys.targets.empty()) fields.numbers = keys.targets;
-    return fields;
+std::string photo_field(const Recipe& recipe) {
+  const data::Pipeline& pipeline = recipe.val_pipeline;
+  const std::vector<std::string>& inputs = recipe.config.data.inputs;
+  std::set<std::string> fields;
+  if (pipeline.outputs.empty()) {
+    fields.insert(inputs.begin(), inputs.end());
+  } else if (inputs.empty()) {
+    if (const auto* const image = find_input(pipeline, recipe.config, /*data=*/nullptr))
+      fields.insert(image->field);
   }
-  fields = {.image = "", .numbers = {}};
-  for (const data::OutputSpec& output : recipe.val_pipeline.outputs) {
-    if (output.field == data::kSampleId) continue;
-    const bool is_input = std::ranges::find(keys.inputs, output.name) != keys.inputs.end();
-    if (!is_input && output.content != data::OutputSpec::Content::image) {
-      if (std::ranges::find(fields.numbers, output.field) == fields.numbers.end())
-        fields.numbers.push_back(output.field);
-    } else if (fields.image.empty() || fields.image == output.field) {
-      fields.image = output.field;
-    } else {
-      throw ConfigError(fmt::format(
-          "pipeline.val: expected a single image field, because predict reads image files, "
-          "got '{}' and '{}'",
-          fields.image, output.field));
-    }
+  for (const data::OutputSpec& output : pipeline.outputs) {
+    const bool is_input = std::ranges::find(inputs, output.name) != inputs.end();
+    if (is_input && output.field != data::kSampleId) fields.insert(output.field);
   }
-  if (fields.image.empty()) fields.image = "image";
-  return fields;
+  if (fields.size() > 1) {
+    recipe.refuse("data.inputs",
+                  fmt::format("expected a single image field, because predict reads image files, "
+                              "got {}",
+                              fmt::join(fields, ", ")));
+  }
+  return fields.empty() ? "image" : *fields.begin();
 }
 
-PhotoDataset::PhotoDataset(std::span<const std::string> paths, const PhotoFields& fields,
+PhotoDataset::PhotoDataset(std::span<const std::string> paths, const std::string& field,
                            int workers, const std::function<void(std::uint64_t)>& on_progress)
     : problems_(paths.size()) {
   UnnamedFile file(temporary_folder());
-  std::vector<data::FieldPlan> plans = {
-      {fields.image, [this] { return std::make_unique<PhotoField>(problems_); }}};
-  for (const std::string& name : fields.numbers)
-    plans.push_back({name, [] { return std::make_unique<data::IntField>(); }});
+  const std::vector<data::FieldPlan> plans = {
+      {field, [this] { return std::make_unique<PhotoField>(problems_); }}};
   data::WriteOptions options;
   options.layout = {.page_bytes = kPageBytes, .checksums = false};
   options.workers = workers;
@@ -257,8 +247,7 @@ PhotoDataset::PhotoDataset(std::span<const std::string> paths, const PhotoFields
   options.ops = &file;
   const data::WriteSummary summary = data::write_dataset(
       temporary_folder() / "precast-photos.beton", plans, paths.size(),
-      [&](std::uint64_t i) { return read_photo(paths[i], fields.numbers.size(), problems_[i]); },
-      options);
+      [&](std::uint64_t i) { return read_photo(paths[i], problems_[i]); }, options);
   const auto rotated = summary.tally.find("exif_rotated");
   rotated_ = rotated == summary.tally.end() ? 0 : rotated->second;
   reader_ = std::make_unique<data::BetonReader>(file.path());

@@ -33,27 +33,22 @@ struct PhotoList {
 /// temporary datasets. At least 1.
 [[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
 
-/// The fields that a recipe reads from a dataset for evaluation.
-struct PhotoFields {
-  std::string image = "image";
-  /// Fields that are not images. For photos, they have the value 0.
-  std::vector<std::string> numbers = {"label"};
-};
-/// The fields that the recipe reads. @throws ConfigError if it reads more than one image per
-/// sample.
-[[nodiscard]] PhotoFields photo_fields(const Recipe& recipe);
+/// The field that the model of a recipe reads in an evaluation; `image` if the recipe does not say.
+/// @throws ConfigError if the model reads several fields.
+[[nodiscard]] std::string photo_field(const Recipe& recipe);
 
-/// Image files as a dataset, so that they are processed in the same way as validation images. As
-/// with `precast write --image.mode keep --image.passthrough --image.quality 100`, JPEGs are stored
-/// unchanged unless they are unusual (CMYK, arithmetic coding, ...) or decode with a warning, other
-/// images as pixels (above 64 MiB of pixels: as JPEG), and EXIF orientation is ignored. The dataset
-/// is an unnamed file in the folder for temporary files (TMPDIR). The system releases its space
-/// when the process ends, even if the process is killed.
+/// Image files as a dataset with a single field, so that they are processed in the same way as
+/// validation images. As with `precast write --image.mode keep --image.passthrough --image.quality
+/// 100`, JPEGs are stored unchanged unless they are unusual (CMYK, arithmetic coding, ...) or
+/// decode with a warning, other images as pixels (above 64 MiB of pixels: as JPEG), and EXIF
+/// orientation is ignored. The dataset is an unnamed file in the folder for temporary files
+/// (TMPDIR). The system releases its space when the process ends, even if the process is killed.
 class PhotoDataset {
  public:
-  /// @param on_progress called from time to time with the number of photos read.
+  /// @param field its name. @param on_progress called from time to time with the number of photos
+  /// read.
   /// @throws IoError if the temporary file cannot be written
-  PhotoDataset(std::span<const std::string> paths, const PhotoFields& fields, int workers,
+  PhotoDataset(std::span<const std::string> paths, const std::string& field, int workers,
                const std::function<void(std::uint64_t)>& on_progress);
 
   /// One sample for each path, in their order.

@@ -10,17 +10,18 @@
 #include <optional>
 #include <span>
 
-#include "data/beton/file_info.h"
 #include "data/beton/sums.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/engine/stop_request.h"
 #include "framework/process/stop_signals.h"
 #include "tools/app/eval_session.h"
 #include "tools/app/photo_inputs.h"
 #include "tools/app/prediction_writer.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/run_argument.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/session.h"
@@ -133,20 +134,13 @@ PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Argum
 
 /// The names of the classes, from the weights or the labels of a dataset. @param classes of the
 /// model: names of another number of classes would be wrong
-std::vector<std::string> class_names(const TrainConfig& config, const data::BetonReader* reader,
+std::vector<std::string> class_names(const Recipe& recipe, const data::BetonReader* reader,
                                      std::int64_t classes) {
+  const TrainConfig& config = recipe.config;
   const auto spec = read_weights_spec(config.model.weights);
   if (spec && !spec->class_names.empty()) return spec->class_names;
   if (reader == nullptr) return {};
-  const auto& targets = config.data.targets;
-  const auto named = std::ranges::find_if(reader->fields(), [&](const data::FieldInfo& field) {
-    return !targets.empty() && field.name == targets[0];
-  });
-  const std::size_t field = named == reader->fields().end()
-                                ? reader->first_field(data::FieldType::integer)
-                                : static_cast<std::size_t>(named - reader->fields().begin());
-  if (field >= reader->fields().size()) return {};
-  std::vector<std::string> names = data::class_names_of(*reader, field);
+  std::vector<std::string> names = label_names(*reader, recipe.val_pipeline, config);
   if (names.empty() || std::ssize(names) == classes) return names;
   log_warning("{}: expected names of {} classes, as {} has, got {}. Classes are shown as numbers",
               reader->path().string(), classes, config.model.weights, names.size());
@@ -175,7 +169,7 @@ class Predictor {
         model_(make_eval_model(run, registries, ranks, count_eval_outputs(run.recipe, dataset, use),
                                dataset, used.checkpoint)),
         writer_(std::move(format),
-                class_names(run.config(), dataset, model_.plan.model.num_classes)) {}
+                class_names(run.recipe, dataset, model_.plan.model.num_classes)) {}
 
   int predict_dataset(const data::BetonReader& reader) {
     if (ranks_.leads())
@@ -190,11 +184,11 @@ class Predictor {
   }
 
   int predict_photos(const PhotoList& photos) {
-    const PhotoFields fields = photo_fields(model_.run.recipe);
+    const std::string field = photo_field(model_.run.recipe);
     const std::span<const std::string> all = photos.paths;
     std::size_t first = 0;
     for (const std::size_t end : ends_of_groups(photos.paths)) {
-      predict_together(all.subspan(first, end - first), fields, first, all.size());
+      predict_together(all.subspan(first, end - first), field, first, all.size());
       first = end;
     }
     const auto rotated = ranks_.communicator().begin_sum(rotated_)->wait();
@@ -225,7 +219,7 @@ class Predictor {
   }
 
   /// Each rank reads only the photos that it predicts.
-  void predict_together(std::span<const std::string> paths, const PhotoFields& fields,
+  void predict_together(std::span<const std::string> paths, const std::string& field,
                         std::uint64_t before, std::uint64_t total) {
     const std::vector<std::uint64_t> places = positions(paths.size());
     std::vector<std::string> mine;
@@ -234,11 +228,11 @@ class Predictor {
     EvalSource opened;
     std::vector<std::string> problems(paths.size());
     if (!mine.empty()) {
-      dataset.emplace(mine, fields, model_.run.loader_threads(),
+      dataset.emplace(mine, field, model_.run.loader_threads(),
                       [&](std::uint64_t) { show(before, total); });
       rotated_ += static_cast<std::int64_t>(dataset->rotated());
       for (std::size_t i = 0; i < mine.size(); ++i) problems[places[i]] = dataset->problems()[i];
-      opened = open_eval_source(model_, dataset->reader());
+      opened = open_eval_source(model_, dataset->reader(), DatasetUse::predict);
     }
     const auto theirs = ranks_.communicator().all_gather(
         nlohmann::json(problems).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -252,6 +246,7 @@ class Predictor {
 
   void predict(const EvalSource& opened, std::span<const std::string> names,
                std::span<const std::string> problems, std::uint64_t before, std::uint64_t total) {
+    if (opened.source) writer_.check_outputs(opened.output_dims);
     const at::Tensor logits = logits_of(opened, [&](std::int64_t done) {
       show(before + static_cast<std::uint64_t>(done), total);
       end_if_stopped();
@@ -277,8 +272,7 @@ class Predictor {
 
   /// Collective. @throws Error on every rank if one of them was asked to stop
   void end_if_stopped() {
-    const std::int64_t word = StopSignals::requested() ? 1 : 0;
-    if (ranks_.communicator().begin_sum(word)->wait() == 0) return;
+    if (!engine::any_rank_stops(ranks_.communicator())) return;
     progress_.clear();
     throw_if_stopped();
     throw Error("predict: another rank was stopped", ExitCode::peer_failed);

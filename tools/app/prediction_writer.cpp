@@ -31,17 +31,25 @@ void throw_if_stopped() {
 PredictionWriter::PredictionWriter(PredictFormat format, std::vector<std::string> class_names)
     : format_(std::move(format)), class_names_(std::move(class_names)) {}
 
+void PredictionWriter::check_outputs(std::int64_t dims) const {
+  if (writes_only_array() || dims == 2) return;
+  throw ConfigError(
+      fmt::format("predict: expected one output for each class, [samples, classes], got {} "
+                  "dimensions. Write a .npy file, which can store any shape",
+                  dims));
+}
+
 void PredictionWriter::add(const at::Tensor& logits, int passes, std::span<const std::string> names,
                            std::span<const std::string> problems) {
+  check_outputs(logits.dim());
   const at::Tensor rows = logits.contiguous();
   if (writes_array()) add_array(rows, problems);
-  const bool only_array = writes_array() && !format_.json;
-  if (!only_array && !table_) begin_table(rows);
+  if (!writes_only_array() && !table_) begin_table(rows);
   const auto readable = [&](std::size_t i) { return problems.empty() || problems[i].empty(); };
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!readable(i)) continue;
     ++samples_;
-    if (only_array) continue;
+    if (writes_only_array()) continue;
     throw_if_stopped();
     const auto classes = static_cast<std::size_t>(rows.size(1));
     add_row(names[i], {rows.const_data_ptr<float>() + i * classes, classes}, passes);
@@ -59,12 +67,6 @@ void PredictionWriter::add_array(const at::Tensor& logits, std::span<const std::
 }
 
 void PredictionWriter::begin_table(const at::Tensor& logits) {
-  if (logits.dim() != 2) {
-    throw ConfigError(
-        fmt::format("predict: expected one output for each class, [samples, classes], got {} "
-                    "dimensions. Write a .npy file, which can store any shape",
-                    logits.dim()));
-  }
   const std::int64_t classes = logits.size(1);
   if (!class_names_.empty() && std::ssize(class_names_) != classes) {
     log_warning(

@@ -42,14 +42,18 @@ class PredictionWriter {
  public:
   PredictionWriter(PredictFormat format, std::vector<std::string> class_names);
 
+  /// Call it before predictions are made, so that they are not lost.
+  /// @param dims the number of dimensions of the outputs.
+  /// @throws ConfigError if the outputs are not one number for each class, unless only a `.npy` is
+  /// written
+  void check_outputs(std::int64_t dims) const;
   /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes.
   /// @param names one for each sample.
   /// @param problems the reason why a sample could not be read, one for each sample, "" if it
   /// could. Samples that could not be read are left out; in a .npy, their rows are NaN. Empty if
   /// all samples could be read.
   /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
-  /// written; ConfigError if the outputs are not one number for each class; IoError; what
-  /// throw_if_stopped() throws
+  /// written; what check_outputs() throws; IoError; what throw_if_stopped() throws
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
   /// Call once, at the end. @throws IoError
@@ -59,6 +63,7 @@ class PredictionWriter {
 
  private:
   [[nodiscard]] bool writes_array() const { return format_.file.extension() == ".npy"; }
+  [[nodiscard]] bool writes_only_array() const { return writes_array() && !format_.json; }
   [[nodiscard]] bool writes_csv() const { return format_.file.extension() == ".csv"; }
   [[nodiscard]] bool writes_jsonl() const { return format_.file.extension() == ".jsonl"; }
   void add_array(const at::Tensor& logits, std::span<const std::string> problems);

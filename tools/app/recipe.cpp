@@ -9,11 +9,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
-#include "tools/app/model_probe.h"
 #include "tools/app/outside_loading.h"
-#include "tools/app/plan.h"
 #include "tools/app/recipe_parts.h"
-#include "tools/app/session.h"
+#include "tools/app/recipe_trial.h"
 #include "tools/app/train_config_check.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
@@ -134,81 +132,6 @@ std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
   for (const std::string& key : schema.names())
     if (schema.given(key)) places[key] = schema.origin(key);
   return places;
-}
-
-/// Reports transforms that cannot work at the image size of an epoch or of the evaluation.
-void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
-  data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
-  const std::int64_t evaluated[] = {recipe.config.validation.resolution};
-  data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
-}
-
-/// Whether the model reads images; true if the dataset cannot be opened. A model that reads other
-/// fields is tested later, on these fields (Assembly).
-bool may_read_images(const Recipe& recipe) {
-  if (!recipe.config.data.inputs.empty()) return false;
-  try {
-    const auto reader = open_dataset(fields_key(recipe), recipe);
-    return reader->first_field(data::FieldType::image) < reader->fields().size();
-  } catch (const Error&) {
-    return true;
-  }
-}
-
-/// Tests a model that is not part of precast: it may fail, or ignore settings that precast's own
-/// models apply.
-void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
-               RecipeUse use, const Origin& origin, Diagnostics& diagnostics) {
-  std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
-  if (use == RecipeUse::train && !recipe.config.training.eval_only) {
-    for (const std::int64_t size_px : plan.image_size_px) {
-      sizes.insert(size_px);
-      // A method may shrink images that another method has already shrunk.
-      std::int64_t smallest_px = size_px;
-      for (const NamedMethod& named : recipe.methods) {
-        sizes.insert(named.method->smallest_side(size_px));
-        sizes.insert(smallest_px = named.method->smallest_side(smallest_px));
-      }
-    }
-  }
-  if (!may_read_images(recipe)) return;
-  const std::string unfit = find_unfit_size(registries.models, plan, sizes);
-  if (!unfit.empty()) throw ConfigError(unfit);
-  const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
-  for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
-    diagnostics.warning(origin, "model.arch", sentence);
-}
-
-/// Builds the parts that the recipe names and discards them, because parts check their options in
-/// their constructors.
-void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
-               const std::string& path, Diagnostics& diagnostics) {
-  const Origin origin{path.empty() ? "command line" : path, 0, 0};
-  try {
-    const TrainPlan plan =
-        make_plan(as_requested(recipe), registries, 0,
-                  std::max<std::int64_t>(1, recipe.config.model.num_classes), use);
-    check_image_sizes(recipe, plan, diagnostics);
-    if (use == RecipeUse::train && !recipe.config.training.eval_only)
-      warn_of_short_run(recipe, plan, diagnostics);
-    static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
-    const TargetKind targets = kind_of(plan.loss, registries.losses);
-    if (targets != recipe.targets) {
-      throw ConfigError(
-          fmt::format("methods: expected a loss for {} targets, such as training.loss: {}, got {}, "
-                      "which one of the methods sets",
-                      name_of(recipe.targets), recipe.loss.name, plan.loss.name));
-    }
-    if (!is_built_in(plan.model.arch)) {
-      try_model(recipe, plan, registries, use, origin, diagnostics);
-    } else if (plan.model.params.kind != ConfigNode::Kind::null) {
-      // Checks the options. Without options this is skipped, because constructing a large model
-      // takes a second.
-      static_cast<void>(make_model(registries.models, plan.model));
-    }
-  } catch (const ConfigError& error) {
-    diagnostics.error(origin, "", error.what());
-  }
 }
 
 /// Adds the parts of the recipe's plug-ins. @return their files and checksums, which a resumed run
@@ -347,6 +270,7 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
     // The run records the files instead of the ring, so that it can be repeated without the ring.
     if (!recipe.ring.files.empty()) recipe.config.data.train_dataset = recipe.ring.files;
     find_outside_producer(recipe, schema, diagnostics);
+    check_waits(recipe.config, !recipe.outside.empty(), schema, diagnostics);
   }
   recipe.datasets = named_datasets(recipe, schema, path);
   recipe.resolved = schema.values();

@@ -119,15 +119,18 @@ fs::path run_around(const fs::path& path) {
 
 /// The folders in which the run may have been started: the folder recorded in run.json and, unless
 /// logging.folder is absolute, the folder that follows from the run's path,
-/// `<start folder>/<logging.folder>/<run>`.
+/// `<start folder>/<logging.folder>/<logging.run_id>`.
 std::vector<fs::path> start_folders(const fs::path& run, const ordered_json& params) {
   std::vector<fs::path> folders;
   const std::string recorded = text_at(read_object(run / "run.json"), "started_in");
   if (!recorded.empty()) folders.emplace_back(recorded);
-  const fs::path logging = fs::path(text_at(params, "logging.folder")).lexically_normal();
+  const fs::path logging = text_at(params, "logging.folder");
   if (logging.empty() || logging.is_absolute()) return folders;
+  // The name of a run may have slashes.
+  const fs::path name = text_at(params, "logging.run_id");
+  const fs::path runs = (logging / name.parent_path()).lexically_normal();
   fs::path folder = fs::weakly_canonical(run).parent_path();
-  for (auto part = logging.end(); part != logging.begin();) {
+  for (auto part = runs.end(); part != runs.begin();) {
     --part;
     if (part->empty() || *part == ".") continue;
     if (folder.filename() != *part) return folders;

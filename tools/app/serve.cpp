@@ -38,7 +38,8 @@ RecipeArguments serve_command() {
       "number of training runs to wait for before serving starts; it starts at the earliest batch "
       "that any of them needs")(
       "wait-s", number(0),
-      "seconds to wait for the other training runs after the first; 0: no limit")(
+      "seconds to wait for the other training runs after the first one has joined; then serving "
+      "starts without them; 0: no limit")(
       "slots", number(4), "number of batches by which one training run can be ahead of another")(
       "json", kJsonHelp);
   arguments.example("precast serve recipe.yaml --as data --consumers 2",

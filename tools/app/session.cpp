@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "data/jobs/index_dataset.h"
-#include "data/loader/batch_layout.h"
 #include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "framework/core/system.h"
@@ -19,6 +18,8 @@
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
 #include "tools/app/frozen_parameters.h"
+#include "tools/app/images_on_gpu.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/shared_loading.h"
 #include "tools/cli/custom_fields.h"
 
@@ -71,13 +72,10 @@ data::LoaderOptions loader_options(const ResolvedRun& run) {
   return options;
 }
 
-/// The label field; empty: the file's first integer field.
-std::string label_field(const TrainConfig& config) {
-  return config.data.targets.empty() ? "" : config.data.targets.front();
-}
-
+/// @param pipeline the pipeline for this dataset.
 std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem::path>& paths,
-                                              const TrainConfig& config) {
+                                              const TrainConfig& config,
+                                              const data::Pipeline& pipeline) {
   data::BlobAccess access = data::BlobAccess::mapped;
   if (config.data.in_memory == 0) {
     access = config.data.direct_io ? data::BlobAccess::on_disk_direct : data::BlobAccess::on_disk;
@@ -85,13 +83,11 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
   data::BetonOptions options = read_layouts(config.data.fields, "data.fields");
   options.remote = {.http = {.retry_s = config.data.http_retry_s}, .cache = config.data.cache_dir};
   auto reader = std::make_unique<data::BetonReader>(paths, access, options);
-  const std::vector<std::string>& targets = config.data.targets;
-  const std::size_t label = reader->first_field(data::FieldType::integer);
-  for (std::size_t i = 0; i < reader->fields().size(); ++i) {
-    const data::FieldInfo& field = reader->fields()[i];
-    const bool targeted = std::ranges::find(targets, field.name) != targets.end();
-    if (field.type == data::FieldType::integer && (targets.empty() ? i == label : targeted))
-      check_common_classes(*reader, i);
+  std::vector<std::string> targets = config.data.targets;
+  if (targets.empty()) targets.emplace_back();
+  for (const std::string& target : targets) {
+    if (const auto labels = find_labels(*reader, pipeline, target))
+      check_common_classes(*reader, labels->field);
   }
   return reader;
 }
@@ -113,8 +109,9 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Reci
         "{}: missing. Expected the path of a .beton file, such as --{}=FILE.beton", key, key));
   }
   if (paths.size() == 1) place.clear();
+  const bool trains = key == "data.train_dataset";
   try {
-    return open_files(paths, recipe.config);
+    return open_files(paths, recipe.config, trains ? recipe.train_pipeline : recipe.val_pipeline);
   } catch (const DataError& error) {
     throw DataError(place + error.what());
   } catch (const ConfigError& error) {
@@ -134,10 +131,10 @@ data::FieldChoice field_choice(const Recipe& recipe) {
 
 data::OrderOptions train_order_options(const Recipe& recipe, const data::BetonReader& reader) {
   const TrainConfig& config = recipe.config;
-  std::string label = label_field(config);
-  const std::size_t first = reader.first_field(data::FieldType::integer);
+  std::string label = config.data.targets.empty() ? "" : config.data.targets.front();
   // The loss reads this field, while the default of an order can be another one.
-  if (label.empty() && first < reader.fields().size()) label = reader.fields()[first].name;
+  if (const auto labels = find_labels(reader, recipe.train_pipeline, config))
+    label = reader.fields()[labels->field].name;
   return {.name = config.data.order,
           .subset = config.data.subset,
           .filter = config.data.filter,
@@ -193,39 +190,14 @@ nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonRe
   return values;
 }
 
-std::size_t find_label_field(const data::BetonReader& reader, const TrainConfig& config) {
-  const std::string name = label_field(config);
-  const std::size_t field =
-      name.empty() ? reader.first_field(data::FieldType::integer) : reader.field(name);
-  if (field < reader.fields().size() && reader.fields()[field].type == data::FieldType::integer)
-    return field;
-  throw DataError(
-      fmt::format("{}: expected an integer field with labels, got none", reader.path().string()));
-}
-
 std::vector<std::string> check_classes(const data::BetonReader& train, const data::BetonReader& val,
                                        const Recipe& recipe) {
   if (recipe.targets != TargetKind::class_index) return {};
-  const std::size_t train_field = find_label_field(train, recipe.config);
-  const std::size_t val_field = find_label_field(val, recipe.config);
+  const TrainConfig& config = recipe.config;
+  const std::size_t train_field = labels_of_loss(train, recipe.train_pipeline, config).field;
+  const std::size_t val_field = labels_of_loss(val, recipe.val_pipeline, config).field;
   check_same_classes(train, train_field, val, val_field);
   return class_warnings(train, train_field, train_order_options(recipe, train), val, val_field);
-}
-
-std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
-                           std::int64_t limit) {
-  const std::size_t field = find_label_field(reader, config);
-  const std::int64_t bound = limit > 0 ? limit : kMostClasses;
-  std::int64_t classes = 0;
-  for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
-    const std::int64_t label = reader.integer(sample, field);
-    if (label < 0 || label >= bound) {
-      throw DataError(fmt::format("{}: expected a label in [0, {}), got {}",
-                                  reader.sample_text(sample), bound, label));
-    }
-    classes = std::max(classes, label + 1);
-  }
-  return limit > 0 ? limit : classes;
 }
 
 std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
@@ -236,7 +208,7 @@ std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan
   std::unique_ptr<Model> model = make_model(registries.models, plan.model);
   if (!config.model.weights.empty()) {
     const WeightsFile file = load_weights(config.model.weights);
-    check_weights(file, describe_weights(run.recipe, plan, registries, *model, data), use,
+    check_weights(file, describe_weights(run.recipe, plan, registries, *model, data, use), use,
                   /*strict=*/config.model.weights_check == "on");
     std::optional<engine::ClassCounts> other_head;
     if (use == WeightsUse::train) {
@@ -314,33 +286,6 @@ std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,
       image_dtype(run.device, plan.precision), shared_ring(reader, data, run, plan));
 }
 
-bool keeps_images_on_gpu(const ResolvedRun& run) {
-  return run.config().data.in_memory == kImagesOnGpu && run.device.is_cuda();
-}
-
-void check_images_have_gpu(const ResolvedRun& run) {
-  if (run.config().data.in_memory != kImagesOnGpu) return;
-  if (!run.device.is_cuda())
-    run.recipe.refuse("data.in_memory", "expected 0, 1 or 2 without a GPU, got gpu");
-  if (!run.ring.empty() || !run.recipe.ring.name.empty() || !run.recipe.outside.empty()) {
-    run.recipe.refuse("data.in_memory",
-                      "expected 0, 1 or 2 with batches of another process, got gpu");
-  }
-}
-
-void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
-                         const ResolvedRun& run, std::vector<std::int64_t> sizes_px) {
-  if (!keeps_images_on_gpu(run)) return;
-  data::LoaderOptions options;
-  options.plan_images = true;
-  const std::vector<data::Output> outputs = data::outputs_of_loader(reader, pipeline, options);
-  std::ranges::sort(sizes_px);
-  const auto repeated = std::ranges::unique(sizes_px);
-  sizes_px.erase(repeated.begin(), repeated.end());
-  for (const std::int64_t size_px : sizes_px)
-    static_cast<void>(data::BatchLayout(outputs, /*batch_size=*/1, size_px));
-}
-
 data::MemoryPlan plan_train_memory(const data::BetonReader& reader, const TrainData& data,
                                    const ResolvedRun& run, const TrainPlan& plan) {
   data::LoaderOptions options = train_loader_options(reader, data, run);
@@ -395,10 +340,12 @@ void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::
                    {.device = run.device,
                     .train_batch = make_batch_maker(&train, run.recipe.train_pipeline, run, plan),
                     .val_batch = make_batch_maker(&val, run.recipe.val_pipeline, run, plan),
-                    .batches_ahead = on_gpu ? data::kCopiedAhead : 0,
+                    .batches_ahead = on_gpu ? data::kCopiedAhead + data::kMostInUse - 1 : 0,
                     .val_batch_size = config.validation.batch_size,
                     .val_samples = val_samples,
-                    .evaluate_each_epoch = config.logging.log_level > 0});
+                    .evaluate_each_epoch = config.logging.log_level > 0,
+                    .kept_image_bytes = image_bytes_on_gpu(train, run.recipe.train_pipeline, run) +
+                                        image_bytes_on_gpu(val, run.recipe.val_pipeline, run)});
 }
 
 }  // namespace precast::tools

@@ -74,21 +74,11 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// The outputs that the model and the loss of a recipe read.
 [[nodiscard]] data::FieldChoice field_choice(const Recipe& recipe);
 
-/// The field with the labels: the first of data.targets, else the first int field.
-/// @throws DataError if it is not an int field.
-[[nodiscard]] std::size_t find_label_field(const data::BetonReader& reader,
-                                           const TrainConfig& config);
-
 /// Checks that labels mean the same classes in the training and the validation set, if the targets
 /// are class indices. @return warnings about the classes, one sentence each. @throws ConfigError
 [[nodiscard]] std::vector<std::string> check_classes(const data::BetonReader& train,
                                                      const data::BetonReader& val,
                                                      const Recipe& recipe);
-
-/// The number of classes: `limit` or, if that is 0, the largest label + 1. @throws DataError naming
-/// the sample if a label is negative, or not below `limit` (0: kMostClasses).
-[[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader, const TrainConfig& config,
-                                         std::int64_t limit);
 
 /// Builds the model with random weights from `training.seed`, loads `model.weights` if given, moves
 /// the model to the device, and freezes the parameters of `training.freeze`. Before loading,
@@ -124,16 +114,6 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 [[nodiscard]] data::LoaderOptions val_loader_options(const data::BetonReader& reader,
                                                      const ResolvedRun& run);
 /// @}
-
-/// Whether training keeps the stored images in the GPU's memory (data.in_memory: gpu).
-[[nodiscard]] bool keeps_images_on_gpu(const ResolvedRun& run);
-/// @throws ConfigError if data.in_memory is gpu and the run has no GPU, or takes its batches from
-/// another process
-void check_images_have_gpu(const ResolvedRun& run);
-/// @throws ConfigError if the run keeps images in a GPU's memory, and images of this dataset cannot
-/// be made there in one of these sizes (data::plan_images, data::BatchLayout)
-void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
-                         const ResolvedRun& run, std::vector<std::int64_t> sizes_px);
 
 /// Batches for training (the last, incomplete batch is left out) and for evaluation (all samples).
 [[nodiscard]] std::unique_ptr<BatchSource> make_train_source(const data::BetonReader& reader,

@@ -1,5 +1,6 @@
 #include "tools/app/task.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/ScalarType.h>
@@ -8,7 +9,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "data/loader/outputs.h"
 #include "data/torch/batch_source.h"
@@ -17,13 +21,16 @@
 #include "framework/core/progress.h"
 #include "framework/core/suggest.h"
 #include "framework/engine/metric_counts.h"
+#include "framework/engine/out_of_memory.h"
+#include "framework/engine/state_archive.h"
 #include "tools/app/model_probe.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/session.h"
 
 namespace precast::tools {
 namespace {
 
-/// Number of samples, evenly spread over a dataset, in which check_multi_hot() reads the labels.
+/// Number of samples, evenly spread over a dataset, in which find_wrong_number() reads the targets.
 constexpr std::uint64_t kCheckedSamples = 256;
 /// Of a dataset on a server, each sample needs a request.
 constexpr std::uint64_t kCheckedRemoteSamples = 4;
@@ -94,23 +101,49 @@ at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
   return batches(1, recipe.config.validation.resolution).target();
 }
 
-/// Checks that the first target, an array of labels, has only values from 0 to 1 in a part of the
-/// samples: lists of class numbers such as [3, 7] have the same shape as a list of labels.
+/// Searches the first target for a number outside the range, in a part of the samples.
+std::optional<data::ArrayNumber> find_wrong_number(const data::BetonReader& reader,
+                                                   const Recipe& recipe,
+                                                   const data::Pipeline& pipeline,
+                                                   const data::ValueRange& range) {
+  const auto outputs = data::resolve_outputs(reader, pipeline, /*normalize=*/true);
+  const auto target =
+      std::ranges::find(outputs, recipe.config.data.targets.front(), &data::Output::name);
+  if (target == outputs.end()) return std::nullopt;
+  return data::find_outside(reader, *target, range,
+                            reader.remotes().empty() ? kCheckedSamples : kCheckedRemoteSamples);
+}
+
+/// Checks that the first target, an array of labels, has only values from 0 to 1: lists of class
+/// numbers such as [3, 7] have the same shape as a list of labels.
 /// @throws DataError naming the sample and the value
 void check_multi_hot(const data::BetonReader& reader, const Recipe& recipe,
                      const data::Pipeline& pipeline) {
-  const std::string& name = recipe.config.data.targets.front();
-  const auto outputs = data::resolve_outputs(reader, pipeline, /*normalize=*/true);
-  const auto target = std::ranges::find(outputs, name, &data::Output::name);
-  if (target == outputs.end()) return;
-  const auto wrong = data::find_outside(
-      reader, *target, 0, 1, reader.remotes().empty() ? kCheckedSamples : kCheckedRemoteSamples);
+  const auto wrong = find_wrong_number(reader, recipe, pipeline, {.low = 0, .high = 1});
   if (!wrong) return;
   throw DataError(fmt::format(
-      "{}: sample {}: expected numbers from 0 to 1 in '{}', one for each class, for "
-      "training.loss: {}, got {:g}. A list of class numbers must be written as one number for "
-      "each class: [0, 1, 1] for the classes 1 and 2 of three",
-      reader.path().string(), wrong->sample, name, recipe.loss.name, wrong->value));
+      "{}: expected numbers from 0 to 1 in '{}', one for each class, for training.loss: {}, got "
+      "{:g}. A list of class numbers must be written as one number for each class: [0, 1, 1] for "
+      "the classes 1 and 2 of three",
+      reader.sample_text(wrong->sample), recipe.config.data.targets.front(), recipe.loss.name,
+      wrong->value));
+}
+
+/// Checks that the first target, a mask, has only classes and the class that the loss ignores. A
+/// loss without the option `ignore_index` may have its own rule for other values.
+/// @throws DataError naming the sample and the value
+void check_masks(const data::BetonReader& reader, const Recipe& recipe,
+                 const data::Pipeline& pipeline, std::int64_t classes) {
+  const auto ignored = recipe.resolved.find("loss.ignore_index");
+  if (ignored == recipe.resolved.end() || !ignored->is_number_integer()) return;
+  const auto wrong = find_wrong_number(
+      reader, recipe, pipeline,
+      {.low = 0, .high = static_cast<double>(classes - 1), .also = ignored->get<double>()});
+  if (!wrong) return;
+  throw DataError(fmt::format(
+      "{}: expected a class from 0 to {} or {} (loss.ignore_index) in each pixel of '{}', got {:g}",
+      reader.sample_text(wrong->sample), classes - 1, ignored->get<std::int64_t>(),
+      recipe.config.data.targets.front(), wrong->value));
 }
 
 /// Runs `work`; exceptions about shapes that do not fit become errors at `key`.
@@ -120,9 +153,10 @@ auto at_place(const Recipe& recipe, std::string_view key, const std::string& wha
     return work();
   } catch (const c10::NotImplementedError&) {
     throw;  // an error of the device, not of the data
-  } catch (const c10::OutOfMemoryError&) {
+  } catch (const c10::AcceleratorError&) {
     throw;
   } catch (const c10::Error& error) {
+    if (engine::is_out_of_memory(error)) throw;
     const std::string text = error.what_without_backtrace();
     recipe.refuse(key, fmt::format("{}: {}", what, text.substr(0, text.find('\n'))));
   } catch (const ConfigError& error) {
@@ -130,16 +164,6 @@ auto at_place(const Recipe& recipe, std::string_view key, const std::string& wha
   } catch (const std::logic_error& error) {
     recipe.refuse(key, fmt::format("{}: {}", what, error.what()));
   }
-}
-
-/// What a model returns for a batch in evaluation mode. @throws ConfigError as check_output() does
-at::Tensor tested_outputs(Model& model, const ModelSpec& spec, const Recipe& recipe,
-                          const Batch& batch) {
-  at_place(recipe, "model.arch", "model", [&] { check_output(model, spec, batch); });
-  model.train(false);
-  at::Tensor outputs = model.forward(batch);
-  model.train(true);
-  return outputs;
 }
 
 /// @throws ConfigError unless the loss of a batch is a floating-point scalar
@@ -158,6 +182,28 @@ void check_count(const Metric& metric, const at::Tensor& counted, std::int64_t s
   if (metric.needs_rows()) expected = fmt::format("[{}, columns]", samples);
   throw ConfigError(fmt::format("{}: expected count() to return {} {}, got {}", metric.name(),
                                 expected, c10::toString(at::kDouble), result_text(counted)));
+}
+
+/// Lets cuDNN use its heuristics: trying its algorithms for batches that occur once takes seconds.
+class WithoutBenchmark {
+ public:
+  WithoutBenchmark() { at::globalContext().setBenchmarkCuDNN(false); }
+  WithoutBenchmark(const WithoutBenchmark&) = delete;
+  WithoutBenchmark& operator=(const WithoutBenchmark&) = delete;
+  ~WithoutBenchmark() { at::globalContext().setBenchmarkCuDNN(before_); }
+
+ private:
+  bool before_ = at::globalContext().benchmarkCuDNN();
+};
+
+/// Whether the batches differ only in their values.
+bool same_form(const Batch& a, const Batch& b) {
+  const auto same = [](const NamedTensor& x, const NamedTensor& y) {
+    return x.name == y.name && x.tensor.sizes() == y.tensor.sizes() &&
+           x.tensor.scalar_type() == y.tensor.scalar_type();
+  };
+  return a.inputs == b.inputs && a.targets == b.targets &&
+         std::ranges::equal(a.fields, b.fields, same);
 }
 
 }  // namespace
@@ -182,11 +228,15 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
   }
   const at::Tensor target = made_up_target(reader, recipe, pipeline);
   check_target(target, recipe);
-  if (kind == TargetKind::class_index) return count_classes(reader, recipe.config, given);
+  if (kind == TargetKind::class_index) return count_classes(reader, pipeline, recipe.config, given);
   if (kind == TargetKind::class_mask) {
-    if (given > 0) return given;
-    recipe.refuse("model.num_classes",
-                  "missing. The number of classes must be given, because masks do not contain it");
+    if (given <= 0) {
+      recipe.refuse(
+          "model.num_classes",
+          "missing. The number of classes must be given, because masks do not contain it");
+    }
+    check_masks(reader, recipe, pipeline, given);
+    return given;
   }
   if (kind == TargetKind::multi_hot) check_multi_hot(reader, recipe, pipeline);
   const std::int64_t width = target.numel();
@@ -201,10 +251,8 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
 void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
                  const Batch& batch) {
   const at::NoGradGuard no_grad;
-  const at::Tensor outputs = is_own_classifier(spec, batch)
-                                 ? at::zeros({batch.size(), spec.num_classes},
-                                             at::device(batch.input().device()).dtype(at::kFloat))
-                                 : tested_outputs(*model, spec, recipe, batch);
+  const at::Tensor outputs =
+      at_place(recipe, "model.arch", "model", [&] { return check_output(model, spec, batch); });
   at_place(recipe, "training.loss",
            fmt::format("{} does not fit the outputs and targets", recipe.loss.name),
            [&] { check_loss(recipe.loss.name, loss(outputs, batch)); });
@@ -213,6 +261,46 @@ void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Re
              fmt::format("{} does not fit the outputs and targets", metric->name()),
              [&] { check_count(*metric, metric->count(outputs, batch), batch.size()); });
   }
+}
+
+std::vector<TrialBatch> trial_batches(const ResolvedRun& run, const TrainPlan& plan,
+                                      const data::BetonReader* train,
+                                      const data::BetonReader* val) {
+  const std::int64_t evaluated_px = run.config().validation.resolution;
+  std::vector<TrialBatch> trials;
+  const auto add = [&](Batch batch, std::string place) {
+    const auto repeats = [&](const TrialBatch& other) { return same_form(other.batch, batch); };
+    if (std::ranges::none_of(trials, repeats))
+      trials.push_back({.batch = std::move(batch), .place = std::move(place)});
+  };
+  if (!run.config().training.eval_only) {
+    std::set<std::int64_t> sizes_px(plan.image_size_px.begin(), plan.image_size_px.end());
+    if (sizes_px.empty()) sizes_px.insert(evaluated_px);
+    const BatchMaker batches = make_batch_maker(train, run.recipe.train_pipeline, run, plan);
+    for (const std::int64_t size_px : sizes_px)
+      add(batches(2, size_px), sizes_px.size() == 1 ? "" : fmt::format("at {} px", size_px));
+  }
+  if (val != nullptr)
+    add(make_batch_maker(val, run.recipe.val_pipeline, run, plan)(2, evaluated_px),
+        fmt::format("in the evaluation, validation.resolution: {}", evaluated_px));
+  return trials;
+}
+
+void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+                 const std::vector<TrialBatch>& trials) {
+  const WithoutBenchmark fast;
+  for (const TrialBatch& trial : trials) {
+    try {
+      check_parts(model, spec, loss, recipe, trial.batch);
+    } catch (const ConfigError& error) {
+      if (trial.place.empty()) throw;
+      throw ConfigError(fmt::format("{} ({})", error.what(), trial.place));
+    }
+  }
+}
+
+void check_state(const Model& model, const Recipe& recipe) {
+  at_place(recipe, "model.arch", "model", [&] { engine::check_storable(model.state()); });
 }
 
 std::string outputs_text(TargetKind targets, std::int64_t count) {

@@ -2,12 +2,16 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "data/beton/reader.h"
 #include "data/transforms/pipeline.h"
+#include "framework/api/batch.h"
 #include "framework/api/loss.h"
 #include "framework/api/model.h"
+#include "framework/api/train_plan.h"
 #include "tools/app/recipe.h"
+#include "tools/app/resolved_run.h"
 
 namespace precast::tools {
 
@@ -21,7 +25,7 @@ namespace precast::tools {
 /// @param given model.num_classes, or the number for a different dataset; 0: none.
 /// @throws ConfigError with the location of the key if the pipeline lacks a field that data.inputs
 /// or data.targets names, the first target does not fit the loss, or the number is missing or does
-/// not fit; DataError for labels that are not classes.
+/// not fit; DataError for labels, or pixels of masks, that are not classes.
 [[nodiscard]] std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                          const data::Pipeline& pipeline, std::int64_t given);
 
@@ -31,6 +35,29 @@ namespace precast::tools {
 /// recipe reads. @throws ConfigError with the location of the part that does not fit.
 void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
                  const Batch& batch);
+
+/// Two synthetic samples for check_parts().
+struct TrialBatch {
+  Batch batch;
+  /// For messages, what distinguishes it from other batches; may be empty.
+  std::string place;
+};
+
+/// The batches with which a run tests its parts: those of training at each image size of the plan,
+/// and one of the evaluation. With training.eval_only, there are none of training. Batches that
+/// differ only in their values occur once.
+/// @param train has the fields of training batches; null: images and labels.
+/// @param val null: there is no batch of the evaluation.
+[[nodiscard]] std::vector<TrialBatch> trial_batches(const ResolvedRun& run, const TrainPlan& plan,
+                                                    const data::BetonReader* train,
+                                                    const data::BetonReader* val);
+/// check_parts() with each of these batches.
+void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+                 const std::vector<TrialBatch>& trials);
+
+/// Checks that weights files can store the model. @throws ConfigError naming model.arch and the
+/// tensor
+void check_state(const Model& model, const Recipe& recipe);
 
 /// `3 classes`, `1 output`.
 [[nodiscard]] std::string outputs_text(TargetKind targets, std::int64_t count);

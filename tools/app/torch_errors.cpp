@@ -2,6 +2,9 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,6 +16,16 @@ namespace {
 
 bool says(const std::exception& error, std::string_view word) {
   return std::string_view(error.what()).find(word) != std::string_view::npos;
+}
+
+/// Whether a CUDA error is a failure of the GPU or its driver, not of a kernel or a call.
+bool is_failure_of_gpu(std::int32_t code) {
+  // cudaErrorInitializationError, InsufficientDriver, DevicesUnavailable, NoDevice, InvalidDevice,
+  // NoKernelImageForDevice, ECCUncorrectable, NvlinkUncorrectable, HardwareStackError,
+  // SystemNotReady, SystemDriverMismatch, MpsConnectionFailed, Contained, Unknown
+  constexpr std::array<std::int32_t, 14> kFailures = {3,   35,  46,  100, 101, 209, 214,
+                                                      220, 714, 802, 803, 805, 911, 999};
+  return std::ranges::find(kFailures, code) != kFailures.end();
 }
 
 }  // namespace
@@ -36,7 +49,10 @@ void rethrow_plainly(const std::exception_ptr& failure) {
           std::string("the connection between ranks failed: ") + error.what_without_backtrace(),
           ExitCode::peer_failed);
     }
-    throw Error(std::string("libtorch: ") + error.what_without_backtrace());
+    const std::string text = std::string("libtorch: ") + error.what_without_backtrace();
+    const auto* gpu = dynamic_cast<const c10::AcceleratorError*>(&error);
+    if (gpu != nullptr && is_failure_of_gpu(gpu->get_error_code())) throw DeviceError(text);
+    throw Error(text);
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -4,11 +4,13 @@
 #include <c10/util/Exception.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <exception>
 #include <fstream>
 #include <memory>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
@@ -20,6 +22,7 @@
 #include "tools/app/eval_session.h"
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
+#include "tools/app/images_on_gpu.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/outside_loading.h"
@@ -78,16 +81,13 @@ void use_ring(const Arguments& options, ResolvedRun& run) {
   run.ring = options.text("ring");
 }
 
-/// Opens, checks and describes the validation set.
-ordered_json describe_val_dataset(const data::BetonReader& train, const ResolvedRun& run,
-                                  std::int64_t classes) {
+/// Checks the validation set of a training run.
+void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
+                       const ResolvedRun& run, std::int64_t classes) {
   const Recipe& recipe = run.recipe;
-  const auto reader = open_dataset("data.val_dataset", recipe);
-  for (const std::string& warning : check_classes(train, *reader, recipe))
-    log_warning("{}", warning);
-  static_cast<void>(count_outputs(*reader, recipe, recipe.val_pipeline, classes));
-  check_images_on_gpu(*reader, recipe.val_pipeline, run, {recipe.config.validation.resolution});
-  return dataset_summary(*reader);
+  for (const std::string& warning : check_classes(train, val, recipe)) log_warning("{}", warning);
+  static_cast<void>(count_outputs(val, recipe, recipe.val_pipeline, classes));
+  check_images_on_gpu(val, recipe.val_pipeline, run, {recipe.config.validation.resolution});
 }
 
 /// Describes the datasets, the order of the samples and the pipelines.
@@ -139,15 +139,20 @@ struct PlannedData {
   std::int64_t classes = 0;
   ordered_json values;
   ordered_json datasets = ordered_json::object();
-  /// The dataset that has the fields of training batches; null if no dataset was read.
-  std::unique_ptr<data::BetonReader> fields = nullptr;
+  /// Null if it was not read.
+  std::unique_ptr<data::BetonReader> train = nullptr;
+  std::unique_ptr<data::BetonReader> val = nullptr;
+
+  /// The dataset that has the fields of training batches, or of an evaluation; null if no dataset
+  /// was read.
+  [[nodiscard]] const data::BetonReader* fields() const { return train ? train.get() : val.get(); }
 };
 
 /// Reads the training set and the validation set.
 void read_datasets(const ResolvedRun& run, const Registries& registries, PlannedData& planned) {
   const Recipe& recipe = run.recipe;
-  planned.fields = open_dataset("data.train_dataset", recipe);
-  const data::BetonReader& reader = *planned.fields;
+  planned.train = open_dataset("data.train_dataset", recipe);
+  const data::BetonReader& reader = *planned.train;
   const TrainData data = make_train_order(reader, run, registries);
   planned.samples = static_cast<std::int64_t>(data.order->size());
   planned.values = resolved_values(recipe, reader, data);
@@ -157,14 +162,16 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   if (!recipe.ring.name.empty() || !run.ring.empty())
     static_cast<void>(shared_ring(reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
-  planned.datasets["val"] = describe_val_dataset(reader, run, planned.classes);
+  planned.val = open_dataset("data.val_dataset", recipe);
+  check_val_dataset(reader, *planned.val, run, planned.classes);
+  planned.datasets["val"] = dataset_summary(*planned.val);
 }
 
 /// Reads what an evaluation reads: the validation set, and the number of classes of the weights.
 void read_eval_data(const Recipe& recipe, PlannedData& planned) {
-  planned.fields = open_dataset("data.val_dataset", recipe);
-  planned.classes = count_eval_outputs(recipe, planned.fields.get(), DatasetUse::evaluate);
-  planned.datasets["val"] = dataset_summary(*planned.fields);
+  planned.val = open_dataset("data.val_dataset", recipe);
+  planned.classes = count_eval_outputs(recipe, planned.val.get(), DatasetUse::evaluate);
+  planned.datasets["val"] = dataset_summary(*planned.val);
 }
 
 /// @param train_samples 0: the number is read from the dataset, if the recipe names one.
@@ -179,10 +186,10 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   } else if (!recipe.outside.empty()) {
     check_datasets(recipe.datasets);
     check_outside_ranks(recipe, recipe.outside, run.world);
-    planned.fields = open_dataset("data.val_dataset", recipe);
+    planned.val = open_dataset("data.val_dataset", recipe);
     planned.samples = outside_samples(run);
-    planned.classes = count_outputs(*planned.fields, recipe, recipe.val_pipeline, planned.classes);
-    planned.datasets["val"] = dataset_summary(*planned.fields);
+    planned.classes = count_outputs(*planned.val, recipe, recipe.val_pipeline, planned.classes);
+    planned.datasets["val"] = dataset_summary(*planned.val);
   } else if (train_samples == 0 && !recipe.config.data.train_dataset.empty()) {
     check_datasets(recipe.datasets);
     read_datasets(run, registries, planned);
@@ -192,11 +199,11 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
 }
 
 /// Runs the checks that need the model: whether the weights fit, whether training.freeze names
-/// parameters and, if a dataset was read, whether model, loss and metrics fit its fields.
+/// parameters and, if datasets were read, whether model, loss and metrics fit their fields and
+/// whether weights files can store the model.
 /// @return the names of the parameters that are not trained
 std::vector<std::string> check_model(ResolvedRun run, const TrainPlan& plan,
-                                     const Registries& registries,
-                                     const data::BetonReader* fields) {
+                                     const Registries& registries, const PlannedData& planned) {
   const bool on_gpu = run.device.is_cuda();
   // The device of the run may exist only on another machine.
   run.device = at::kCPU;
@@ -204,25 +211,21 @@ std::vector<std::string> check_model(ResolvedRun run, const TrainPlan& plan,
   at::set_num_threads(1);
   const bool trained = trains(run.recipe);
   const TrainConfig& config = run.config();
-  std::optional<Batch> batch;
-  if (fields != nullptr) {
-    const std::int64_t size_px = trained && !plan.image_size_px.empty()
-                                     ? plan.image_size_px[0]
-                                     : config.validation.resolution;
-    const auto& pipeline = trained ? run.recipe.train_pipeline : run.recipe.val_pipeline;
-    batch = make_batch_maker(fields, pipeline, run, plan)(2, size_px);
-  }
-  const bool tries = batch && !is_own_classifier(plan.model, *batch);
+  std::vector<TrialBatch> trials;
+  if (planned.fields() != nullptr)
+    trials = trial_batches(run, plan, planned.fields(), planned.val.get());
+  const bool tries = std::ranges::any_of(
+      trials, [&](const TrialBatch& trial) { return !is_own_classifier(plan.model, trial.batch); });
   std::unique_ptr<Model> model;
   std::vector<std::string> frozen;
   if (tries || !config.model.weights.empty() || !config.training.freeze.empty()) {
     model = build_model(run, plan, registries, trained ? WeightsUse::train : WeightsUse::evaluate,
-                        fields);
+                        planned.fields());
     frozen = frozen_parameters(*model);
+    if (trained) check_state(*model, run.recipe);
   }
-  if (!batch) return frozen;
   try {
-    check_parts(model.get(), plan.model, *registries.losses.make(plan.loss), run.recipe, *batch);
+    check_parts(model.get(), plan.model, *registries.losses.make(plan.loss), run.recipe, trials);
   } catch (const c10::NotImplementedError&) {
     if (!on_gpu) throw;  // libtorch may have the operation only for GPUs
   } catch (const std::exception& error) {
@@ -246,11 +249,12 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
     check_weights_given(run.config());
   const PlannedData planned = plan_data(run, registries, train_samples);
   const TrainPlan plan = make_plan(run, registries, planned.samples, planned.classes);
-  if (planned.fields && !trains(run.recipe))
-    warn_of_unnamed_labels(run.recipe, *planned.fields, planned.classes);
-  if (planned.fields && trains(run.recipe))
-    check_images_on_gpu(*planned.fields, run.recipe.train_pipeline, run, plan.image_size_px);
-  const auto frozen = check_model(run, plan, registries, planned.fields.get());
+  const data::BetonReader* const fields = planned.fields();
+  if (fields != nullptr && !trains(run.recipe))
+    warn_of_unnamed_labels(run.recipe, *fields, planned.classes);
+  if (fields != nullptr && trains(run.recipe))
+    check_images_on_gpu(*fields, run.recipe.train_pipeline, run, plan.image_size_px);
+  const auto frozen = check_model(run, plan, registries, planned);
   ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
   described.update(describe_data(run.recipe, planned.datasets));
   described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
@@ -267,7 +271,7 @@ int dry_run(const ResolvedRun& run, const Registries& registries, const RankInfo
   }
   // Only now, because the plan is useful even if it is for other data or another machine.
   check_gpus_of_host(run.recipe, info);
-  const std::string set = planned.fields ? planned.fields->path().string() : "the training set";
+  const std::string set = fields != nullptr ? fields->path().string() : "the training set";
   const std::string why = why_no_steps(plan, planned.samples, set);
   if (trains(run.recipe) && !why.empty()) throw ConfigError(why);
   return 0;

@@ -70,7 +70,8 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
              "$XDG_CACHE_HOME/precast or ~/.cache/precast");
   schema
       .add("data.http_retry_s", &data.http_retry_s,
-           "seconds for which a request to a dataset server is retried if there is no response")
+           "seconds for which a request to a dataset server is retried if there is no response; "
+           "less than training.stall_timeout_s")
       .min(0)
       .max(86400);
   schema
@@ -112,7 +113,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
              "outputs that the model reads, by name; empty: the first image");
   schema.add_alias("data.image_field", "data.inputs");
   schema.add("data.targets", &data.targets,
-             "outputs that the loss reads, by name; empty: the first integer field");
+             "outputs that the loss reads, by name; empty: the first integer output");
   schema.add_alias("data.label_field", "data.targets");
   schema.add_dead("data.gpu", "has no effect: the device is training.device");
   schema.add_dead("uid", "has no effect: the run folder is named by logging.run_id");
@@ -318,7 +319,9 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .choices({"never", "auto", "force"});
   schema.add("checkpoint.every_steps", &checkpoint.every_steps, "save every N steps; 0: never")
       .min(0);
-  schema.add("checkpoint.every_epochs", &checkpoint.every_epochs, "save every N epochs; 0: never")
+  schema
+      .add("checkpoint.every_epochs", &checkpoint.every_epochs,
+           "save every N epochs, and after the last one; 0: never")
       .min(0);
   schema.add("checkpoint.keep_last", &checkpoint.keep_last, "number of newest checkpoints to keep")
       .min(1)
@@ -367,8 +370,8 @@ Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenP
   add_checkpoint_keys(schema, config);
   schema.add(
       "plugins", &config.plugins,
-      "plug-ins to load, such as [my_model.so]; paths are relative to the folder of the recipe, on "
-      "the command line to the current folder");
+      "plug-ins to load, such as [my_model.so]; a path in a recipe is relative to the recipe's "
+      "folder, a path on the command line to the current folder");
   return schema;
 }
 

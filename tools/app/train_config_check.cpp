@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "data/http/http_client.h"
 #include "data/order/order.h"
 #include "data/order/pages.h"
 
@@ -56,8 +57,10 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
   if (data.order != "quasi_random")
     unread("data.shuffle_window_mb", "data.order", data.order, "quasi_random");
   if (data.in_memory != 0) {
-    unread("data.cache_mb", "data.in_memory", data.in_memory, "0");
-    unread("data.direct_io", "data.in_memory", data.in_memory, "0");
+    const std::string chosen =
+        data.in_memory == kImagesOnGpu ? "gpu" : std::to_string(data.in_memory);
+    unread("data.cache_mb", "data.in_memory", chosen, "0");
+    unread("data.direct_io", "data.in_memory", chosen, "0");
   }
   if (data.in_memory == kImagesOnGpu && data.verify) {
     diagnostics.error(schema.origin("data.verify"), "data.verify",
@@ -84,6 +87,30 @@ void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const Report
   }
   if (training.cuda_graphs == "on" && ranks > 1)
     wrong("training.cuda_graphs", "expected auto, off or step with several ranks, got on");
+}
+
+void check_waits(const TrainConfig& config, bool has_producer, const Schema& schema,
+                 Diagnostics& diagnostics) {
+  if (config.training.eval_only) return;  // there is no watchdog
+  const std::int64_t stall_s = config.training.stall_timeout_s;
+  const auto check = [&](const char* wait, double wait_s) {
+    if (wait_s < static_cast<double>(stall_s)) return;
+    // Reports the key that was given, because a default has no location in the file.
+    constexpr const char* kStall = "training.stall_timeout_s";
+    if (schema.given(wait) || !schema.given(kStall))
+      diagnostics.error(schema.origin(wait), wait,
+                        fmt::format("expected less than {} ({}), got {}", kStall, stall_s, wait_s));
+    else
+      diagnostics.error(schema.origin(kStall), kStall,
+                        fmt::format("expected more than {} ({}), got {}", wait, wait_s, stall_s));
+  };
+  const auto& data = config.data;
+  if (has_producer) check("data.producer_timeout_s", data.producer_timeout_s);
+  // With 2, the files are fetched before the watchdog starts.
+  constexpr std::int64_t kPreloaded = 2;
+  if (data.in_memory != kPreloaded && (std::ranges::any_of(data.train_dataset, data::is_url) ||
+                                       std::ranges::any_of(data.val_dataset, data::is_url)))
+    check("data.http_retry_s", data.http_retry_s);
 }
 
 void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,

@@ -15,6 +15,13 @@ using ReportKey = std::function<void(const char* key, const std::string& message
 /// Checks that depend on the number of ranks that train.
 void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
 
+/// Requires shorter time limits for data that does not arrive than for the watchdog. Otherwise the
+/// watchdog would end the run first, with a message that does not name the cause. Call it when the
+/// files of a ring are known.
+/// @param has_producer whether another program makes the training batches (outside_loading.h).
+void check_waits(const TrainConfig& config, bool has_producer, const Schema& schema,
+                 Diagnostics& diagnostics);
+
 /// Checks that the schema cannot make, such as those that involve more than one key.
 /// @param trains whether the run trains; only then is the training batch checked against the number
 /// of ranks.

@@ -17,6 +17,7 @@
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
 #include "framework/core/system.h"
+#include "framework/engine/stop_request.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
 #include "models/detail/norm_kernels.h"
@@ -24,6 +25,7 @@
 #include "tools/app/data_description.h"
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
+#include "tools/app/images_on_gpu.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
@@ -80,7 +82,7 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
       val_reader_(open_dataset("data.val_dataset", run.recipe)),
       train_data_(train_reader_ ? make_train_data(*train_reader_, run, registries) : TrainData{}),
       values_(resolved_values(run.recipe, fields(), train_data_)),
-      parts_(run, checked_plan(registries), registries, ranks, &fields()),
+      parts_(run, checked_plan(registries), registries, ranks, &fields(), val_reader_.get()),
       train_source_(open_train_source()),
       val_source_(open_val_source()),
       identity_(identity()),
@@ -278,8 +280,7 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
 
 bool TrainRun::stops_before_training() {
   // One rank may have got a signal that the others have not got yet.
-  const std::int64_t word = StopSignals::requested() ? 1 : 0;
-  if (ranks_.communicator().begin_sum(word)->wait() == 0) return false;
+  if (!engine::any_rank_stops(ranks_.communicator())) return false;
   if (ranks_.leads()) say_stopped(!find_checkpoints(folder_ / "checkpoints").empty());
   ranks_.leave();
   return true;
@@ -348,7 +349,8 @@ void TrainRun::write_facts() const {
       {"precast", kVersion},
       {"torch", torch_version()},
       {"device", device_name(run_.device)},
-      {"kernels", parts_.plan().model.fused_kernels ? "fused" : "reference"},
+      {"kernels",
+       kernels_used(describe_kernels(run_, parts_.plan(), models::norm_kernels(parts_.model())))},
       {"processor", processor_name()},
       {"cores", usable_cores()},
       {"loader_threads", run_.loader_threads()},
@@ -411,7 +413,7 @@ void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, b
                               {"steps", steps},
                               {"replaced_samples", data_facts(summary).replaced.size()}});
   figures["best_metric"] = best_json();
-  figures["classes"] = class_figures(eval, *val_reader_, run_.config().data.targets);
+  figures["classes"] = class_figures(eval, *val_reader_, run_.recipe);
   folder_.write_json(engine::kSummaryFile, figures);
   write_page();
   if (json) {

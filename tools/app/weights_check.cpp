@@ -15,6 +15,7 @@
 #include "framework/core/log.h"
 #include "models/detail/blurred_layers.h"
 #include "models/resnet.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/cli/averages_warning.h"
 
 namespace precast::tools {
@@ -44,33 +45,15 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
   return params;
 }
 
-/// The field with the labels. It may be missing, because predictions are also made without labels.
-std::optional<std::size_t> label_field(const data::BetonReader& data, const TrainConfig& config) {
-  const auto is_label = [&](const data::FieldInfo& field) {
-    return config.data.targets.empty() ? field.type == data::FieldType::integer
-                                       : field.name == config.data.targets.front();
-  };
-  const auto& fields = data.fields();
-  const auto label = std::ranges::find_if(fields, is_label);
-  if (label == fields.end()) return std::nullopt;
-  return static_cast<std::size_t>(label - fields.begin());
-}
-
-std::vector<std::string> class_names(const data::BetonReader& data, const TrainConfig& config) {
-  const auto label = label_field(data, config);
-  return label ? data::class_names_of(data, *label) : std::vector<std::string>();
-}
-
 /// The transforms of the first images that the network reads.
-const data::ImagePipeline& evaluated_images(const Recipe& recipe) {
+/// @param data null: unknown
+const data::ImagePipeline& evaluated_images(const Recipe& recipe, const data::BetonReader* data) {
   const data::Pipeline& pipeline = recipe.val_pipeline;
-  const auto& inputs = recipe.config.data.inputs;
-  for (const data::OutputSpec& output : pipeline.outputs) {
-    const bool read = inputs.empty() ? output.content != data::OutputSpec::Content::number
-                                     : output.name == inputs.front();
-    if (read) return output.image;
-  }
-  return pipeline.images;
+  if (const auto* const input = find_input(pipeline, recipe.config, data)) return input->image;
+  // No output is known to be an image. All that may be one have the standard transforms.
+  const auto any = std::ranges::find(pipeline.outputs, data::OutputSpec::Content::any,
+                                     &data::OutputSpec::content);
+  return any == pipeline.outputs.end() ? pipeline.images : any->image;
 }
 
 std::string either(bool value) {
@@ -106,8 +89,9 @@ std::string first_layers(const Lines& layers) {
 
 /// Lists the layers that are blurred only in the file or only here, and filters with different
 /// values.
-void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& lines) {
-  const Lines layers = filtered_layers(file.records());
+/// @param layers the layers with a filter in the file.
+void compare_filters(const WeightsFile& file, const Lines& layers, const WeightsSpec& here,
+                     Lines& lines) {
   if (layers.empty()) return;
   const std::set<std::string> there(layers.begin(), layers.end());
   for (const std::string& layer : there) {
@@ -128,7 +112,7 @@ void compare_filters(const WeightsFile& file, const WeightsSpec& here, Lines& li
 Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>& spec,
                        const WeightsSpec& here) {
   Lines lines;
-  const Lines filters = filtered_layers(file.records());
+  const Lines filters = filtered_layers(file.records(), spec);
   if (spec && spec->arch != here.arch) {
     // The options of different architectures cannot be compared.
     lines.push_back(differs("model.arch", spec->arch, here.arch));
@@ -144,7 +128,7 @@ Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>
     if (!filters.empty())
       lines.back() += fmt::format(" (blur_filter of {})", first_layers(filters));
   } else if (blurpool && (!spec || spec->arch == here.arch)) {
-    compare_filters(file, here, lines);
+    compare_filters(file, filters, here, lines);
   }
   if (!spec && !blurpool && here.blurpool) {
     lines.push_back(
@@ -193,7 +177,7 @@ Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse
 
 WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
                              const Registries& registries, const Model& model,
-                             const data::BetonReader* data) {
+                             const data::BetonReader* data, WeightsUse use) {
   WeightsSpec spec;
   spec.arch = plan.model.arch;
   spec.params = given_params(registries.models, plan.model);
@@ -201,9 +185,12 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
   if (spec.blurpool) spec.blurred = models::blurred_layers(model);
   spec.num_classes = plan.model.num_classes;
   spec.in_channels = plan.model.in_channels;
-  if (data != nullptr && recipe.targets != TargetKind::none)
-    spec.class_names = class_names(*data, recipe.config);
-  const data::ImagePipeline& images = evaluated_images(recipe);
+  if (data != nullptr && recipe.targets != TargetKind::none) {
+    const bool trains = use == WeightsUse::train;
+    spec.class_names =
+        label_names(*data, trains ? recipe.train_pipeline : recipe.val_pipeline, recipe.config);
+  }
+  const data::ImagePipeline& images = evaluated_images(recipe, data);
   if (!images.type || images.normalized) {
     spec.mean = images.normalize.mean;
     spec.std = images.normalize.std;
@@ -239,7 +226,7 @@ void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUs
 void check_class_count(const Recipe& recipe, const data::BetonReader& data) {
   const auto& model = recipe.config.model;
   if (recipe.targets != TargetKind::class_index || model.num_classes > 0) return;
-  const std::size_t named = class_names(data, recipe.config).size();
+  const std::size_t named = label_names(data, recipe.val_pipeline, recipe.config).size();
   if (named == 0) return;
   const WeightsFile file = load_weights(model.weights);
   const std::optional<WeightsSpec> spec = spec_of(file);
@@ -261,8 +248,8 @@ void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
                             std::int64_t classes) {
   const std::string& path = recipe.config.model.weights;
   if (path.empty() || recipe.targets != TargetKind::class_index) return;
-  const auto label = label_field(data, recipe.config);
-  if (!label || !data::class_names_of(data, *label).empty()) return;
+  const auto labels = find_labels(data, recipe.val_pipeline, recipe.config);
+  if (!labels || !data::class_names_of(data, labels->field).empty()) return;
   const auto spec = read_weights_spec(path);
   if (!spec || spec->class_names.empty() || spec->num_classes != classes) return;
   log_warning(

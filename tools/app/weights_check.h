@@ -9,14 +9,6 @@
 
 namespace precast::tools {
 
-/// The model spec of this network's weights, for the files that a run writes and for
-/// check_weights().
-/// @param model built from the plan. @param data the dataset whose labels name the classes; null:
-/// there are no names.
-[[nodiscard]] WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
-                                           const Registries& registries, const Model& model,
-                                           const data::BetonReader* data);
-
 /// The purpose for which the weights of a file are loaded.
 enum class WeightsUse {
   /// Training starts from the weights: classes and normalisation may differ, with a warning; a last
@@ -25,6 +17,15 @@ enum class WeightsUse {
   /// Eval and predict: the outputs must have the same meaning.
   evaluate,
 };
+
+/// The model spec of this network's weights, for the files that a run writes and for
+/// check_weights().
+/// @param model built from the plan. @param data the dataset whose labels name the classes; null:
+/// there are no names. @param use determines the pipeline with which `data` is read.
+[[nodiscard]] WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
+                                           const Registries& registries, const Model& model,
+                                           const data::BetonReader* data,
+                                           WeightsUse use = WeightsUse::train);
 
 /// Compares the weights of `file` with the network that `wanted` describes. If that network has
 /// BlurPool, a file without a spec must have ffcv-imagenet's `blur_filter` tensors. Options of the

@@ -6,6 +6,7 @@
 
 #include "data/beton/layout.h"
 #include "framework/core/error.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast::tools {
 namespace {
@@ -51,9 +52,13 @@ void add_layout_option(boost::program_options::options_description& options) {
 }
 
 data::BetonOptions read_layouts(const Arguments& arguments) {
-  if (!arguments.has(kOption)) return {};
-  return read_layouts(arguments.get<std::vector<std::string>>(kOption),
-                      std::string("--") + kOption);
+  data::BetonOptions options;
+  if (arguments.has(kOption)) {
+    options =
+        read_layouts(arguments.get<std::vector<std::string>>(kOption), std::string("--") + kOption);
+  }
+  options.remote.http.cancel = &StopSignals::requested();
+  return options;
 }
 
 }  // namespace precast::tools

@@ -28,7 +28,8 @@ inline constexpr const char* kCustomFieldHelp =
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
                                               const std::string& place);
 
-/// Add the option `--field-layout`, and read its values. @{
+/// Add the option `--field-layout`, and read its values. A signal that StopSignals handles also
+/// ends the requests of files that are opened with these BetonOptions. @{
 void add_layout_option(boost::program_options::options_description& options);
 [[nodiscard]] data::BetonOptions read_layouts(const Arguments& arguments);
 /// @}

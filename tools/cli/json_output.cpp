@@ -6,8 +6,12 @@
 
 namespace precast::tools {
 
+std::string json_text(const nlohmann::ordered_json& report) {
+  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 void print_json(const nlohmann::ordered_json& report) {
-  fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}", json_text(report));
 }
 
 }  // namespace precast::tools

@@ -48,9 +48,9 @@ constexpr std::int64_t kRgb = 3;
 Arguments declare() {
   Arguments arguments(
       "convert IN OUT [options]",
-      "Converts weights. Tensors are copied unchanged; the prefixes 'module.' and '_orig_mod.' are "
-      "removed. From a training state, only the model's weights are taken. No code in a .pt file "
-      "is executed.");
+      "Converts weights. Tensors are copied unchanged. The prefixes 'module.' and '_orig_mod.' are "
+      "removed, except from checkpoints and from files with a model spec of precast. From a "
+      "training state, only the model's weights are taken. No code in a .pt file is executed.");
   arguments.positional("IN",
                        "a .safetensors, .pt or .pth file, recognised by its content; or the folder "
                        "of a checkpoint: the weights that its run evaluated (with ema and swa, the "
@@ -197,9 +197,8 @@ Input open_input(const std::filesystem::path& in) {
   input.methods = load_weights(in / kMethodsFile, WrapperPrefixes::keep);
   const std::optional<WeightsSpec> spec = spec_of(input.file);
   // The averages have the model's own names.
-  input.records = spec && !spec->blurred.empty()
-                      ? torchvision_names(input.file.records(), in.string()).records
-                      : input.file.records();
+  input.records = spec ? torchvision_names(input.file.records(), in.string(), spec).records
+                       : input.file.records();
   input.metadata = input.file.metadata();
   const auto averages = input.metadata.extract(std::string(kAveragesKey));
   if (averages.empty()) {
@@ -218,7 +217,7 @@ Summary convert(const std::string& in, const std::string& out, std::string_view 
   check_output(in, out);
   const Input input = open_input(in);
   const std::optional<WeightsSpec> spec = spec_of(input.file);
-  const bool has_filters = !filtered_layers(input.records).empty();
+  const bool has_filters = !filtered_layers(input.records, spec).empty();
   check_target(in, names, spec, has_filters || (spec && spec->blurpool));
   // Layers with BlurPool already have ffcv-imagenet's names, or get them here.
   const auto blurred = spec && !has_filters ? spec->blurred : std::map<std::string, std::int64_t>();

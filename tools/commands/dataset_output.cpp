@@ -107,8 +107,9 @@ void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
 
 JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
   for (const std::string& out : outs) {
-    File file{resolved(out), out};
-    data::check_sums_sidecar(file.target);
+    const fs::path target = resolved(out);
+    File file{.target = target, .place = out, .names = {out, target}};
+    for (const fs::path& name : file.names) data::check_sums_sidecar(name);
     if (std::ranges::find(files_, file.target, &File::target) != files_.end())
       throw ConfigError(
           fmt::format("{}: expected different files to write, got this file twice", out));
@@ -135,8 +136,10 @@ void JointOutputs::publish() {
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
     // A dataset without sidecars is valid, but a dataset with the sidecars of another one is not.
-    data::remove_sums_sidecar(file.target, ops);
-    data::remove_jpeg_sidecar(file.target, ops);
+    for (const fs::path& name : file.names) {
+      data::remove_sums_sidecar(name, ops);
+      data::remove_jpeg_sidecar(name, ops);
+    }
     if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
       throw IoError("cannot rename the temporary file to", file.target.string(), errno);
     const std::string folder = file.target.parent_path().string();

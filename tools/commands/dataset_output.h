@@ -84,6 +84,9 @@ class JointOutputs {
   struct File {
     std::filesystem::path target;
     std::string place;
+    /// The names under which readers look for sidecars: `outs[i]` and, if it is a symbolic link,
+    /// the target.
+    std::vector<std::filesystem::path> names;
   };
   std::vector<File> files_;
 };

@@ -222,9 +222,22 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
+/// @throws ConfigError if an option of the order is given that has no effect.
+void check_order_options(const Arguments& arguments) {
+  for (const char* option : {"global-batch-size", "shuffle-window-mb", "seed"}) {
+    if (arguments.given(option) && !arguments.has("order"))
+      throw ConfigError(fmt::format(
+          "--{}: expected --order NAME as well, because only an order uses it", option));
+  }
+  if (arguments.given("shuffle-window-mb") && arguments.text("order") != "quasi_random")
+    throw ConfigError(fmt::format("--shuffle-window-mb: expected --order quasi_random, got {}",
+                                  arguments.text("order")));
+}
+
 /// @throws ConfigError if an option is given without the option that it needs, or together with one
 /// that excludes it.
 void check_partners(const Arguments& arguments) {
+  check_order_options(arguments);
   if (arguments.has("output") && !arguments.has("sample"))
     throw ConfigError(
         "--output: expected --sample N as well, because it writes the values of one sample");
@@ -268,7 +281,7 @@ FieldChoice read_field_choice(const Arguments& arguments) {
 
 void show_order(const BetonReader& reader, const Arguments& arguments) {
   const Json report = describe_order(reader, arguments);
-  arguments.get<bool>("json") ? fmt::print("{}\n", report.dump(2)) : print_order(report);
+  arguments.get<bool>("json") ? print_json(report) : print_order(report);
 }
 
 /// Shows the file, or a summary of the chosen samples.

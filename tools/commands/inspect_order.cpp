@@ -66,7 +66,8 @@ void add_order_options(Arguments& arguments) {
       "smaller file")("shuffle-window-mb", po::value<std::string>()->default_value("auto"),
                       "MiB of pages that are open at the same time; auto, ffcv or a number; "
                       "with --order quasi_random")(
-      "seed", po::value<std::uint64_t>()->default_value(0), kSeedHelp);
+      "seed", po::value<std::uint64_t>()->default_value(0),
+      (std::string(kSeedHelp) + "; with --order").c_str());
 }
 
 Json describe_order(const data::BetonReader& reader, const Arguments& arguments) {

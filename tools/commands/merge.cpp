@@ -40,7 +40,8 @@ Arguments declare() {
       "labels in the merged file; keep: unchanged; offset: the labels of each file start after the "
       "labels of the previous file; by-name: classes with the same name become one class. Class "
       "names are kept if all files have them and, with keep, agree")(
-      "label-field", po::value<std::string>()->default_value(""), kLabelFieldHelp)(
+      "label-field", po::value<std::string>()->default_value(""),
+      (std::string(kLabelFieldHelp) + "; with --label-rule offset or by-name").c_str())(
       "workers", number(0), kWorkersHelp)("page-size", number(0),
                                           "page size in bytes; 0: the largest of the files")(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)("json", po::bool_switch(), kJsonHelp);
@@ -99,17 +100,20 @@ std::size_t merged_label_field(const std::vector<const BetonReader*>& files,
   return data::label_field(*files.front(), name);
 }
 
-/// Sets the labels and the class names of the merged file. Does nothing if labels are kept, no
-/// label field was given and the files have no int field. @return the reasons why class names are
-/// left out; empty if they are not. @throws as merge_labels()
+/// Sets the labels and the class names of the merged file. @return the reasons why class names are
+/// left out; empty if they are not. @throws ConfigError for a label field that is not needed or
+/// does not exist; as merge_labels()
 std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
   const auto rule = static_cast<LabelRule>(
       find_name("label-rule", {"keep", "offset", "by-name"}, arguments.text("label-rule")));
-  const bool has_labels = first.first_field(data::FieldType::integer) < first.fields().size();
-  if (rule == LabelRule::keep && !has_labels && !arguments.given("label-field")) return {};
-  copy.label_field = merged_label_field(copy.files, arguments.text("label-field"));
-  const bool insist = rule == LabelRule::keep && arguments.given("label-rule");
+  const bool changes_labels = rule != LabelRule::keep;
+  if (!changes_labels && arguments.given("label-field"))
+    throw ConfigError(
+        "--label-field: expected --label-rule offset or by-name, got keep, which changes no field");
+  if (changes_labels)
+    copy.label_field = merged_label_field(copy.files, arguments.text("label-field"));
+  const bool insist = !changes_labels && arguments.given("label-rule");
   std::vector<std::string> dropped;
   for (std::size_t field = 0; field < first.fields().size(); ++field) {
     if (first.fields()[field].type != data::FieldType::integer) continue;

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "data/beton/file_info.h"
+#include "data/order/class_names.h"
 #include "framework/core/error.h"
 #include "tools/cli/shell_word.h"
 
@@ -96,15 +96,12 @@ void check_named(const BetonReader& file, std::size_t field, const Names& names)
         fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
                     "--label-rule keep or offset",
                     file.path().string(), nameless - names.begin()));
-  std::unordered_map<std::string_view, std::size_t> labels;
-  for (std::size_t label = 0; label < names.size(); ++label) {
-    const auto [known, added] = labels.try_emplace(names[label], label);
-    if (added) continue;
+  if (const auto same = data::labels_of_same_name(names))
     throw DataError(fmt::format(
         "{}: expected a different name for each class, got '{}' for labels {} and {}. Use "
         "--label-rule keep or offset",
-        file.path().string(), names[label], known->second, label));
-  }
+        file.path().string(), names[static_cast<std::size_t>(same->first)], same->first,
+        same->second));
 }
 
 MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Names>& names) {

@@ -71,7 +71,8 @@ void add_epoch_options(po::options_description& options) {
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "Shows images as the model gets them: as a picture, or as pixels [n, H, W, C] uint8. With "
+      "Writes images as the model gets them, before they are normalised: to a picture (.png), or "
+      "to an array of their pixels, uint8 [n, H, W, C] (.npy). With "
       "--train, they are exactly those that `precast train` loads in epoch --epoch if its recipe "
       "has the same seed, order (random or sequential), image size and pipeline, uses all samples "
       "(no data.subset, data.filter or data.repeats), and keeps the default of data.jpeg_dct.");

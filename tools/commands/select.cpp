@@ -153,9 +153,7 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
 /// Writes samples of a file, either byte for byte or with images encoded again.
 class PartWriter {
  public:
-  /// @param layouts the layouts with which `reader` was opened.
-  PartWriter(const Arguments& arguments, const data::BetonReader& reader,
-             const data::BetonOptions& layouts)
+  PartWriter(const Arguments& arguments, const data::BetonReader& reader)
       : reader_(reader), anew_(!given_field_option(arguments, registry_).empty()) {
     options_.workers = worker_count(arguments);
     data::BetonLayout& layout = options_.layout;
@@ -169,7 +167,7 @@ class PartWriter {
     }
     if (!anew_) return;
     fields_ = field_options(arguments, registry_);
-    source_ = data::open_beton(reader.path(), layouts);
+    source_ = data::open_beton(reader);
     check_field_options(arguments, registry_, source_->fields());
     data::FileInfo info = data::file_info_of(reader);
     for (const auto& [name, text] : arguments.texts())
@@ -242,10 +240,10 @@ int run_select(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const std::vector<std::string> outs = check(arguments);
   JointOutputs places(outs);
-  const data::BetonOptions layouts = read_layouts(arguments);
-  const data::BetonReader reader(arguments.text("IN.beton"), data::BlobAccess::mapped, layouts);
+  const data::BetonReader reader(arguments.text("IN.beton"), data::BlobAccess::mapped,
+                                 read_layouts(arguments));
   const std::vector<Ids> parts = choose(arguments, reader, outs.size());
-  const PartWriter writer(arguments, reader, layouts);
+  const PartWriter writer(arguments, reader);
   const WatchedWriting watched("select");
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   std::vector<data::WriteSummary> summaries;

@@ -7,6 +7,7 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <utility>
 
+#include "data/http/http_client.h"
 #include "data/sources/beton.h"
 #include "framework/core/config/value.h"
 #include "framework/core/error.h"
@@ -131,6 +132,7 @@ std::unique_ptr<data::Source> open_chosen_source(
     PartSpec spec = chosen_options(arguments, sources, data::kind_of_source(sources, source, kind));
     if (spec.name == "table")
       for (const auto& [option, names] : columns) add_names(spec, option, names);
+    if (data::is_url(source)) return data::open_beton(source, layouts);
     return data::open_source(sources, source, spec);
   }
   (void)chosen_options(arguments, sources, "beton");

@@ -22,8 +22,8 @@ void add_source_options(boost::program_options::options_description& options,
                                                const data::SourceRegistry& sources);
 
 /// Opens SOURCE. @param layouts layouts of custom fields; if there are any, SOURCE is opened as a
-/// .beton file. @param columns for a source of kind table: by option (such as `texts`), names of
-/// columns to add to those on the command line.
+/// .beton file. Also says how a URL is read. @param columns for a source of kind table: by option
+/// (such as `texts`), names of columns to add to those on the command line.
 /// @throws ConfigError for options that the kind of SOURCE does not have; what data::open_source()
 /// throws.
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(

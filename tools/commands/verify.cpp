@@ -141,6 +141,8 @@ Json try_file(const std::string& file, const Job& job, ExitCode& code) {
     if (StopSignals::requested()) return {};
     return verify_file(file, job, code);
   } catch (const Error& error) {
+    // The signal also interrupts requests to a server.
+    if (StopSignals::requested()) return {};
     code = std::max(code, error.exit_code());
     return {{"file", file}, {"error", error.what()}};
   }

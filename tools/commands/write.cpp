@@ -188,6 +188,8 @@ data::FileInfo describe_file(const Arguments& arguments, const data::Source& sou
   const std::string label = class_field_of(source);
   if (!label.empty() && !source.class_names().empty()) info.classes[label] = source.class_names();
   info.written = written_options(arguments.texts());
+  info.written["subset"] =
+      data::subset_identity(arguments.text("subset"), source.size(), arguments.text("SOURCE"));
   info.written["precast"] = kVersion;
   return info;
 }

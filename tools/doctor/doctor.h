@@ -9,7 +9,7 @@ namespace precast::tools {
 
 /// `precast doctor [--json]`: prints facts about the build and about the machine, and lists each
 /// fault with its fix. Works without libtorch: facts about libtorch come from
-/// `precast-train versions --json`, started from the folder of precast.
+/// `precast-train versions --json`, the program in the same folder as this one.
 /// @return 0, or 6 (ExitCode::environment) if there is a problem.
 int run_doctor(const std::vector<std::string>& args);
 

@@ -73,10 +73,13 @@ void EventSink::forget() {
 
 void EventSink::rewind(std::int64_t position) {
   file_.cut(position);
-  // A file that was shorter than `position` may end in an incomplete record.
-  const std::vector<std::byte> bytes = read_file(file_.path());
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  file_.cut(static_cast<std::int64_t>(whole_events(text)));
+  // A file that was shorter than `position` may end in an incomplete record. If the rest of that
+  // record is in memory, the record must stay.
+  if (!file_.has_unwritten()) {
+    const std::vector<std::byte> bytes = read_file(file_.path());
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    file_.cut(static_cast<std::int64_t>(whole_events(text)));
+  }
   forget();
 }
 

@@ -84,9 +84,10 @@ struct RunRecord {
 /// there are none, or a folder cannot be listed.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
-/// The rate or share of each row since the previous row of the list: images per second, or seconds
-/// waited per second trained. The first row counts from 0 if it is the run's first epoch or step.
-/// NaN if it is unknown.
+/// For each row, the growth of `total` since the previous row, divided by the seconds trained since
+/// then: for RunRow::images, images per second; for RunRow::wait_seconds, the share of time spent
+/// waiting. The first row is compared with 0 if it belongs to the run's first epoch. NaN where the
+/// quotient is unknown.
 [[nodiscard]] std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total);
 
 /// The value of the last row in which it is a number; NaN if there is none.

@@ -93,17 +93,16 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """Ends a running epoch and starts the next one (after load_state_dict(): the rest of the saved epoch)."""
-        if not self._resumes:
-            self._epoch, self._batch = self._epoch + 1, 0
-        epoch = self._running = object()
-        check(function("loader_begin_epoch")(self._handle, self._epoch, self._batch,
-                                             operator.index(self.image_size)))
-        self._resumes = False
-        return self._batches(epoch)
+        epoch, batch = (self._epoch, self._batch) if self._resumes else (self._epoch + 1, 0)
+        running = self._running = object()
+        # The position changes only if the epoch begins, so an error does not skip an epoch.
+        check(function("loader_begin_epoch")(self._handle, epoch, batch, operator.index(self.image_size)))
+        self._epoch, self._batch, self._resumes = epoch, batch, False
+        return self._batches(running)
 
-    def _batches(self, epoch: object) -> Iterator[Any]:
+    def _batches(self, running: object) -> Iterator[Any]:
         next_batch, handle, convert = function("loader_next"), c_void_p(), self._convert
-        while self._running is epoch:
+        while self._running is running:
             # Returns regularly, so that Ctrl-C works.
             status = next_batch(self._handle, _POLL_MS, byref(handle))
             if status == _library.TIMEOUT:

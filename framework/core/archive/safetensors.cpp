@@ -62,8 +62,9 @@ struct Entry {
   bool has_shape = false;
 };
 
-/// Receives the header as a stream of events, and stops at any structure that is not valid. No tree
-/// is built, so a malicious header needs no more memory than the tensors that it lists.
+/// Receives the header as a stream of events, and stops at any structure that is not valid. No JSON
+/// tree is built; only an entry for each listed tensor and the metadata are stored, so a malicious
+/// header cannot make the parser use memory for anything else.
 class HeaderReader {
  public:
   std::vector<Entry> entries;

@@ -48,20 +48,30 @@ std::pair<std::string, std::string> split_name(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot)};
 }
 
+/// The P of a filter's name `P.blur_filter`; nothing if the tensor is not a filter.
+/// @param spec as for filtered_layers()
+std::optional<std::string> filtered_layer(const std::string& name,
+                                          const std::optional<WeightsSpec>& spec) {
+  if (!name.ends_with(kFilter)) return std::nullopt;
+  std::string layer = name.substr(0, name.size() - kFilter.size());
+  if (spec && !spec->blurred.contains(layer)) return std::nullopt;
+  return layer;
+}
+
 }  // namespace
 
 TorchvisionNames torchvision_names(const std::vector<TensorRecord>& records,
-                                   const std::string& source) {
-  std::set<std::string, std::less<>> wrappers;
+                                   const std::string& source,
+                                   const std::optional<WeightsSpec>& spec) {
+  const std::vector<std::string> layers = filtered_layers(records, spec);
+  const std::set<std::string> wrappers(layers.begin(), layers.end());
   TorchvisionNames result;
-  for (const TensorRecord& record : records) {
-    if (!record.name.ends_with(kFilter)) continue;
-    wrappers.insert(record.name.substr(0, record.name.size() - kFilter.size()));
-    result.left_out.push_back(record.name);
-  }
   std::set<std::string> names;
   for (TensorRecord record : records) {
-    if (record.name.ends_with(kFilter)) continue;
+    if (filtered_layer(record.name, spec)) {
+      result.left_out.push_back(record.name);
+      continue;
+    }
     for (const std::string_view wrapped : {".conv.weight", ".conv.bias"}) {
       if (!record.name.ends_with(wrapped)) continue;
       const std::string wrapper = record.name.substr(0, record.name.size() - wrapped.size());
@@ -116,11 +126,11 @@ FfcvNames ffcv_names(const std::vector<TensorRecord>& records,
   return result;
 }
 
-std::vector<std::string> filtered_layers(const std::vector<TensorRecord>& records) {
+std::vector<std::string> filtered_layers(const std::vector<TensorRecord>& records,
+                                         const std::optional<WeightsSpec>& spec) {
   std::vector<std::string> layers;
   for (const TensorRecord& record : records) {
-    if (record.name.ends_with(kFilter))
-      layers.push_back(record.name.substr(0, record.name.size() - kFilter.size()));
+    if (auto layer = filtered_layer(record.name, spec)) layers.push_back(*std::move(layer));
   }
   return layers;
 }

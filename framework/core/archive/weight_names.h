@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/core/archive/tensor_record.h"
+#include "framework/core/archive/weights_spec.h"
 #include "framework/core/export.h"
 
 namespace precast {
@@ -23,9 +25,11 @@ struct TorchvisionNames {
 /// Undoes the renaming by ffcv-imagenet's antialiasing (BlurPoolConv2d): for each `P.blur_filter`,
 /// which is left out, `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes `P.bias`. All
 /// other names stay unchanged, so that a custom model may have a layer called `conv`.
-/// @param source names the file in messages. @throws CheckpointError if a name then occurs twice
+/// @param source names the file in messages. @param spec the file's model spec, as for
+/// filtered_layers(). @throws CheckpointError if a name then occurs twice
 [[nodiscard]] PRECAST_API TorchvisionNames
-torchvision_names(const std::vector<TensorRecord>& records, const std::string& source);
+torchvision_names(const std::vector<TensorRecord>& records, const std::string& source,
+                  const std::optional<WeightsSpec>& spec = std::nullopt);
 
 /// Records with the names that ffcv-imagenet uses. Move-only, because the records of a copy would
 /// view the original's memory.
@@ -56,8 +60,11 @@ struct FfcvNames {
                                                const std::string& source);
 
 /// The names P of the layers for which there is a `P.blur_filter`.
+/// @param spec the model spec of the records' file, if it has one: only the layers that it lists as
+/// blurred then count, because a custom model may have tensors of its own called `blur_filter`.
 [[nodiscard]] PRECAST_API std::vector<std::string> filtered_layers(
-    const std::vector<TensorRecord>& records);
+    const std::vector<TensorRecord>& records,
+    const std::optional<WeightsSpec>& spec = std::nullopt);
 /// Whether the record is a filter with the values that ffcv_names() writes, in any floating-point
 /// type.
 [[nodiscard]] PRECAST_API bool is_blur_filter(const TensorRecord& record);

@@ -191,8 +191,17 @@ WeightsSpec parse_weights_spec(std::string_view text, const std::string& source)
   return std::move(read.spec);
 }
 
+bool drop_long_class_names(WeightsSpec& spec) {
+  if (spec.class_names.empty() || weights_spec_text(spec).size() <= kMaxWeightsSpecBytes)
+    return false;
+  spec.class_names.clear();
+  return true;
+}
+
 std::map<std::string, std::string> weights_metadata(const WeightsSpec& spec) {
-  return {{"format", "pt"}, {std::string(kWeightsSpecKey), weights_spec_text(spec)}};
+  WeightsSpec stored = spec;
+  static_cast<void>(drop_long_class_names(stored));
+  return {{"format", "pt"}, {std::string(kWeightsSpecKey), weights_spec_text(stored)}};
 }
 
 std::optional<WeightsSpec> spec_of(const WeightsFile& file) {

@@ -66,8 +66,12 @@ inline constexpr std::string_view kAveragesKey = "precast_averages";
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);
 
-/// The metadata for a weights file with this spec: the spec, and `format: pt`, which shows other
-/// programs that the tensors come from PyTorch.
+/// Removes the class names if the spec with them is longer than kMaxWeightsSpecBytes.
+/// @return whether it has removed them
+[[nodiscard]] PRECAST_API bool drop_long_class_names(WeightsSpec& spec);
+
+/// The metadata for a weights file with this spec: the spec, after drop_long_class_names(), and
+/// `format: pt`, which shows other programs that the tensors come from PyTorch.
 [[nodiscard]] PRECAST_API std::map<std::string, std::string> weights_metadata(
     const WeightsSpec& spec);
 

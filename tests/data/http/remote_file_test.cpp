@@ -449,6 +449,49 @@ TEST_F(RemoteFileTest, APreloadThatIsCancelledEndsBeforeTheRestIsFetched) {
   EXPECT_EQ(pass(remote), pass(BetonReader(file_))) << "the rest can still be fetched";
 }
 
+TEST_F(RemoteFileTest, ARequestThatIsCancelledIsNotRepeated) {
+  std::atomic<bool> cancel = false;
+  RemoteOptions patient = options(/*retry_s=*/600).remote;
+  patient.http.cancel = &cancel;
+  RemoteFile file(server_->url(), patient);
+  const std::size_t opened = server_->requests().size();
+  server_->set_faults(R"({"status": 503, "retry_after": 300})");
+  std::jthread asks([&] {
+    EXPECT_TRUE(test::eventually([&] { return server_->requests().size() > opened; }));
+    cancel = true;
+  });
+  const auto start = steady_clock::now();
+  EXPECT_THROW(file.need(0, kImageBytes), IoError);
+  EXPECT_LT(steady_clock::now() - start, kInTime);
+  EXPECT_EQ(server_->requests().size(), opened + 1);
+}
+
+TEST_F(RemoteFileTest, ASignalEndsCommandsThatWaitForAServer) {
+  const BetonReader local(file_);
+  const std::string values =
+      fmt::format("[{}, {}]", local.blob_offset(0, 0), local.pages_end() - 1);
+  const std::filesystem::path outputs = folder_ / "outputs";
+  std::filesystem::create_directory(outputs);
+  /// @param delayed the bytes for which the server does not answer
+  const auto run = [&](const std::string& command, const std::string& delayed,
+                       const std::string& argument) {
+    server_.emplace(file_);
+    server_->set_faults(R"({"delay_s": 600, "delay_bytes": )" + delayed + "}");
+    Program program({test::bin_dir() + "/precast", command, server_->url(), argument},
+                    environment());
+    EXPECT_TRUE(server_->delays()) << command;
+    ::kill(program.id(), SIGTERM);
+    const auto start = steady_clock::now();
+    EXPECT_EQ(program.wait(), 128 + SIGTERM) << command << program.err;
+    EXPECT_LT(steady_clock::now() - start, kInTime) << command;
+    EXPECT_TRUE(std::filesystem::is_empty(outputs)) << command;
+  };
+  run("select", values, outputs / "out.beton");
+  run("write", values, outputs / "out.beton");
+  run("verify", values, "--deep");
+  run("verify", "[0, 0]", "--deep");
+}
+
 TEST_F(RemoteFileTest, RequestsAreForAtMostTheLimitAndNotForEachSample) {
   const BetonReader remote = open();
   const std::size_t opened = server_->requests().size();

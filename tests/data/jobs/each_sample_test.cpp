@@ -47,5 +47,15 @@ TEST(EachSample, StopsWhenAskedTo) {
   EXPECT_GT(done, 100U);
 }
 
+TEST(EachSample, IgnoresSamplesThatFailAfterTheCancellation) {
+  std::atomic<bool> cancel{false};
+  EXPECT_FALSE(for_each_sample(1, {.workers = 1, .cancel = &cancel}, [&] {
+    return [&](std::uint64_t) {
+      cancel = true;
+      throw IoError("interrupted");
+    };
+  }));
+}
+
 }  // namespace
 }  // namespace precast::data

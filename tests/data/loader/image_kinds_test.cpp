@@ -389,5 +389,22 @@ TEST(SetChannels, ReportsWhatDoesNotFitAtItsPlace) {
               ThrowsMessage<ConfigError>(Names("pipeline.train[1]", "1 number", 3)));
 }
 
+TEST(SetDefaultChannels, ImagesWithoutTheItemAreRgbAndTheOthersKeepTheirNumber) {
+  for (const char* text : {"{a: [center_crop], b: [center_crop, channels: {count: 1}]}",
+                           "{b: [center_crop, channels: {count: 1}], a: [center_crop]}"}) {
+    Pipeline pipeline = parse(text);
+    Diagnostics diagnostics;
+    set_default_channels(pipeline, diagnostics);
+    EXPECT_THAT(diagnostics.errors(), ElementsAre());
+    for (const OutputSpec& output : pipeline.outputs)
+      EXPECT_EQ(output.image.channels, output.name == "a" ? 3 : 1) << text;
+  }
+  Pipeline wrong =
+      parse("{b: [channels: {count: 1}], a: [center_crop, normalize: {mean: [1], std: [1]}]}");
+  Diagnostics diagnostics;
+  set_default_channels(wrong, diagnostics);
+  EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("pipeline.train.a[1]", "3 numbers", 1)));
+}
+
 }  // namespace
 }  // namespace precast::data

@@ -45,6 +45,12 @@ TEST(ClassNames, LabelsOfAName) {
               ThrowsMessage<ConfigError>(testing::Not(testing::HasSubstr("n01440764"))));
 }
 
+TEST(ClassNames, LabelsOfTheSameName) {
+  EXPECT_EQ(labels_of_same_name({}), std::nullopt);
+  EXPECT_EQ(labels_of_same_name({"a", "b"}), std::nullopt);
+  EXPECT_EQ(labels_of_same_name({"a", "b", "c", "b", "a"}), std::pair(1L, 3L));
+}
+
 TEST(ClassNames, ClassesThatASubsetLacks) {
   const test::TemporaryFolder folder;
   // label = i % 5

@@ -162,6 +162,18 @@ TEST_F(FilterTest, NotBindsTighterThanAndAndAndTighterThanOr) {
   EXPECT_THAT(kept("not (label == 0 and weight < 3)").size(), 9U);
 }
 
+TEST_F(FilterTest, ThereMayBeAnyNumberOfTerms) {
+  // With a recursive call for each term, this would overflow the stack.
+  const auto joined = [](std::string_view word, std::string_view term) {
+    std::string text = "weight == 3";
+    for (int i = 0; i < 200'000; ++i) text.append(word).append(term);
+    return text;
+  };
+  EXPECT_THAT(kept(joined(" or ", "weight==7")), ElementsAre(3, 7));
+  EXPECT_THAT(kept(joined(" and ", "weight<9")), ElementsAre(3));
+  EXPECT_THAT(kept(joined(" and ", "weight<9") + " or label == 2"), ElementsAre(2, 3, 5, 8));
+}
+
 TEST_F(FilterTest, ChoosesWithinItsRange) {
   EXPECT_THAT(SampleFilter("label == 0").select(*reader_, 1, 7), ElementsAre(3, 6));
 }

@@ -137,6 +137,16 @@ class TensorTest(FileTest):
             batch[0].__dlpack__(), batch[0].__dlpack__(max_version=(1, 0))
         self.assertLess(resident_bytes() - before, 1 << 20)
 
+    def test_channels_of_an_output_leave_the_others(self):
+        whole = ["whole_image"]
+        grey = {"field": "image", "transforms": [*whole, {"channels": {"count": 1}}]}
+        for pipeline in ({"image": whole, "grey": grey}, {"grey": grey, "image": whole}):
+            batch = next(iter(self.loader(batch_size=2, pipeline=pipeline)))
+            self.assertEqual((batch["image"].shape, batch["grey"].shape), ((2, SIDE, SIDE, 3), (2, SIDE, SIDE, 1)))
+        one = {"normalize": {"mean": [1], "std": [1]}}
+        with self.assertRaisesRegex(precast.ConfigError, "pipeline.image"):
+            self.loader(pipeline={"grey": grey, "image": [*whole, {"convert": {"type": "f32"}}, one]})
+
     def test_floats_are_the_normalised_pixels(self):
         plain, floats = (next(iter(self.loader(normalize=normalize)))["image"] for normalize in (False, True))
         mean = np.array([0.485, 0.456, 0.406], np.float32) * 255
@@ -323,6 +333,18 @@ class ResumeTest(FileTest):
         next(new)
         with self.assertRaises(RuntimeError):
             next(old)
+
+    def test_an_epoch_that_cannot_begin_is_not_skipped(self):
+        loader = self.loader()
+        next(iter(loader))
+        for _ in range(2):
+            loader.image_size = -1
+            with self.assertRaises(precast.ConfigError):
+                iter(loader)
+            self.assertEqual((loader.epoch, loader.state_dict()["batch"]), (0, 1))
+        loader.image_size = SIDE
+        self.assertEqual(next(iter(loader)).sample_ids[0], 0)
+        self.assertEqual(loader.epoch, 1)
 
 
 class ErrorTest(FileTest):

@@ -412,17 +412,18 @@ TEST(ResizerTest, PrefersPlanesForWeighedAverages) {
 }
 
 TEST(ResizerTest, EveryInstructionSetGivesTheSame) {
+  std::size_t targets = 0;
   for (const ResizeFilter filter : kFilters) {
     for (const auto& size : kSizes) {
       const Image in = noise_image(size[0], size[1], 8);
       const Image expected = resized(in.view(), size[2], size[3], filter);
-      const std::size_t targets = test::for_each_simd_target([&](const char* target) {
+      targets = test::for_each_simd_target([&](const char* target) {
         EXPECT_EQ(resized(in.view(), size[2], size[3], filter).pixels, expected.pixels)
             << target << " " << describe(size, filter);
       });
-      EXPECT_GE(targets, 2U);
     }
   }
+  if (targets < 2) GTEST_SKIP() << "there is only one instruction set";
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "data/sources/beton.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,6 +62,22 @@ TEST(BetonSource, DamagedValuesAreNotHandedOn) {
                       Names(path, "sample 1", fmt::format("'{}'", reader.fields()[f].name))));
     }
   }
+}
+
+TEST(BetonSource, ReadsAnOpenFileAndNotItsPath) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "a.beton", test::golden_beton("scalars_only"));
+  std::unique_ptr<Source> source;
+  {
+    const BetonReader reader(folder / "a.beton");
+    std::filesystem::remove(folder / "a.beton");
+    source = open_beton(reader);
+  }
+  const std::vector<std::byte> golden = test::golden_beton("scalars_only");
+  const BetonReader expected(golden, "golden");
+  ASSERT_EQ(source->size(), expected.size());
+  const std::size_t field = expected.first_field(FieldType::integer);
+  EXPECT_EQ(std::get<std::int64_t>(source->sample(1).values[field]), expected.integer(1, field));
 }
 
 TEST(BetonSource, AFileOfFfcvIsWrittenAgainWithAllItsFields) {

@@ -117,6 +117,25 @@ TEST(ClassFiles, OneClassStaysOneClass) {
   EXPECT_THAT(files.class_names, ElementsAre("cat"));
 }
 
+TEST(ClassFiles, ALabelIsAPositionEvenAfterAClassNameThatOccursTwice) {
+  const ClassFiles files = arrange_by_class({"c/1.jpg", "b/1.jpg"}, {}, "x", {"a", "b", "a", "c"});
+  ASSERT_EQ(files.files.size(), 2U);
+  EXPECT_EQ(files.files[0].label, 1);
+  EXPECT_EQ(files.files[1].label, 3);
+}
+
+TEST(ClassFiles, FoldersOutsideTheFolderOfAllImagesAreNoClasses) {
+  const std::vector<std::string> paths = {"train/a/1.png", "train/b/1.png"};
+  const ClassFiles files =
+      arrange_by_class(paths, {"train", "train/a", "train/b", "annotations", "a-folder/a"}, "x");
+  EXPECT_THAT(files.class_names, ElementsAre("a", "b"));
+  EXPECT_THAT(
+      [&] {
+        (void)arrange_by_class(paths, {"train", "train/a", "train/b", "train/c"}, "x");
+      },
+      ThrowsMessage<DataError>(Names("x", "'train/c'")));
+}
+
 TEST(FolderSource, NestedFoldersFollowEachOtherAsTorchvisionSortsThem) {
   const test::TemporaryFolder folder;
   const auto image = test::jpeg_file(test::gradient(8, 8));

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/sources/register.h"
@@ -237,6 +238,22 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfATrainingSet) {
   write_train({});
   EXPECT_THAT([&] { (void)open_source(folder_ / "tree", "auto", options); },
               ThrowsMessage<DataError>(Names(folder_ / "train.beton")));
+  // Two classes have the same name, so it is unknown which of them an image belongs to.
+  write_train({.classes = {{"label", {"d", "b", "d", "a"}}}, .written = {}});
+  put_text(folder_ / "list.csv", "file,label\ntree/b/1.jpg,b\ntree/d/2.jpg,a\n");
+  put_text(folder_ / "labels", "1.jpg b\n2.jpg a\n");
+  ConfigNode with_labels = options;
+  with_labels.entries.push_back(test::option("labels", folder_ / "labels").entries[0]);
+  for (const auto& input : {std::pair("tree", options), std::pair("list.csv", options),
+                            std::pair("tree", with_labels)}) {
+    EXPECT_THAT([&] { (void)open_source(folder_ / input.first, "auto", input.second); },
+                ThrowsMessage<DataError>(Names(folder_ / "train.beton", "'d'", 0, 2)));
+  }
+}
+
+TEST_F(LabelListTest, ALabelIsAPositionEvenAfterAClassNameThatOccursTwice) {
+  EXPECT_THAT(arranged("v_1 c\nv_2 b\nv_3 a\n", {"a", "b", "a", "c"}),
+              ElementsAre("v_3.JPEG 0", "v_2.JPEG 1", "v_1.JPEG 3"));
 }
 
 TEST_F(LabelListTest, KindsThatBringTheirLabelsRefuseLists) {

@@ -2,6 +2,8 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "data/torch/batch_source.h"
 #include "data/torch/device_images.h"
 #include "tests/data/beton/golden_beton.h"
@@ -57,7 +59,7 @@ TEST_P(BatchSourceGpuTest, AreTheSameWithAllImagesInTheMemoryOfTheGpu) {
   const BetonReader reader(folder_ / "r.beton");
   // Chunks that are smaller than an image give the same pixels as one chunk.
   const DeviceImages one(reader, 0, at::Device(at::kCUDA, 0));
-  const DeviceImages many(reader, 0, at::Device(at::kCUDA, 0), nullptr, /*chunk_bytes=*/1000);
+  const DeviceImages many(reader, 0, at::Device(at::kCUDA, 0), {.chunk_bytes = 1000});
   EXPECT_TRUE(one.pixels().equal(many.pixels()));
   const at::Device gpu(at::kCUDA, 0);
   for (const std::int64_t size_px : {16, 25}) {
@@ -70,6 +72,23 @@ TEST_P(BatchSourceGpuTest, AreTheSameWithAllImagesInTheMemoryOfTheGpu) {
       EXPECT_TRUE(found[b].labels().equal(expected[b].labels()));
     }
   }
+}
+
+TEST_P(BatchSourceGpuTest, APassWhoseImagesWereNotAllCopiedHasNoBatches) {
+  test::write_made_beton(folder_ / "r.beton", {.samples = 23, .width = 20, .height = 31});
+  const BetonReader reader(folder_ / "r.beton");
+  std::atomic<bool> cancel = true;
+  LoaderOptions options;
+  options.plan_images = true;
+  options.cancel_copy = &cancel;
+  options.batch_size = 5;
+  const auto source = make_batch_source(reader, standard_train_pipeline(), options, {},
+                                        at::Device(at::kCUDA, 0), GetParam());
+  source->begin_epoch({.image_size_px = 16});
+  EXPECT_FALSE(source->next());
+  cancel = false;
+  source->begin_epoch({.image_size_px = 16});
+  EXPECT_TRUE(source->next());
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, BatchSourceGpuTest,

@@ -29,6 +29,7 @@ using test::QueuedDevice;
 using test::value_of;
 
 constexpr std::size_t kDepth = 2;
+constexpr std::size_t kMostInUse = 4;
 
 /// The interface that DevicePrefetcher needs, implemented with a QueuedDevice. A kernel inverts the
 /// bits of the first field.
@@ -61,6 +62,8 @@ class QueuedCopies {
     for (const QueuedDevice::Memory& memory : batch.fields) device_->record_stream(*memory);
   }
   void synchronize() { device_->synchronize(QueuedDevice::kCopies); }
+  [[nodiscard]] Event record_consumer() const { return device_->record(QueuedDevice::kConsumer); }
+  void wait(const Event& event) { device_->wait(event); }
 
  private:
   QueuedDevice* device_;
@@ -116,7 +119,8 @@ struct Rig {
 
   explicit Rig(const QueuedDevice::Options& options, std::int64_t bad = -1)
       : device(options), consumer(device) {
-    batches = std::make_unique<Prefetcher>(QueuedCopies(device), kDepth, memory, bad, options.seed);
+    batches = std::make_unique<Prefetcher>(QueuedCopies(device), kDepth, kMostInUse, memory, bad,
+                                           options.seed);
   }
 
   /// Reads `count` batches, at most to the end of the pass; each batch is read after `lag` more
@@ -227,7 +231,8 @@ TEST_P(DevicePrefetcherTest, ARingWithFewSlotsGetsThemBack) {
     HostMemory memory;
     Consumer consumer(device);
     int kept = 0;
-    DevicePrefetcher<QueuedCopies, RingSource> batches(QueuedCopies(device), kDepth, memory, kept);
+    DevicePrefetcher<QueuedCopies, RingSource> batches(QueuedCopies(device), kDepth, kMostInUse,
+                                                       memory, kept);
     for (const std::int64_t epoch : {0, 1}) {
       batches.begin_epoch({.epoch = epoch, .image_size_px = 4});
       while (const auto batch = batches.next()) consumer.read(*batch);
@@ -322,8 +327,8 @@ TEST_P(DevicePrefetcherTest, BatchesOfALoaderAreThoseItMakes) {
   const Pipeline pipeline = standard_train_pipeline();
   const auto [copies, consumer] = GetParam();
   QueuedDevice device({.copies = copies, .consumer = consumer});
-  DevicePrefetcher<QueuedCopies, Loader> batches(QueuedCopies(device), kDepth, reader, pipeline,
-                                                 loading);
+  DevicePrefetcher<QueuedCopies, Loader> batches(QueuedCopies(device), kDepth, kMostInUse, reader,
+                                                 pipeline, loading);
   Loader loader(reader, pipeline, loading);
   for (const std::int64_t epoch : {0, 1}) {
     const EpochRequest request{.epoch = epoch, .image_size_px = 16};
@@ -361,6 +366,19 @@ TEST(DevicePrefetcherMemoryTest, HostMemoryComesBackAsCopiesEnd) {
     }
     EXPECT_LE(rig.memory.buffers(), kDepth + 2);
   }
+}
+
+TEST(DevicePrefetcherMemoryTest, BatchesInUseAreLimitedIfTheHostIsFasterThanTheDevice) {
+  Rig rig({.copies = Pace::eager, .consumer = Pace::late});
+  for (const std::int64_t epoch : {0, 1, 2}) {
+    rig.batches->begin_epoch({.epoch = epoch, .image_size_px = 4});
+    rig.take(kBatches);
+  }
+  // next() waits for every batch except those that may be in use after its last call.
+  EXPECT_EQ(rig.device.waits(), 3 * kBatches - static_cast<int>(kMostInUse));
+  constexpr std::size_t kBlocksOfBatch = 3;
+  EXPECT_LE(rig.device.blocks(), kBlocksOfBatch * (kMostInUse + kDepth + 1));
+  EXPECT_EQ(rig.wrong_values(), 0U);
 }
 
 /// Negative controls: if a call to the device has no effect, the tests above detect it.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "data/beton/reader.h"
+#include "data/decode/jpeg_sidecar.h"
 #include "data/jobs/write_dataset.h"
 #include "data/write/image_field.h"
 #include "data/write/number_fields.h"
@@ -414,6 +415,29 @@ TEST_F(DatasetTest, StopsWhenAskedToAndLeavesTheOldFile) {
   EXPECT_TRUE(test::read_bytes(path_) == golden_beton("scalars_only"));
   std::filesystem::remove(path_);
   EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(DatasetTest, TheSidecarsOfALinkAndOfItsTargetAreRemoved) {
+  const std::filesystem::path target = folder_ / "v1.beton";
+  WriteOptions chosen = options(2);
+  chosen.layout.checksums = false;
+  chosen.index_interval = 8;
+  (void)write(chosen, {.mode = ImageWriteMode::jpg});
+  std::filesystem::rename(path_, target);
+  std::filesystem::create_symlink("v1.beton", path_);
+  std::filesystem::copy_file(jpeg_sidecar(path_), jpeg_sidecar(target));
+  for (const auto& name : {path_, target}) write_sums_sidecar(BetonReader(name));
+  chosen.index_interval = 0;
+  (void)write(chosen, {.mode = ImageWriteMode::raw});
+  for (const auto& name : {path_, target}) {
+    EXPECT_FALSE(std::filesystem::exists(sums_sidecar(name))) << name;
+    EXPECT_FALSE(std::filesystem::exists(jpeg_sidecar(name))) << name;
+    EXPECT_EQ(BetonReader(name).image_mode(0, 0), ImageMode::raw);
+  }
+  const std::vector<std::byte> notes(3);
+  test::write_bytes(sums_sidecar(target), notes);
+  EXPECT_THROW(write(chosen, {}), ConfigError);
+  EXPECT_TRUE(test::read_bytes(sums_sidecar(target)) == notes);
 }
 
 TEST_F(DatasetTest, AnyFailingCallLeavesTheOldFileOrTheNewOneAndNothingElse) {

@@ -60,6 +60,27 @@ TEST(AppendedFileTest, WritesTheLastPiecesAtTheEndOrSaysHowManyAreMissing) {
   EXPECT_EQ(file.position(), 11);
 }
 
+TEST(AppendedFileTest, ACutKeepsWhatWasRefusedBeforeIt) {
+  const test::TemporaryFolder folder;
+  test::FullDisk disk(2);
+  AppendedFile file(folder / "f", disk);
+  file.append("zero");
+  disk.full = true;
+  for (const char* piece : {"one", "two"}) file.append(piece);
+  const std::int64_t position = file.position();
+  for (const char* piece : {"three", "four"}) file.append(piece);
+  file.cut(position);
+  EXPECT_EQ(file.position(), position);
+  EXPECT_TRUE(file.has_unwritten());
+  // A cut in a piece keeps its first bytes.
+  file.cut(position - 1);
+  disk.full = false;
+  file.flush();
+  EXPECT_FALSE(file.has_unwritten());
+  EXPECT_EQ(text_of(folder / "f"), "zeroonetw");
+  EXPECT_EQ(file.position(), 9);
+}
+
 TEST(AppendedFileTest, CutsBackAndDropsWhatWasRefused) {
   const test::TemporaryFolder folder;
   test::FullDisk disk(2);

@@ -152,6 +152,7 @@ TEST(AtomicFile, WritesWhatALinkPointsTo) {
     EXPECT_EQ(text_of(folder / name), name);
     EXPECT_TRUE(std::filesystem::is_symlink(folder / name)) << name;
   }
+  EXPECT_EQ(AtomicFile(folder / "to_link").path(), folder / "far" / "old");
   EXPECT_EQ(text_of(folder / "far" / "old"), "to_link");
   EXPECT_EQ(text_of(folder / "far" / "new"), "to_new");
   EXPECT_EQ(count_files(folder / "far"), 2U);

@@ -107,6 +107,18 @@ TEST_F(RehearsalTest, TriesTheLargestSizeThenEvaluationThenTheOthers) {
                           "eval 3 x 10 px", "train 4 x 12 px", "train 4 x 8 px"));
 }
 
+TEST_F(RehearsalTest, TheMemoryOfStoredImagesIsTakenFirst) {
+  options_.kept_image_bytes = std::uint64_t{1} << 60;
+  EXPECT_THAT(error(), Names("1152921.5 TB", "cpu", "data.in_memory"));
+  EXPECT_TRUE(model_.seen.empty());
+}
+
+TEST_F(RehearsalTest, AnErrorNamesTheMemoryOfStoredImages) {
+  options_.kept_image_bytes = 2 << 20;
+  model_.most_pixels = 0;
+  EXPECT_THAT(error(), Names("4 images of 16 px", "2.1 MB", "data.in_memory"));
+}
+
 TEST_F(RehearsalTest, AShareSmallerThanABatchIsTriedAlone) {
   options_.val_samples = 3;
   plan_.image_size_px = {8};

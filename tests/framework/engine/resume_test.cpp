@@ -94,6 +94,14 @@ class Rising final : public Schedule {
   }
 };
 
+class NanGradients final : public Method {
+ public:
+  void on_backward(Model& model) override {
+    for (const NamedTensor& parameter : model.parameters())
+      if (parameter.tensor.grad().defined()) parameter.tensor.grad().fill_(NAN);
+  }
+};
+
 /// Runs an action at one step.
 class AtStep final : public Method {
  public:
@@ -125,12 +133,15 @@ class Recorder final : public Method {
   std::vector<std::int64_t>& steps_;
 };
 
-/// A source that asks the run to stop at one batch.
+/// A source that asks the run to stop at one batch, or at the start of one pass.
 class StoppingSource final : public BatchSource {
  public:
-  StoppingSource(ColourSource source, std::int64_t stop_at)
-      : source_(std::move(source)), stop_at_(stop_at) {}
-  void begin_epoch(const EpochRequest& request) override { source_.begin_epoch(request); }
+  StoppingSource(ColourSource source, std::int64_t stop_at, std::int64_t stop_at_pass)
+      : source_(std::move(source)), stop_at_(stop_at), stop_at_pass_(stop_at_pass) {}
+  void begin_epoch(const EpochRequest& request) override {
+    if (passes_++ == stop_at_pass_) std::raise(SIGTERM);
+    source_.begin_epoch(request);
+  }
   std::optional<Batch> next() override {
     if (count_++ == stop_at_) std::raise(SIGTERM);
     return source_.next();
@@ -148,7 +159,9 @@ class StoppingSource final : public BatchSource {
   SourceTimes times_;
   ColourSource source_;
   std::int64_t stop_at_;
+  std::int64_t stop_at_pass_;
   std::int64_t count_ = 0;
+  std::int64_t passes_ = 0;
 };
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -157,7 +170,13 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 struct Disturbance {
   std::int64_t stop_at_step = kNever;
   std::int64_t stop_at_val_batch = kNever;
+  /// At the start of a pass of the training data or of the validation data; passes of this process
+  /// count from 0.
+  std::int64_t stop_at_train_pass = kNever;
+  std::int64_t stop_at_val_pass = kNever;
   std::int64_t nan_at_step = kNever;
+  /// Whether the gradients of all steps are NaN, and their losses are not.
+  bool nan_gradients = false;
 };
 
 /// The results of a run.
@@ -178,6 +197,13 @@ std::string without_times(const std::string& record) {
   auto parsed = nlohmann::ordered_json::parse(record);
   for (const char* key : {"val_time", "train_time", "wait_time", "loader_time"}) parsed.erase(key);
   return parsed.dump();
+}
+
+/// The position in the newest checkpoint.
+nlohmann::json saved_position(const std::filesystem::path& folder) {
+  const auto latest = latest_valid(folder);
+  if (!latest) throw std::runtime_error(folder.string());
+  return nlohmann::json::parse(std::ifstream(latest->path / "state.json")).at("position");
 }
 
 class ResumeTest : public ::testing::TestWithParam<Precision> {
@@ -206,15 +232,18 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
         {"poison", std::make_unique<AtStep>(disturbance.nan_at_step, [](Batch& batch) {
            batch.images() = batch.images() / 0.0 * 0.0;
          })});
+    if (disturbance.nan_gradients)
+      methods.push_back({"nan_gradients", std::make_unique<NanGradients>()});
     methods.push_back({"recorder", std::make_unique<Recorder>(samples_, steps_)});
     OptimizerRegistry optimizers("optimizer");
     recipes::register_optimizers(optimizers);
     const auto optimizer = optimizers.make({"sgd"}, {model.parameters()});
     StoppingSource train(
         ColourSource({0, 1, 2, 2, 1, 0, 0, 0, 1, 1, 1, 2, 2, 0, 1, 2, 1, 1, 2, 0}, batch_size_),
-        kNever);
+        kNever, disturbance.stop_at_train_pass);
     train.set_times(loader_times_);
-    StoppingSource val(ColourSource({0, 1, 2, 2, 1}, 2), disturbance.stop_at_val_batch);
+    StoppingSource val(ColourSource({0, 1, 2, 2, 1}, val_batch_size_),
+                       disturbance.stop_at_val_batch, disturbance.stop_at_val_pass);
     val.set_replaced(replaced_);
     const Evaluator evaluator({.image_size_px = 4, .flip_tta = false});
     const auto ranks = make_single_rank();
@@ -222,6 +251,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     const MeanCrossEntropy loss;
     Checkpointer checkpointer(
         {.folder = folder,
+         .every_steps = every_steps_,
+         .every_epochs = every_epochs_,
          .any_precision = any_precision_,
          .batch_sets_order = batch_sets_order_,
          .most_threads = most_threads_,
@@ -272,7 +303,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
 
   Precision precision_ = GetParam();
   bool any_precision_ = false;
-  std::int64_t batch_size_ = kBatch;
+  std::int64_t batch_size_ = kBatch, val_batch_size_ = 2;
+  std::int64_t every_steps_ = 0, every_epochs_ = 1;
   bool batch_sets_order_ = false;
   int most_threads_ = 0;
   std::optional<WeightsSpec> model_spec_;
@@ -373,6 +405,28 @@ TEST_P(ResumeTest, CutInAnEvaluationItEvaluatesAgain) {
   }
 }
 
+TEST_P(ResumeTest, CutWhileASourcePreparesAPassItUsesNoBatchOfThisPass) {
+  // With one batch, an evaluation does not look at the sum that was started after the batch.
+  val_batch_size_ = 5;
+  const test::TemporaryFolder uncut_folder;
+  test::MemorySink uncut_sink;
+  const Outcome uncut = run(uncut_folder.path(), uncut_sink);
+  for (std::int64_t pass = 0; pass < kEpochs; ++pass) {
+    for (const bool training : {true, false}) {
+      SCOPED_TRACE(testing::Message() << (training ? "training " : "validation ") << pass);
+      const test::TemporaryFolder folder;
+      test::MemorySink sink;
+      Disturbance cut;
+      (training ? cut.stop_at_train_pass : cut.stop_at_val_pass) = pass;
+      EXPECT_FALSE(run(folder.path(), sink, cut).finished);
+      const nlohmann::json position = saved_position(folder.path());
+      EXPECT_EQ(position.at("epoch"), pass);
+      EXPECT_EQ(position.at("step"), training ? 0 : kSteps);
+      EXPECT_EQ(run(folder.path(), sink), uncut);
+    }
+  }
+}
+
 TEST_P(ResumeTest, CutAgainAndAgainItStillArrives) {
   const test::TemporaryFolder uncut_folder, folder;
   test::MemorySink uncut_sink, sink;
@@ -394,6 +448,32 @@ TEST_P(ResumeTest, AFinishedRunKeepsOnlyItsLastAndItsBestCheckpoint) {
   if (kept.size() == 2) {
     EXPECT_GT(*kept[1].metric, *kept[0].metric);
   }
+}
+
+TEST_P(ResumeTest, AFinishedRunHasACheckpointOfItsEnd) {
+  // The numbers of the run's steps and epochs are no multiples of the first two, but of the third.
+  for (const auto& [steps, epochs] : {std::pair(0, 2), std::pair(4, 0), std::pair(5, 0)}) {
+    SCOPED_TRACE(testing::Message() << steps << " steps, " << epochs << " epochs");
+    every_steps_ = steps;
+    every_epochs_ = epochs;
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    const auto latest = latest_valid(folder.path());
+    ASSERT_TRUE(latest);
+    EXPECT_EQ(latest->step, kEpochs * kSteps);
+    EXPECT_TRUE(latest->metric);
+    EXPECT_EQ(saved_position(folder.path()).at("epoch"), kEpochs);
+    steps_.clear();
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    EXPECT_TRUE(steps_.empty());
+  }
+  every_steps_ = 0;
+  every_epochs_ = 0;
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  EXPECT_TRUE(find_checkpoints(folder.path()).empty());
 }
 
 TEST_P(ResumeTest, CutInTheEvaluationOfAFinishedRunTheLastCheckpointKeepsItsMetric) {
@@ -428,13 +508,6 @@ TEST_P(ResumeTest, MissingTensorsAndUnexpectedOnesAreBothReported) {
   EXPECT_THAT([&] { static_cast<void>(run(folder.path(), sink)); },
               testing::ThrowsMessage<CheckpointError>(
                   test::Names("model.safetensors", "head.weight", "1 tensor")));
-}
-
-/// The position in the newest checkpoint.
-nlohmann::json saved_position(const std::filesystem::path& folder) {
-  const auto latest = latest_valid(folder);
-  if (!latest) throw std::runtime_error(folder.string());
-  return nlohmann::json::parse(std::ifstream(latest->path / "state.json")).at("position");
 }
 
 /// Changes the state in the newest checkpoint.
@@ -714,6 +787,20 @@ TEST_P(ResumeTest, ASkippedStepLeavesNothingBehind) {
   }
 }
 
+TEST_P(ResumeTest, AnEpochOfSkippedStepsIsDivergedThoughItsLossesAreFinite) {
+  if (GetParam() == Precision::fp16) GTEST_SKIP() << "in fp16, the scale collapses later";
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  try {
+    static_cast<void>(run(folder.path(), sink, {.nan_gradients = true}, NonFinite::skip));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::diverged);
+  }
+  for (const std::string& record : sink.records)
+    EXPECT_FALSE(nlohmann::json::parse(record).contains("train_loss")) << record;
+}
+
 TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
@@ -732,6 +819,23 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
   // Each restore rewound the log, so only the records of the last attempt remain.
   ASSERT_EQ(rates.size(), 1U);
   EXPECT_DOUBLE_EQ(rates[0], 0.1 / 8);
+}
+
+TEST_P(ResumeTest, StoppedAfterANonFiniteLossItKeepsTheHalvedRate) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  // The request is agreed on only after the next step, whose loss is NaN.
+  EXPECT_FALSE(
+      run(folder.path(), sink, {.stop_at_step = 6, .nan_at_step = 7}, NonFinite::restore).finished);
+  const auto latest = latest_valid(folder.path());
+  ASSERT_TRUE(latest);
+  EXPECT_EQ(latest->step, kSteps);
+  EXPECT_TRUE(latest->metric);
+  const nlohmann::json position = saved_position(folder.path());
+  EXPECT_EQ(position.at("lr_factor"), 0.5);
+  EXPECT_EQ(position.at("restores"), 1);
+  EXPECT_TRUE(run(folder.path(), sink).finished);
+  EXPECT_EQ(saved_position(folder.path()).at("lr_factor"), 0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ResumeTest, testing::Values(Precision::fp32, Precision::fp16),

@@ -168,6 +168,25 @@ TEST(JsonLinesLogTest, AFullDiskLosesNoLineAndStopsNothing) {
     EXPECT_EQ(lines[static_cast<std::size_t>(epoch)].at("epoch"), epoch);
 }
 
+TEST(JsonLinesLogTest, ARewoundLogKeepsTheEarlierLinesThatAFullDiskRefused) {
+  const test::TemporaryFolder folder;
+  test::PartlyFullDisk disk;
+  JsonLinesLog log(folder / "log", disk);
+  log.write({{"epoch", 0}});
+  disk.left = 7;
+  log.write({{"epoch", 1}});
+  const std::int64_t position = log.position();
+  log.write({{"epoch", 2}});
+  log.rewind(position);
+  EXPECT_EQ(log.position(), position);
+  disk.left = 1000;
+  log.write({{"epoch", 3}});
+  const auto lines = lines_of(folder / "log");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1].at("epoch"), 1);
+  EXPECT_EQ(lines[2].at("epoch"), 3);
+}
+
 TEST(JsonLinesLogTest, ALineThatACrashLeftTornDoesNotSpoilTheNextOne) {
   const test::TemporaryFolder folder;
   std::ofstream(folder / "log")

@@ -1,11 +1,14 @@
 #include "framework/engine/weights.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/ScalarType.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
+#include "framework/engine/state_archive.h"
 #include "tests/support/fake_parts.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -193,6 +196,48 @@ TEST_F(WeightsTest, TheSpecIsStoredAndBlurredLayersGetFfcvImagenetsNames) {
     load_model_weights(loaded, folder_ / name);
     EXPECT_TRUE(loaded.weight.equal(model.weight));
   }
+}
+
+TEST_F(WeightsTest, AModelsOwnTensorMayBeCalledBlurFilter) {
+  class Filtered final : public ImageModel {
+   public:
+    at::Tensor classify(const at::Tensor& images) override { return images; }
+    [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+      return {{"a.conv.weight", weight}};
+    }
+    [[nodiscard]] std::vector<NamedTensor> state() const override {
+      return {{"a.conv.weight", weight}, {"a.blur_filter", filter}};
+    }
+    void train(bool /*training*/) override {}
+    void to(at::Device /*device*/, bool /*channels_last*/) override {}
+    at::Tensor weight = at::full({2, 16, 1, 1}, 0.5F);
+    at::Tensor filter = at::full({3}, 2.0F);
+  } model, loaded;
+  save_model_weights(model, folder_ / "w", WeightsSpec{.arch = "own", .num_classes = 2});
+  for (const char* name : {"w.pt", "w.safetensors"}) {
+    loaded.weight.zero_();
+    loaded.filter.zero_();
+    load_model_weights(loaded, folder_ / name);
+    EXPECT_TRUE(loaded.weight.equal(model.weight)) << name;
+    EXPECT_TRUE(loaded.filter.equal(model.filter)) << name;
+  }
+}
+
+TEST(StorableTest, WhatFilesCannotStoreIsNamed) {
+  const at::Tensor weight = at::zeros({2});
+  EXPECT_NO_THROW(check_storable({{"weight", weight}, {"mask", at::zeros({2}, at::kBool)}}));
+  for (const at::ScalarType type : {at::kComplexFloat, at::kUInt16, at::kFloat8_e4m3fn}) {
+    EXPECT_THAT(
+        [&] {
+          check_storable({{"weight", weight}, {"other", at::empty({2}, type)}});
+        },
+        ThrowsMessage<ConfigError>(Names("'other'", c10::toString(type))));
+  }
+  EXPECT_THAT(
+      [&] {
+        check_storable({{"weight", weight}, {"weight", weight}});
+      },
+      ThrowsMessage<ConfigError>(Names("'weight'")));
 }
 
 TEST_F(WeightsTest, AMissingBatchCountIsZero) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "data/beton/file_info.h"
 #include "data/write/writer.h"
@@ -11,6 +12,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/app/recipe.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/session.h"
 #include "tools/cli/recipe_arguments.h"
 
@@ -38,6 +40,20 @@ class DatasetCheckTest : public ::testing::Test {
     }
     writer.finish();
     return data::BetonReader(folder_ / name);
+  }
+  /// A file with one sample, whose int fields animal and color are 0.
+  data::BetonReader animal_and_color(
+      const std::map<std::string, std::vector<std::string>>& classes) {
+    data::BetonLayout layout;
+    layout.info = data::file_info_text({.classes = classes, .written = {}});
+    data::BetonWriter writer(
+        folder_ / "a.beton",
+        {{"animal", data::FieldType::integer}, {"color", data::FieldType::integer}}, 1, layout);
+    std::vector<data::EncodedValue> values(2);
+    for (data::EncodedValue& value : values) value.metadata.resize(8);
+    writer.add(values);
+    writer.finish();
+    return data::BetonReader(folder_ / "a.beton");
   }
 
   test::TemporaryFolder folder_;
@@ -105,7 +121,7 @@ TEST_F(SeveralDatasetsTest, AreReadAsOne) {
     EXPECT_EQ(reader->size(), 5U);
     EXPECT_EQ(reader->integer(3, 0), 3);
     EXPECT_EQ(data::class_names_of(*reader, 0).size(), 4U);
-    EXPECT_EQ(count_classes(*reader, both.config, 0), 4);
+    EXPECT_EQ(count_classes(*reader, both.train_pipeline, both.config, 0), 4);
     EXPECT_EQ(both.resolved.at("data.train_dataset").size(), 2U);
     EXPECT_EQ(both.resolved.at("data.val_dataset"), "v.beton");
   }
@@ -181,30 +197,42 @@ TEST_F(SeveralDatasetsTest, EveryTargetHasTheSameClassesInAllFiles) {
   EXPECT_THAT([&] { open("  targets: [animal, color]\n"); },
               ThrowsMessage<ConfigError>(
                   Names("data.train_dataset", "label 1", "'color'", "'blue'", "'green'")));
+  EXPECT_THAT([&] { open("pipeline: {train: {label: color}}\n"); },
+              ThrowsMessage<ConfigError>(Names("label 1", "'color'")));
 }
 
 TEST_F(DatasetCheckTest, TheOrderReadsTheLabelsOfTheLoss) {
   // Only the second field has class names.
-  data::BetonLayout layout;
-  layout.info = data::file_info_text({.classes = {{"color", {"red"}}}, .written = {}});
-  data::BetonWriter writer(
-      folder_ / "a.beton",
-      {{"animal", data::FieldType::integer}, {"color", data::FieldType::integer}}, 1, layout);
-  std::vector<data::EncodedValue> values(2);
-  for (data::EncodedValue& value : values) value.metadata.resize(8);
-  writer.add(values);
-  writer.finish();
-  const data::BetonReader reader(folder_ / "a.beton");
+  const data::BetonReader reader = animal_and_color({{"color", {"red"}}});
   const auto field_of = [&](const std::string& lines) {
     std::ofstream(folder_ / "r.yaml") << lines;
     Registries registries = make_registries();
     const Recipe recipe = load_recipe(folder_ / "r.yaml", {}, registries);
-    EXPECT_EQ(reader.fields()[find_label_field(reader, recipe.config)].name,
-              train_order_options(recipe, reader).label_field);
+    const auto labels = find_labels(reader, recipe.train_pipeline, recipe.config);
+    EXPECT_TRUE(labels && reader.fields()[labels->field].name ==
+                              train_order_options(recipe, reader).label_field);
     return train_order_options(recipe, reader).label_field;
   };
   EXPECT_EQ(field_of("data: {val_dataset: v.beton}\n"), "animal");
   EXPECT_EQ(field_of("data: {targets: [color]}\n"), "color");
+  EXPECT_EQ(field_of("pipeline: {train: {label: color}}\n"), "color");
+  EXPECT_EQ(field_of("data: {targets: [y]}\npipeline: {train: {x: animal, y: color}}\n"), "color");
+}
+
+TEST_F(DatasetCheckTest, ClassNamesAreThoseOfTheOutputThatTheLossReads) {
+  const data::BetonReader reader = animal_and_color({{"animal", {"ant"}}, {"color", {"red"}}});
+  const auto names = [&](const std::string& lines) {
+    std::ofstream(folder_ / "r.yaml") << lines;
+    Registries registries = make_registries();
+    const Recipe recipe = load_recipe(folder_ / "r.yaml", {}, registries);
+    return label_names(reader, recipe.val_pipeline, recipe.config);
+  };
+  EXPECT_THAT(names("data: {val_dataset: v.beton}\n"), ElementsAre("ant"));
+  EXPECT_THAT(names("pipeline: {val: {label: color, x: animal}}\n"), ElementsAre("red"));
+  EXPECT_THAT(names("pipeline: {val: {ids: sample_id, label: color}}\n"), ElementsAre("red"));
+  // Predictions need no labels.
+  EXPECT_THAT(names("pipeline: {val: {label: none}}\n"), testing::IsEmpty());
+  EXPECT_THAT(names("data: {targets: [none]}\n"), testing::IsEmpty());
 }
 
 TEST_F(SeveralDatasetsTest, AListHasNoEmptyPath) {

@@ -182,6 +182,21 @@ TEST_F(DryRunTest, WeightsAndFrozenLayersAreChecked) {
   EXPECT_THAT(weights.errors, Names(absent));
 }
 
+TEST_F(DryRunTest, LayersAreCheckedWithTheNumberOfClassesOfTheDataset) {
+  const auto code = [&](const std::string& layers) {
+    const ChildResult run = dry_run({"--model.arch=layers", "--model.params={layers: [" + layers +
+                                                                ", global_avg_pool, flatten]}"});
+    if (run.exit_code == 0) {
+      EXPECT_EQ(nlohmann::json::parse(run.output).at("model").at("num_classes"), 10);
+    }
+    return run.exit_code;
+  };
+  EXPECT_EQ(code("conv: {out: 5}, conv: {out: 0, groups: 5}"), 0);
+  EXPECT_EQ(code("conv: {out: 4}, conv: {out: 0, groups: 4}"), 2);
+  EXPECT_EQ(code("conv: {out: 10}, residual: {layers: [conv: {out: 0}]}"), 0);
+  EXPECT_EQ(code("conv: {out: 9}, residual: {layers: [conv: {out: 0}]}"), 2);
+}
+
 TEST_F(DryRunTest, AnEvaluationEndsWithTheSameCodeAsItsDryRun) {
   const std::vector<std::string> common = {
       "--model.arch=layers",

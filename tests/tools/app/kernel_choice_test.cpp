@@ -53,12 +53,14 @@ TEST_F(KernelChoiceTest, CountsFusedNormsAndTheReasonsForTheOthers) {
                                  {"stems", 1}}));
   EXPECT_THAT(kernels_text(found),
               Names(49, 53, 4, "ghost_batch_norm", "1 max pool", "6 blurs", "1 RGB convolution"));
+  EXPECT_EQ(kernels_used(found), "fused");
   EXPECT_THAT(kernels_warning(found), IsEmpty());
 }
 
 TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
   EXPECT_EQ(described("fused", at::kCPU).at("fused"), 0);
   EXPECT_THAT(kernels_warning(described("fused", at::kCPU)), Names("model.kernels", 53, "CPU"));
+  EXPECT_EQ(kernels_used(described("fused", at::kCPU)), "reference");
   EXPECT_THAT(kernels_warning(described("fused", at::kCPU, true, {})),
               Names("model.kernels", "BatchNorm2d"));
   if (!models::detail::has_fused_kernels()) return;

@@ -196,6 +196,15 @@ TEST_F(PredictTest, RelativePathsOfARunAreThoseOfTheFolderWhereItWasStarted) {
   const auto figures = json_of(precast({"eval", "../work/runs/r", "--json"}, elsewhere));
   EXPECT_EQ(figures.at("val_loss"), summary().at("val_loss"));
   EXPECT_TRUE(fs::equivalent(figures.at("dataset").get<std::string>(), work() / "tree.beton"));
+  // Without run.json, the folder follows from the path of the run, whose name may have a slash.
+  fs::create_directories(work() / "runs/nested");
+  fs::copy(run(), work() / "runs/nested/r", fs::copy_options::recursive);
+  fs::remove(work() / "runs/nested/r/run.json");
+  auto params = nlohmann::json::parse(std::ifstream(run() / "params.json"));
+  params["logging.run_id"] = "nested/r";
+  std::ofstream(work() / "runs/nested/r/params.json") << params;
+  const auto nested = json_of(precast({"eval", "../work/runs/nested/r", "--json"}, elsewhere));
+  EXPECT_TRUE(fs::equivalent(nested.at("dataset").get<std::string>(), work() / "tree.beton"));
 }
 
 TEST_F(PredictTest, PhotosGiveTheLogitsOfTheSameImagesInADataset) {

@@ -148,6 +148,14 @@ TEST_F(RankStopTest, ASignalInAnEvaluationStopsAll) {
                  {"--dist.nproc=2", "--validation.batch_size=2"});
 }
 
+TEST_F(RankStopTest, ASignalWhileASourcePreparesAPassStopsAll) {
+  stop_and_go_on("trainer.before_pass=term@2%1", kTwoRanks);
+}
+
+TEST_F(RankStopTest, ASignalBeforeAnEvaluationStopsAll) {
+  stop_and_go_on("evaluator.before_pass=term@2%0", kTwoRanks);
+}
+
 TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
   Program uncut(ranks_.command("uncut", kTwoRanks));
   ASSERT_EQ(uncut.wait(), 0) << uncut.err;

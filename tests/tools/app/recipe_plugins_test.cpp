@@ -1,10 +1,12 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -169,7 +171,7 @@ TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
   const auto refusal = [](at::Tensor output, bool has_parameters = true) -> std::string {
     Answering model(std::move(output), has_parameters);
     try {
-      check_output(model, {.arch = "own", .num_classes = 3},
+      check_output(&model, {.arch = "own", .num_classes = 3},
                    make_batch(at::zeros({2, 3, 32, 32}), at::zeros({2}, at::kLong)));
     } catch (const ConfigError& error) {
       return error.what();
@@ -444,6 +446,23 @@ TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe
     EXPECT_THAT(failure.text,
                 Names("wrong shape", "train_parts.so", "model 'unlucky_forward'", "forward"));
   }
+}
+
+TEST_F(RecipePluginsTest, AFailedGpuIsAnErrorOfTheEnvironmentAndAFaultyKernelIsNot) {
+  const auto exit_code = [](std::int32_t cuda_error) {
+    return plain_failure(std::make_exception_ptr(c10::AcceleratorError({"forward", "model.cpp", 1},
+                                                                       cuda_error, "CUDA error")))
+        .exit_code;
+  };
+  constexpr std::int32_t kUncorrectableEcc = 214;
+  constexpr std::int32_t kDevicesUnavailable = 46;
+  constexpr std::int32_t kInvalidValue = 1;
+  constexpr std::int32_t kAssert = 710;
+  constexpr std::int32_t kLaunchFailure = 719;
+  EXPECT_EQ(exit_code(kUncorrectableEcc), static_cast<int>(ExitCode::environment));
+  EXPECT_EQ(exit_code(kDevicesUnavailable), static_cast<int>(ExitCode::environment));
+  for (const std::int32_t code : {kInvalidValue, kAssert, kLaunchFailure})
+    EXPECT_EQ(exit_code(code), static_cast<int>(ExitCode::failed)) << code;
 }
 
 /// A member function of Method, and a call of it.

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/image/image.h"
+#include "framework/core/archive/npy.h"
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
@@ -34,7 +36,9 @@ class TaskTest : public ::testing::Test {
                   const std::vector<std::string>& more = {}) {
     const std::string file = folder_ / "d.beton";
     std::ofstream(folder_ / "r.yaml") << lines;
-    std::vector<std::string> all = {test::bin_dir() + "/precast",
+    std::vector<std::string> all = {"/usr/bin/env",
+                                    "PRECAST_FAILPOINTS=" + failpoints_,
+                                    test::bin_dir() + "/precast",
                                     command,
                                     folder_ / "r.yaml",
                                     "--data.train_dataset=" + file,
@@ -53,8 +57,29 @@ class TaskTest : public ::testing::Test {
   nlohmann::json summary() const {
     return nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
   }
+  /// Writes a list of samples, one JSON object per line, as a dataset.
+  void write(const std::string& list, const std::string& dataset = "d.beton") const {
+    std::ofstream(folder_ / "list.jsonl") << list;
+    const ChildResult written = run_child(
+        {test::bin_dir() + "/precast", "write", folder_ / "list.jsonl", folder_ / dataset},
+        std::chrono::minutes(3));
+    EXPECT_EQ(written.exit_code, 0) << written.errors;
+  }
+  /// The shape of the predictions of a run; empty if there are none.
+  std::vector<std::int64_t> predicted_shape(const std::string& recipe,
+                                            const std::vector<std::string>& more) {
+    std::vector<std::string> all = {
+        "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string(),
+        "--output=" + (folder_ / "o.npy").string()};
+    all.insert(all.end(), more.begin(), more.end());
+    const ChildResult predicted = run("predict", recipe, all);
+    EXPECT_EQ(predicted.exit_code, 0) << predicted.errors;
+    if (predicted.exit_code != 0) return {};
+    return read_npy(folder_ / "o.npy").shape;
+  }
 
   TemporaryFolder folder_;
+  std::string failpoints_;
 };
 
 constexpr const char* kRegression =
@@ -185,6 +210,72 @@ TEST_F(TaskTest, ListsOfClassNumbersAreNotLabelsOfSeveralClasses) {
   EXPECT_EQ(train_on("[0, 1]", "[-1, 1]").exit_code, 3);
 }
 
+TEST_F(TaskTest, MasksHaveOnlyClassesOfTheModel) {
+  test::put_file(folder_ / "p.png", test::png_file(test::gradient(40, 40)));
+  const auto plan = [&](const std::string& mask) {
+    write(
+        "{\"image\": \"p.png\", \"mask\": [[0, 1], [2, 255]]}\n"
+        "{\"image\": \"p.png\", \"mask\": " +
+        mask + "}\n");
+    // 2 x 2 outputs for an image of 32 x 32 px.
+    return run("train",
+               "data: {targets: mask}\ntraining: {loss: pixel_cross_entropy}\n"
+               "model: {arch: layers, num_classes: 3, params: {layers: "
+               "[conv: {out: 0, kernel: 16, stride: 16, padding: 0}]}}\n",
+               {"--training.batch_size=2", "--dry-run"});
+  };
+  EXPECT_EQ(plan("[[2, 1], [255, 0]]").exit_code, 0);
+  const ChildResult outside = plan("[[2, 1], [4, 0]]");
+  EXPECT_EQ(outside.exit_code, 3);
+  EXPECT_THAT(outside.errors, Names("sample 1", "'mask'", 4, "loss.ignore_index", 255));
+  EXPECT_EQ(plan("[[2, 1], [-1, 0]]").exit_code, 3);
+}
+
+TEST_F(TaskTest, OutputsAreCheckedAtTheSizeOfTheEvaluation) {
+  // The size of the outputs is that of the images only if 4 divides it.
+  const std::string recipe =
+      "data: {targets: image}\ntraining: {loss: mse}\nvalidation: {metrics: [mse]}\n"
+      "model: {arch: layers, params: {layers: [conv: {out: 3, stride: 4}, upsample: {scale: "
+      "4}]}}\n";
+  EXPECT_EQ(run("train", recipe, {"--dry-run", "--validation.resolution=40"}).exit_code, 0);
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
+    std::vector<std::string> more = {"--validation.resolution=42"};
+    more.insert(more.end(), how.begin(), how.end());
+    const ChildResult result = run("train", recipe, more);
+    EXPECT_EQ(result.exit_code, 2) << result.errors;
+    EXPECT_THAT(result.errors, Names("training.loss", "validation.resolution", 42));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
+}
+
+TEST_F(TaskTest, AModelThatWeightsFilesCannotStoreIsRefused) {
+  const std::string recipe =
+      "plugins: [" + test::test_plugin_dir() + "/train_parts.so]\nmodel: {arch: complex_buffer}\n";
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
+    const ChildResult result = run("train", recipe, how);
+    EXPECT_EQ(result.exit_code, 2) << result.errors;
+    EXPECT_THAT(result.errors,
+                Names((folder_ / "r.yaml").string() + ":2:15", "model.arch", "'phases'"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
+}
+
+TEST_F(TaskTest, AnEvaluationNeedsNoTrainingSet) {
+  const std::string samples = R"({"x": [0.5, 1.5], "label": 0})"
+                              "\n"
+                              R"({"x": [1.5, 0.5], "label": 1})"
+                              "\n";
+  write(samples);
+  const std::string recipe = "model: {arch: layers, params: {features: 2, layers: [linear]}}\n";
+  ASSERT_EQ(run("train", recipe, {"--training.batch_size=2"}).exit_code, 0);
+  const std::vector<std::string> more = {
+      "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string(),
+      "--data.train_dataset=" + (folder_ / "absent.beton").string()};
+  const ChildResult evaluated = run("eval", recipe, more);
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.errors;
+  EXPECT_EQ(run("train", "training: {eval_only: 1}\n" + recipe, more).exit_code, 0);
+}
+
 /// A recipe for an autoencoder. Its batches have no labels.
 std::string autoencoder(const std::string& data, const std::string& more) {
   const std::string images = "{image: [center_crop: {ratio: 1}]}";
@@ -212,7 +303,10 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   const std::string array = folder_ / "o.npy";
   EXPECT_EQ(run("predict", recipe, {weights, "--output=" + array}).exit_code, 0);
   EXPECT_EQ(std::filesystem::file_size(array), 128U + 24 * 3 * 32 * 32 * sizeof(float));
-  EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2);
+  failpoints_ = "evaluator.before_batch=term@1";
+  EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2) << "before the first batch";
+  EXPECT_EQ(run("predict", recipe, {weights, "--json", "--output=" + array}).exit_code, 2);
+  failpoints_.clear();
   // If the recipe names labels, metrics can use them.
   const std::string labelled =
       "data: {targets: label}\nvalidation: {metrics: [share: {of: 3}]}\n"
@@ -223,6 +317,91 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   ASSERT_EQ(run("train", labelled, {"--logging.run_id=s"}).exit_code, 0);
   const auto with_labels = nlohmann::json::parse(std::ifstream(folder_ / "runs/s/summary.json"));
   EXPECT_DOUBLE_EQ(with_labels.at("share_of_3").get<double>(), 3.0 / 24);
+}
+
+TEST_F(TaskTest, ClassesAreThoseOfTheOutputThatTheLossReads) {
+  std::ostringstream list;
+  for (int i = 0; i < 14; ++i) {
+    list << R"({"id": )" << 100 + i << R"(, "label": )" << i % 3 << R"(, "coarse": )" << i % 7
+         << R"(, "x": [0.5, 1.5]})"
+         << "\n";
+  }
+  write(list.str());
+  const auto plan = [&](const std::string& output, const std::vector<std::string>& more = {}) {
+    const std::string outputs = "{x: x, " + output + "}";
+    std::vector<std::string> all = {"--training.batch_size=2", "--dry-run", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run("train",
+               "pipeline: {train: " + outputs + ", val: " + outputs + "}\n" +
+                   "model: {arch: layers, params: {features: 2, layers: [linear]}}\n",
+               all);
+  };
+  const auto classes = [](const ChildResult& planned) {
+    EXPECT_EQ(planned.exit_code, 0) << planned.errors;
+    const auto described = nlohmann::json::parse(planned.output, nullptr, false);
+    return described.is_object() ? described.at("model").at("num_classes").get<int>() : 0;
+  };
+  EXPECT_EQ(classes(plan("label: label")), 3);
+  EXPECT_EQ(classes(plan("label: coarse")), 7);
+  EXPECT_EQ(classes(plan("y: coarse", {"--data.targets=[y]"})), 7);
+  EXPECT_EQ(classes(plan("z: id, y: coarse", {"--data.targets=[y]"})), 7);
+  // Transforms may change labels.
+  const std::string replaced = "label: [replace_label: {indices: [1], new_label: 9}]";
+  EXPECT_EQ(classes(plan(replaced)), 10);
+  const ChildResult outside = plan(replaced, {"--model.num_classes=3"});
+  EXPECT_EQ(outside.exit_code, 3);
+  EXPECT_THAT(outside.errors, Names("sample 1", 9, 3));
+}
+
+TEST_F(TaskTest, PredictionsNeedNoMasks) {
+  test::write_bytes(folder_ / "d.beton", test::golden_beton("masks_w1"));
+  const std::string outputs = "{image: [center_crop: {ratio: 1}], mask: {geometry_of: image}}";
+  const std::string recipe =
+      "data: {targets: mask}\npipeline: {train: " + outputs + ", val: " + outputs + "}\n" +
+      "training: {loss: pixel_cross_entropy}\n"
+      "model: {arch: layers, num_classes: 256, params: {layers: [conv: {out: 0, kernel: 1}]}}\n"
+      "lr: {lr: 0.01}\n";
+  const ChildResult trained =
+      run("train", recipe, {"--training.epochs=1", "--training.batch_size=2"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  test::put_file(folder_ / "a.png", test::png_file(test::gradient(40, 40)));
+  EXPECT_EQ(predicted_shape(recipe, {(folder_ / "a.png").string()}),
+            (std::vector<std::int64_t>{1, 256, 32, 32}));
+  EXPECT_EQ(predicted_shape(recipe, {}), (std::vector<std::int64_t>{6, 256, 32, 32}));
+}
+
+TEST_F(TaskTest, AnAutoencoderPredictsImageFiles) {
+  const std::string recipe =
+      "data: {targets: image}\ntraining: {loss: mse}\nvalidation: {metrics: [mse]}\n"
+      "model: {arch: layers, params: {layers: [conv: {out: 3}]}}\nlr: {lr: 0.01}\n";
+  const ChildResult trained = run("train", recipe, {"--training.epochs=1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  test::put_file(folder_ / "a.png", test::png_file(test::gradient(40, 40)));
+  EXPECT_EQ(predicted_shape(recipe, {(folder_ / "a.png").string()}),
+            (std::vector<std::int64_t>{1, 3, 32, 32}));
+}
+
+TEST_F(TaskTest, PredictionsOfADatasetNeedNoLabels) {
+  const std::string samples[] = {R"({"x": [0.5, 1.5])", R"({"x": [1.5, 0.5])"};
+  const std::string labelled = samples[0] + ", \"label\": 0}\n" + samples[1] + ", \"label\": 1}\n";
+  write(labelled + labelled);
+  write(samples[0] + "}\n" + samples[1] + "}\n", "unlabelled.beton");
+  const std::string model =
+      "model: {arch: layers, params: {features: 2, layers: [linear]}}\nlr: {lr: 0.01}\n";
+  const std::string listed = "pipeline: {train: {label: label, x: x}, val: {label: label, x: x}}\n";
+  const ChildResult trained = run("train", model, {"--training.batch_size=2"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const std::string unlabelled = "--data.val_dataset=" + (folder_ / "unlabelled.beton").string();
+  for (const std::string& recipe : {model, "data: {inputs: x}\n" + model, listed + model})
+    EXPECT_EQ(predicted_shape(recipe, {unlabelled}), (std::vector<std::int64_t>{2, 2})) << recipe;
+  // A field that the model reads must exist.
+  write("{\"label\": 1}\n{\"label\": 0}\n", "no_inputs.beton");
+  const ChildResult refused =
+      run("predict", listed + "data: {inputs: x}\n" + model,
+          {"--data.val_dataset=" + (folder_ / "no_inputs.beton").string(),
+           "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, Names("pipeline.val.x", "'x'"));
 }
 
 struct Refusal {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/beton/reader.h"
@@ -132,6 +133,33 @@ TEST_F(TrainOverHttpTest, AServerThatIsGoneIsAnIoErrorInTime) {
   const ChildResult zero = train("zero", url, {"--data.in_memory=0"});
   EXPECT_EQ(zero.exit_code, 2) << zero.errors;
   EXPECT_THAT(zero.errors, Names(url, "data.in_memory"));
+}
+
+TEST_F(TrainOverHttpTest, AWaitForAServerMayBeAsLongAsTheWatchdogAllows) {
+  const auto dry_run = [this](const std::string& train_dataset, const std::string& val_dataset,
+                              const std::vector<std::string>& more) {
+    std::vector<std::string> all = train_command("x", train_dataset, val_dataset);
+    all.insert(all.end(), more.begin(), more.end());
+    all.emplace_back("--dry-run");
+    return test::precast_run(all);
+  };
+  const std::string url = server_->url();
+  for (const std::string key : {"--data.http_retry_s=1800", "--training.stall_timeout_s=300"}) {
+    for (const auto& [train_dataset, val_dataset] : {std::pair(url, file()), {file(), url}}) {
+      const test::PrecastRun run = dry_run(train_dataset, val_dataset, {key});
+      EXPECT_EQ(run.code, 2) << run.err;
+      EXPECT_THAT(run.err, Names("data.http_retry_s", "training.stall_timeout_s"));
+    }
+    EXPECT_EQ(dry_run(file(), file(), {key}).code, 0) << "there is no server";
+  }
+  const test::PrecastRun longer =
+      dry_run(url, url, {"--data.http_retry_s=3600", "--training.stall_timeout_s=3601"});
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  const test::PrecastRun evaluates =
+      dry_run(url, url, {"--data.http_retry_s=3600", "--training.eval_only=1"});
+  EXPECT_EQ(evaluates.code, 2) << evaluates.out;
+  EXPECT_THAT(evaluates.err, Names("model.weights"));
+  EXPECT_THAT(evaluates.err, testing::Not(Names("data.http_retry_s")));
 }
 
 TEST_F(TrainOverHttpTest, ARunThatWaitsForTheServerStopsAtASignalWithACheckpoint) {

@@ -261,6 +261,32 @@ TEST_F(WeightsCheckTest, TheDescriptionHoldsWhatTheRecipeSays) {
   EXPECT_EQ(other.resolution_px, 64);
 }
 
+TEST_F(WeightsCheckTest, TheNormalisationIsThatOfTheFirstImageWhereverItIsListed) {
+  const std::string image = "image: [whole_image, normalize: {mean: [1, 2, 3], std: [4, 5, 6]}]";
+  for (const std::string& outputs :
+       {image + ", label: label", "label: label, " + image, "ids: sample_id, " + image,
+        "mask: {geometry_of: image}, " + image}) {
+    const WeightsSpec spec = spec_of_network({"pipeline.val={" + outputs + "}"});
+    EXPECT_THAT(spec.mean, testing::ElementsAre(1, 2, 3)) << outputs;
+    EXPECT_THAT(spec.std, testing::ElementsAre(4, 5, 6)) << outputs;
+  }
+  const WeightsSpec standard = spec_of_network({"pipeline.val={label: label, image: image}"});
+  EXPECT_EQ(standard.mean, spec_of_network({}).mean);
+}
+
+TEST_F(WeightsCheckTest, ATensorCalledFilterIsOneOnlyIfTheSpecSaysSo) {
+  const WeightsSpec here = spec_of_network({});
+  const std::vector<std::byte> bytes(4);
+  const std::vector<TensorRecord> records = {{"a.blur_filter", DType::f32, {1}, bytes}};
+  const auto problem_of = [&](const std::map<std::string, std::string>& metadata) {
+    save_weights(folder_ / "w.pt", records, metadata);
+    return problem(
+        [&] { check_weights(load_weights(folder_ / "w.pt"), here, WeightsUse::evaluate, true); });
+  };
+  EXPECT_EQ(problem_of(weights_metadata(here)), "");
+  EXPECT_THAT(problem_of({}), test::Names("blurpool", "a"));
+}
+
 TEST_F(WeightsCheckTest, AnotherNetworkIsRefusedInTrainingToo) {
   const WeightsSpec here = spec_of_network({});
   WeightsSpec there = here;

@@ -113,6 +113,7 @@ class ConvertNamesTest : public ConvertTest {
     own = plain_;
     own.in_channels = 4;
     save("channels", {"conv.weight", "fc.weight"}, own);
+    save("own filter", {"conv.blur_filter", "conv.conv.weight", "fc.weight"}, plain_);
   }
   void save(const std::string& file, const std::vector<std::string>& names,
             const std::optional<WeightsSpec>& spec) {
@@ -165,6 +166,8 @@ TEST_F(ConvertNamesTest, GiveWhatTheOtherProgramComputesOrAreRefused) {
       {"ffcv", "ffcv", ffcv},
       {"ffcv", "torchvision", {}, {"torchvision", "BlurPool"}},
       {"ffcv", "timm", {}, {"timm", "BlurPool"}},
+      {"own filter", "", ffcv},
+      {"own filter", "torchvision", ffcv},
       {"own", "", plain},
       {"own", "torchvision", {}, {"model.params.squeeze_excite.latent_channels", "64.0"}},
       {"own", "timm", {}, {"model.params.squeeze_excite.latent_channels", "64.0"}},

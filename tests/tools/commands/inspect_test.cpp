@@ -439,6 +439,16 @@ TEST_F(InspectTest, OptionsWithoutTheirPartnerAreRefused) {
   EXPECT_THAT(error, Names("--label-values", "--sample"));
   EXPECT_EQ(inspect({file, "--label-field", "label", "--sample", "0"}), 2);
   EXPECT_THAT(error, Names("--label-field", "--sample"));
+  for (const char* option : {"--global-batch-size", "--seed", "--shuffle-window-mb"}) {
+    EXPECT_EQ(inspect({file, option, "7"}), 2);
+    EXPECT_THAT(error, Names(option, "--order"));
+  }
+  EXPECT_EQ(inspect({file, "--order", "sequential", "--shuffle-window-mb", "7"}), 2);
+  EXPECT_THAT(error, Names("--shuffle-window-mb", "quasi_random", "sequential"));
+  EXPECT_EQ(inspect({golden("img_raw_w1"), "--order", "quasi_random", "--shuffle-window-mb", "7",
+                     "--seed", "7"}),
+            0)
+      << error;
 }
 
 }  // namespace

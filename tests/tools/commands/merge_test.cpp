@@ -121,8 +121,7 @@ TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
 TEST_F(MergeTest, ClassesNeedNotBeInTheFirstIntField) {
   const std::string a = table("ma", "id,class\n1,cat\n2,dog\n");
   const std::string b = table("mb", "id,class\n3,dog\n4,fish\n");
-  for (const Names& options :
-       {Names{}, {"--label-rule", "offset", "--label-field", "id"}, {"--label-field", "id"}}) {
+  for (const Names& options : {Names{}, {"--label-rule", "offset", "--label-field", "id"}}) {
     Names arguments = {"merge", a, b, out()};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const auto run = test::precast_run(arguments);
@@ -214,6 +213,9 @@ TEST_F(MergeTest, WrongArgumentsEndWithCode2) {
       {{in_, in_, out(), "--label-rule", "ofset"}, {"--label-rule", "ofset", "offset"}},
       {{in_, in_, out(), "--label-rule", "offset", "--label-field", "x"},
        {"label_field", "x", in_}},
+      {{in_, in_, out(), "--label-field", "label"}, {"--label-field", "--label-rule", "keep"}},
+      {{in_, in_, out(), "--label-field", "label", "--label-rule", "keep"},
+       {"--label-field", "--label-rule", "keep"}},
   };
   for (const auto& [options, facts] : cases) {
     std::vector<std::string> arguments = {"merge"};

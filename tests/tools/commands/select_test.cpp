@@ -12,6 +12,7 @@
 #include "data/beton/reader.h"
 #include "data/write/writer.h"
 #include "tests/support/message_matchers.h"
+#include "tests/support/range_server.h"
 #include "tests/tools/commands/subset_test.h"
 
 namespace precast::tools {
@@ -127,6 +128,19 @@ TEST_F(SelectTest, WithAnImageOptionImagesAreStoredAnew) {
   EXPECT_EQ(reader.image_size(4, 0).height, 5);
 }
 
+TEST_F(SelectTest, ImagesStoredAnewComeFromTheUrlWithItsQuery) {
+  const std::string other = (folder_ / "other.beton").string();
+  test::write_made_beton(other, {.samples = 9, .width = 30, .height = 20});
+  test::RangeServer server(in_);
+  server.set_faults(nlohmann::json{{"files", {{"v=2", other}}}}.dump());
+  const auto run =
+      test::precast_run({"select", server.url("x.beton?v=2"), out("remote"), "--image.mode", "raw"},
+                        {"XDG_CACHE_HOME=" + (folder_ / "cache").string(), "no_proxy=127.0.0.1"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  select({other, out("local"), "--image.mode", "raw"});
+  EXPECT_TRUE(test::read_bytes(out("remote")) == test::read_bytes(out("local")));
+}
+
 TEST_F(SelectTest, WrongOptionsEndWithCode2AndWriteNothing) {
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> cases = {
@@ -228,6 +242,8 @@ TEST_F(SelectTest, PartsReplaceOlderFilesTheirChecksumsAndTheirIndex) {
   ASSERT_TRUE(std::filesystem::exists(out("a.sum")));
   ASSERT_TRUE(std::filesystem::exists(out("a.jidx")));
   std::filesystem::create_symlink("a", outputs_ / "link");
+  std::filesystem::copy_file(out("a.sum"), out("link.sum"));
+  std::filesystem::copy_file(out("a.jidx"), out("link.jidx"));
   select({in_, out("link"), out("b"), "--split", "0.5,0.5"});
   EXPECT_TRUE(std::filesystem::is_symlink(out("link")));
   EXPECT_EQ(samples_of(out("a")).size(), 45U);

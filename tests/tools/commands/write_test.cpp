@@ -436,6 +436,19 @@ TEST_F(WriteTest, NoPathsAreNotedInTheFile) {
   for (const auto& [name, text] : data::file_info_of(data::BetonReader(out_)).written)
     EXPECT_THAT(text, Not(HasSubstr("/"))) << name;
   EXPECT_EQ(data::file_info_of(data::BetonReader(out_)).written.at("on_corrupt"), "skip");
+  const auto subset_of = [this](const std::string& name, const std::string& ids) {
+    const std::string list = (folder_ / name).string();
+    std::ofstream(list) << ids;
+    EXPECT_EQ(write(tree(), {"--subset", "@" + list}), 0) << error;
+    return test::read_bytes(out_);
+  };
+  const auto first = subset_of("one", "1\n4\n");
+  EXPECT_TRUE(subset_of("two", "1\n4\n") == first);
+  EXPECT_THAT(data::file_info_of(data::BetonReader(out_)).written.at("subset"),
+              Not(HasSubstr("/")));
+  EXPECT_FALSE(subset_of("three", "1\n5\n") == first);
+  ASSERT_EQ(write(tree(), {"--subset", "2:4"}), 0) << error;
+  EXPECT_EQ(data::file_info_of(data::BetonReader(out_)).written.at("subset"), "2:4");
 }
 
 TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {

@@ -235,6 +235,28 @@ class UnluckyNet final : public precast::ImageModel {
   void to(at::Device, bool) override {}
 };
 
+/// Has a buffer of a type that weights files cannot store.
+class ComplexBuffer final : public precast::ImageModel {
+ public:
+  explicit ComplexBuffer(std::int64_t classes)
+      : weight_(at::zeros({classes}).set_requires_grad(true)) {}
+  at::Tensor classify(const at::Tensor& images) override {
+    return images.mean({1, 2, 3}).unsqueeze(1) * weight_;
+  }
+  [[nodiscard]] std::vector<precast::NamedTensor> parameters() const override {
+    return {{"weight", weight_}};
+  }
+  [[nodiscard]] std::vector<precast::NamedTensor> state() const override {
+    return {{"weight", weight_}, {"phases", phases_}};
+  }
+  void train(bool) override {}
+  void to(at::Device, bool) override {}
+
+ private:
+  at::Tensor weight_;
+  at::Tensor phases_ = at::zeros({2}, at::kComplexFloat);
+};
+
 void add_parts(precast::TrainParts& parts) {
   parts.methods.add("half_epochs", "trains shorter", [] { return std::make_unique<HalfEpochs>(); });
   parts.methods.add("unlucky", "throws", [] { return std::make_unique<Unlucky>(); });
@@ -257,6 +279,9 @@ void add_parts(precast::TrainParts& parts) {
                       });
   parts.models.add("unlucky_forward", "throws when it runs",
                    [](const precast::ModelSpec&) { return std::make_unique<UnluckyNet>(); });
+  parts.models.add("complex_buffer", "cannot be stored", [](const precast::ModelSpec& spec) {
+    return std::make_unique<ComplexBuffer>(spec.num_classes);
+  });
 }
 
 }  // namespace

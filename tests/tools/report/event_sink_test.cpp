@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::tools {
@@ -154,6 +155,25 @@ TEST(EventSinkTest, GoesOnAtTheCheckpointAfterACrash) {
   sink.rewind(0);
   sink.write(step_record(2));
   EXPECT_EQ(events_of(folder / kEventFile).size(), 1U);
+}
+
+TEST(EventSinkTest, ARewoundFileKeepsTheEarlierRecordsThatAFullDiskRefused) {
+  const test::TemporaryFolder folder;
+  test::PartlyFullDisk disk;
+  EventSink sink(folder / kEventFile, disk);
+  sink.write(step_record(0));
+  disk.left = 7;
+  sink.write(step_record(1));
+  const std::int64_t position = sink.position();
+  sink.write(step_record(2));
+  sink.rewind(position);
+  EXPECT_EQ(sink.position(), position);
+  disk.left = 1000;
+  sink.write(step_record(3));
+  const auto events = events_of(folder / kEventFile);
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[1].step, 1U);
+  EXPECT_EQ(events[2].step, 3U);
 }
 
 TEST(EventSinkTest, ARecordThatACrashLeftTornIsCutOff) {

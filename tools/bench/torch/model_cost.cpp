@@ -245,7 +245,7 @@ int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t cl
     report["image_sizes"].push_back(std::move(described));
   }
   if (options.has("output")) {
-    write_file(options.text("output"), report.dump(2) + "\n");
+    write_file(options.text("output"), json_text(report));
   } else if (options.has("json")) {
     print_json(report);
   } else {

@@ -158,7 +158,7 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
     rows.push_back(std::move(row));
   }
   if (options.has("output")) {
-    write_file(options.text("output"), rows.dump(2) + "\n");
+    write_file(options.text("output"), json_text(rows));
   } else if (options.has("json")) {
     print_json(rows);
   } else {

@@ -9,6 +9,7 @@
 
 #include "framework/core/file.h"
 #include "tools/app/plan.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/session.h"
 #include "tools/bench/read_pass.h"
 #include "tools/bench/torch/commands.h"
@@ -46,9 +47,9 @@ class Stages {
         batches_(options.get<std::int64_t>("batches")),
         steps_(options.get<std::int64_t>("steps")) {
     const auto reader = open();
-    rig_ = std::make_unique<StepRig>(
-        run, registries, ranks,
-        count_classes(*reader, run.config(), run.config().model.num_classes));
+    rig_ = std::make_unique<StepRig>(run, registries, ranks,
+                                     count_classes(*reader, run.recipe.train_pipeline, run.config(),
+                                                   run.config().model.num_classes));
   }
 
   Pass read() {

@@ -8,8 +8,11 @@
 #include "data/outside/outside_batches.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "models/detail/norm_kernels.h"
+#include "tools/app/kernel_choice.h"
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/session.h"
 #include "tools/bench/torch/commands.h"
 #include "tools/bench/torch/model_cost.h"
@@ -158,7 +161,7 @@ class StepBench {
     const std::string from = options.text("data");
     if (is_file(from)) {
       reader_ = open_dataset("data.train_dataset", run.recipe);
-      classes = count_classes(*reader_, config, classes);
+      classes = count_classes(*reader_, run.recipe.train_pipeline, config, classes);
     }
     if (classes == 0) classes = kDefaultClasses;
     rig_ = std::make_unique<StepRig>(run, registries, ranks, classes);
@@ -247,7 +250,8 @@ class StepBench {
             {"ranks", ranks_.communicator().world()},
             {"precision", precision_name(plan.precision)},
             {"layout", plan.channels_last ? "channels_last" : "nchw"},
-            {"kernels", plan.model.fused_kernels ? "fused" : "reference"},
+            {"kernels",
+             kernels_used(describe_kernels(run_, plan, models::norm_kernels(rig_->model())))},
             {"cuda_graphs", run_.config().training.cuda_graphs},
             {"device", c10::DeviceTypeName(run_.device.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},
@@ -262,7 +266,7 @@ class StepBench {
 
   void report(const ordered_json& figures) const {
     if (options_.has("output")) {
-      write_file(options_.text("output"), figures.dump(2) + "\n");
+      write_file(options_.text("output"), json_text(figures));
     } else if (options_.has("json")) {
       print_json(figures);
     } else {

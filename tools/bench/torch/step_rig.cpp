@@ -10,6 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/core/system.h"
 #include "tools/app/graph_plan.h"
+#include "tools/app/images_on_gpu.h"
 #include "tools/app/plan.h"
 #include "tools/app/session.h"
 #include "tools/cli/stopwatch.h"

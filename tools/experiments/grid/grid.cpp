@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -50,14 +53,27 @@ Arguments make_arguments() {
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
       "slurm-script", "print a batch script for sbatch; with an array task for each trial")(
-      "trial", po::value<std::int64_t>(),
-      "run one trial alone, by its index; counts from 0, as array tasks do")(
+      "trial", po::value<std::string>()->value_name("NAME"),
+      "run one trial alone, by its name or index; as --dry-run lists them")(
       "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);
   arguments.take_keys({});
   arguments.example("precast grid sweep.yaml --dry-run");
   arguments.example("precast grid sweep.yaml --training.epochs=2 --data.num_workers=4");
   arguments.exit_codes({3, 6, 85});
   return arguments;
+}
+
+/// @throws ConfigError for two options of which one would have no effect.
+void check_partners(const Arguments& options) {
+  constexpr std::pair<const char*, const char*> kApart[] = {
+      {"status", "dry-run"},      {"status", "trial"},
+      {"status", "slurm-script"}, {"slurm-script", "dry-run"},
+      {"slurm-script", "trial"},  {"slurm-script", "json"},
+      {"trial", "json"}};
+  for (const auto& [one, other] : kApart) {
+    if (options.has(one) && options.has(other))
+      throw ConfigError(fmt::format("expected --{} or --{}, got both", one, other));
+  }
 }
 
 /// @return false if a signal stopped the check.
@@ -74,6 +90,18 @@ bool check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options
   return true;
 }
 
+/// Checks trials of a sweep that may be trained on another host. @return false if a signal stopped
+/// the check.
+bool check_only(const Sweep& sweep, const std::vector<const Trial*>& trials,
+                const std::filesystem::path& program, const std::vector<Slot>& slots) {
+  static_cast<void>(SweepFile(sweep));
+  return check_trials(sweep, trials, {.program = program, .slots = slots, .trains_here = false});
+}
+
+void print_trial(const Sweep& sweep, std::size_t index) {
+  fmt::print("{:>4}  {}\n", index, sweep.trials[index].id);
+}
+
 void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json) {
   auto trials = ordered_json::array();
   for (const Trial& trial : sweep.trials) {
@@ -83,9 +111,7 @@ void print_trials(const Sweep& sweep, const std::vector<Slot>& slots, bool json)
     print_json(trials);
     return;
   }
-  for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
-    fmt::print("{:>4}  {}\n", i, sweep.trials[i].id);
-  }
+  for (std::size_t i = 0; i < sweep.trials.size(); ++i) print_trial(sweep, i);
   fmt::print("{} in {}:", format_count(sweep.trials.size(), "trial"),
              format_count(slots.size(), "slot"));
   for (const Slot& slot : slots)
@@ -212,10 +238,7 @@ std::vector<Slot> slots_of(const Sweep& sweep, bool is_dry_run) {
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = slots_of(sweep, options.has("dry-run"));
   if (options.has("dry-run")) {
-    static_cast<void>(SweepFile(sweep));
-    if (!check_trials(sweep, covering_trials(sweep),
-                      {.program = program, .slots = slots, .trains_here = false}))
-      return stopped_job();
+    if (!check_only(sweep, covering_trials(sweep), program, slots)) return stopped_job();
     print_trials(sweep, slots, options.has("json"));
     return 0;
   }
@@ -255,21 +278,43 @@ class TaskDisplay final : public PoolDisplay {
   const SweepFile& file_;
 };
 
+/// @param text the name or the index of a trial. @return its index
+std::size_t find_trial(const Sweep& sweep, const std::string& text) {
+  const auto named = std::ranges::find(sweep.trials, text, &Trial::id);
+  if (named != sweep.trials.end()) return static_cast<std::size_t>(named - sweep.trials.begin());
+  std::size_t index = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, failure] = std::from_chars(text.data(), end, index);
+  if (failure != std::errc{} || rest != end || index >= sweep.trials.size()) {
+    throw ConfigError(fmt::format(
+        "--trial: expected the name of a trial of {}, or its index, 0 to {}, got '{}'. If the "
+        "sweep has changed since `--slurm-script`, make a new script",
+        sweep.path.string(), sweep.trials.size() - 1, text));
+  }
+  return index;
+}
+
 /// Trains one trial with all GPUs and cores of this process, as a task of a Slurm array.
 int run_one(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
-  const auto number = options.get<std::int64_t>("trial");
-  check_range("trial", number, 0, static_cast<std::int64_t>(sweep.trials.size()) - 1);
+  const std::size_t index = find_trial(sweep, options.text("trial"));
+  const Trial& trial = sweep.trials[index];
+  const Slot slot{.name = kTaskSlot,
+                  .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
+                  .cores = allowed_cores()};
+  if (options.has("dry-run")) {
+    if (!check_only(sweep, {&trial}, program, {slot})) return stopped_job();
+    print_trial(sweep, index);
+    return 0;
+  }
   create_folders(sweep.folder);
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
   SweepFile file(sweep);
   file.tie();
-  Journal journal(sweep.folder / fmt::format("results-{}.jsonl", number));
+  // Not named after the index, which is that of another trial if the sweep is extended.
+  Journal journal(sweep.folder / fmt::format("results-{}.jsonl", trial.id));
   States states = read_states(sweep, options.has("retry-failed"));
-  const Slot slot{.name = kTaskSlot,
-                  .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
-                  .cores = allowed_cores()};
   // A task does not see the whole grid: it neither writes the page nor stops trials early.
-  const std::vector<Trial> alone = {sweep.trials[static_cast<std::size_t>(number)]};
+  const std::vector<Trial> alone = {trial};
   TaskDisplay display(alone, file, states, sweep.metric);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);
   return static_cast<int>(pool.run(alone));
@@ -282,6 +327,7 @@ int run_grid(const std::vector<std::string>& args) {
   const std::vector<Override> overrides = take_overrides(own);
   Arguments options = make_arguments();
   if (!options.parse(own)) return 0;
+  check_partners(options);
   const Sweep sweep = read_sweep(options.text("SWEEP.yaml"), overrides);
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();

@@ -13,6 +13,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/cli/json_output.h"
 #include "tools/cli/recipe_file.h"
 
 namespace precast::tools {
@@ -132,7 +133,7 @@ void SweepFile::add_checked(const std::vector<const Trial*>& trials) {
 }
 
 void SweepFile::write() {
-  write_file(path_, facts_.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  write_file(path_, json_text(facts_));
   is_written_ = true;
 }
 

@@ -9,8 +9,9 @@
 
 namespace precast::tools {
 
-/// The file sweep.json, which identifies the recipe and the datasets that the results in a sweep's
-/// folder belong to, and lists the trials that were checked. Not thread-safe.
+/// The file sweep.json. It identifies the recipe and the datasets that the results in a sweep's
+/// folder belong to, and lists the trials that have passed their dry run (check_trials()). Not
+/// thread-safe.
 class SweepFile {
  public:
   /// Reads the file if it exists, and keeps a reference to `sweep`. @throws as check().

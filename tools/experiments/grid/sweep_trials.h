@@ -8,13 +8,14 @@
 
 namespace precast::tools {
 
-/// Adds the trials to a sweep that is otherwise complete: one for each combination of `product`,
-/// with the keys of `set` and of the command line, `fixed`, in all of them. If drawn values lead to
-/// the same combination several times, warns and adds it once.
+/// Adds the trials to a sweep that is otherwise complete: one for each combination of `product`. If
+/// drawn values lead to the same combination several times, warns and adds it once.
 ///
-/// A trial's id covers its settings except fixed keys that change no result (changes_results()), so
-/// that the results in the folder remain valid if such a key changes. Earlier versions included
-/// these keys; if the folder has a run with that id, the trial keeps it.
+/// A trial's id is computed from its settings, without the fixed ones that change no result
+/// (changes_results()), so that the results in the folder remain valid if such a setting changes.
+/// Earlier versions computed the id from all settings; if the folder has a run with that old id,
+/// the trial uses it.
+/// @param fixed settings of all trials, from the sweep's key `set` and from the command line.
 /// @param diagnostics receives an error if there are too many trials.
 void add_trials(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduct& product,
                 Diagnostics& diagnostics);

@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tools/cli/json_output.h"
 #include "tools/cli/recipe_file.h"
 
 namespace precast::tools {
@@ -127,7 +128,7 @@ void JobFile::note(const Trial& trial) {
         path_.parent_path().string(), trial.id, change));
   }
   trials_[trial.id] = kept;
-  write_file(path_, trials_.dump(2) + "\n");
+  write_file(path_, json_text(trials_));
 }
 
 std::optional<std::vector<Setting>> JobFile::settings_of(const std::string& trial) const {

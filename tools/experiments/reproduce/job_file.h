@@ -10,21 +10,21 @@
 
 namespace precast::tools {
 
-/// The file reproduce.json of a folder. It records the recipe, the keys and the sizes of the
-/// datasets with which each trial was started, so that results of different recipes, keys or
-/// datasets are never mixed. Keys that do not change results (changes_results()) may change, and
-/// datasets may be moved. Not thread-safe.
+/// The file reproduce.json of a folder. It records the recipe, the keys, and the file names and
+/// sizes of the datasets with which each trial was started, so that results of different recipes,
+/// keys or datasets are never mixed. Keys that do not change results (changes_results()) may
+/// change, and datasets may be moved to another folder. Not thread-safe.
 class JobFile {
  public:
   /// Reads the file if it exists. @throws ConfigError if it is not a JSON object.
   explicit JobFile(const std::filesystem::path& folder);
 
   /// @throws ConfigError naming the trial and the difference if the trial was started with another
-  /// recipe, other keys or datasets of another size.
+  /// recipe, other keys, or datasets of another name or size.
   void check(const Trial& trial) const;
   /// Whether the trial was started with another recipe, or its recipe cannot be read any more.
   [[nodiscard]] bool has_other_recipe(const Trial& trial) const;
-  /// Keeps the recipes and the sizes of the datasets of these trials, as they are now, for note().
+  /// Remembers the recipes, keys and datasets of these trials, as they are now, for note().
   void keep(const std::vector<Trial>& trials);
   /// Records a trial when it is started; also call it before each further start. Each start reads
   /// the recipe's file again. @pre keep() was called with the trial. @throws ConfigError naming the

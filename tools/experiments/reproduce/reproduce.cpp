@@ -14,6 +14,7 @@
 #include "framework/core/log.h"
 #include "framework/core/system.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
 #include "tools/experiments/reproduce/job_file.h"
@@ -146,7 +147,7 @@ class Reproduction {
   void write_results(const JobFile& begun, const States& states) const {
     const std::vector<RowResult> results = collect_results(shown(begun), states);
     write_file(folder_ / "table.md", table_markdown(table_, results));
-    write_file(folder_ / "table.json", table_json(table_, results).dump(2) + "\n");
+    write_file(folder_ / "table.json", json_text(table_json(table_, results)));
     write_file(folder_ / "report.html", table_page(table_, results));
   }
 
@@ -154,7 +155,7 @@ class Reproduction {
   void project(const std::string& card, const std::filesystem::path& program, bool json) const {
     const auto rows = project_rows(table_, chosen_, settings_, card, program, folder_);
     const std::string markdown = projection_markdown(table_, card, rows);
-    const std::string figures = projection_json(table_, card, rows).dump(2) + "\n";
+    const std::string figures = json_text(projection_json(table_, card, rows));
     write_file(folder_ / "projection.md", markdown);
     write_file(folder_ / "projection.json", figures);
     fmt::print("{}", json ? figures : markdown);
@@ -163,7 +164,7 @@ class Reproduction {
   void print_results(const JobFile& begun, const States& states, bool json) const {
     const std::vector<RowResult> results = collect_results(shown(begun), states);
     fmt::print("{}",
-               json ? table_json(table_, results).dump(2) + "\n" : table_markdown(table_, results));
+               json ? json_text(table_json(table_, results)) : table_markdown(table_, results));
   }
 
  private:

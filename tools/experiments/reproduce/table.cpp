@@ -58,7 +58,8 @@ class TableReader {
         .required();
     schema.add("settings", &settings, "keys to set in the recipe: {training.epochs: 3}");
     schema.add("published", &published,
-               "published figures; the first ones are compared with the new figures");
+               "published figures, one entry for each source; the first entry is compared with the "
+               "new figures");
     read(schema, node, where);
     check_row_id(schema, row.id, node, where);
     row.recipe = folder / recipe;

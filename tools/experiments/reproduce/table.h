@@ -39,10 +39,10 @@ struct TableRow {
   std::filesystem::path recipe{};
   /// Keys that this row sets in its recipe.
   std::vector<Setting> settings{};
-  /// The first of these figures are compared with the results.
+  /// One entry for each source. The first one is compared with the results.
   std::vector<PublishedFigures> published{};
 
-  /// The first published figures, or empty figures if nothing was published.
+  /// The first entry of `published`; without figures if there is none.
   [[nodiscard]] PublishedFigures compared_with() const {
     return published.empty() ? PublishedFigures{} : published.front();
   }

@@ -26,14 +26,23 @@ std::int64_t whole_lines(const std::filesystem::path& path) {
   return bytes.rend() - end;
 }
 
+/// A record, and the time by which the records of several files are merged.
+struct TimedRecord {
+  double time;
+  ordered_json record;
+};
+
 void read_journal(const std::filesystem::path& path, bool warns,
-                  std::vector<ordered_json>& records) {
+                  std::vector<TimedRecord>& records) {
   std::ifstream file(path);
   std::uint64_t damaged = 0;
+  double latest = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     auto record = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (record.is_object()) {
-      records.push_back(std::move(record));
+      // The records of one file are in the right order, even if the clock was set back.
+      latest = std::max(latest, record.value("time", 0.0));
+      records.push_back({latest, std::move(record)});
     } else {
       ++damaged;
     }
@@ -80,11 +89,13 @@ std::vector<ordered_json> read_journals(const std::filesystem::path& folder, boo
     if (name.starts_with("results") && name.ends_with(".jsonl")) paths.push_back(entry->path());
   }
   std::ranges::sort(paths);
-  std::vector<ordered_json> records;
-  for (const auto& path : paths) read_journal(path, warns, records);
+  std::vector<TimedRecord> timed;
+  for (const auto& path : paths) read_journal(path, warns, timed);
   // Array tasks and a grid write separate files, so their records must be merged by time.
-  std::ranges::stable_sort(records, {},
-                           [](const ordered_json& record) { return record.value("time", 0.0); });
+  std::ranges::stable_sort(timed, {}, &TimedRecord::time);
+  std::vector<ordered_json> records;
+  records.reserve(timed.size());
+  for (TimedRecord& one : timed) records.push_back(std::move(one.record));
   return records;
 }
 

@@ -36,9 +36,10 @@ class Journal {
   int fd_;
 };
 
-/// The records of all files `results*.jsonl` in `folder`, by time. Complete lines that are not JSON
-/// objects are skipped with a warning. An incomplete last line is ignored: a crash truncated it, or
-/// it is still being written. @param warns false for callers that read the records repeatedly.
+/// The records of all files `results*.jsonl` in `folder`, by time; those of one file in its order,
+/// even if the clock was set back. Complete lines that are not JSON objects are skipped with a
+/// warning. An incomplete last line is ignored: a crash truncated it, or it is still being written.
+/// @param warns false for callers that read the records repeatedly.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(const std::filesystem::path& folder,
                                                                 bool warns = true);
 

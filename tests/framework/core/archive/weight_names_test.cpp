@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,12 +18,13 @@ using test::Names;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TorchvisionNames renamed(const std::vector<std::string>& names) {
+TorchvisionNames renamed(const std::vector<std::string>& names,
+                         const std::optional<WeightsSpec>& spec = std::nullopt) {
   std::vector<TensorRecord> records;
   for (const std::string& name : names) {
     records.push_back({name, DType::f32, {static_cast<std::int64_t>(records.size())}, {}});
   }
-  return torchvision_names(records, "weights.pt");
+  return torchvision_names(records, "weights.pt", spec);
 }
 
 std::vector<std::string> names_of(const TorchvisionNames& result) {
@@ -52,6 +54,14 @@ TEST(TorchvisionNamesTest, APartThatIsOnlyCalledConvKeepsItsName) {
   EXPECT_EQ(names_of(result), names);
   EXPECT_EQ(result.renamed, 0U);
   EXPECT_THAT(result.left_out, IsEmpty());
+}
+
+TEST(TorchvisionNamesTest, OnlyLayersThatTheSpecListsHaveAWrapper) {
+  const WeightsSpec spec = {.arch = "own", .blurred = {{"b", 16}}};
+  const TorchvisionNames result =
+      renamed({"a.conv.weight", "a.blur_filter", "b.conv.weight", "b.blur_filter"}, spec);
+  EXPECT_THAT(names_of(result), ElementsAre("a.conv.weight", "a.blur_filter", "b.weight"));
+  EXPECT_THAT(result.left_out, ElementsAre("b.blur_filter"));
 }
 
 TEST(TorchvisionNamesTest, TwoTensorsOfOneNameAreRefused) {

@@ -70,6 +70,21 @@ TEST(WeightsSpecTest, BytesThatAreNotUtf8AreReplaced) {
             std::vector<std::string>{"\xEF\xBF\xBD!"});
 }
 
+TEST(WeightsSpecTest, ClassNamesThatAreTooLongToBeReadAreNotWritten) {
+  WeightsSpec spec = full_spec();
+  const auto read = [&] {
+    return parse_weights_spec(weights_metadata(spec).at(std::string(kWeightsSpecKey)), "w");
+  };
+  spec.class_names.assign(15, std::string(1U << 20U, 'a'));
+  EXPECT_EQ(read(), spec);
+  spec.class_names.assign(17, std::string(1U << 20U, 'a'));
+  const WeightsSpec stored = read();
+  EXPECT_TRUE(stored.class_names.empty());
+  EXPECT_TRUE(drop_long_class_names(spec));
+  EXPECT_EQ(stored, spec);
+  EXPECT_FALSE(drop_long_class_names(spec));
+}
+
 TEST(WeightsSpecTest, WhatIsNotASpecIsRefusedAndTheKeyNamed) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", ""},

@@ -12,6 +12,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "framework/core/file_lock.h"
 #include "framework/process/child_process.h"
@@ -677,10 +678,71 @@ TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
   EXPECT_THAT(script.output, HasSubstr("#SBATCH --array=0-2\n"));
   EXPECT_THAT(script.output, HasSubstr("#SBATCH --cpus-per-task=1\n"));
   EXPECT_THAT(script.output, HasSubstr("srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task=$SLURM_CPUS_"));
-  EXPECT_THAT(script.output, HasSubstr(" --trial \"$SLURM_ARRAY_TASK_ID\"\n"));
   std::ofstream(folder_ / "array.sh") << script.output;
   EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::minutes(1)).errors,
             "");
+}
+
+TEST_F(GridTest, AnArrayTaskTrainsTheTrialThatTheSweepHadWhenTheScriptWasMade) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  const std::string precast = test::bin_dir() + "/precast";
+  const auto run = [](const std::vector<std::string>& words) {
+    return run_child(words, std::chrono::minutes(1));
+  };
+  std::ofstream(folder_ / "array.sh")
+      << run({precast, "grid", folder_ / "s.yaml", "--slurm-script"}).output;
+  std::ofstream(folder_ / "srun") << "#!/bin/bash\nexec \"$@\" --program '" << test::source_dir()
+                                  << "/tests/support/fake_train'\n";
+  std::filesystem::permissions(folder_ / "srun", std::filesystem::perms::owner_all);
+  const auto task = [&](const std::string& index) {
+    return run({"/usr/bin/env", "-u", "SLURM_CPUS_PER_TASK", "SLURM_ARRAY_TASK_ID=" + index,
+                "PATH=" + folder_.path().string() + ":/usr/bin:/bin", "/bin/bash",
+                folder_ / "array.sh"});
+  };
+  write_sweep("axes: {fake.quality: [0.3, 0.1, 0.2]}");
+  const ChildResult second = task("1");
+  EXPECT_EQ(second.exit_code, 0) << second.errors;
+  const json trials = results().at("trials");
+  EXPECT_EQ(trials.at(2).at("settings").at("fake.quality"), "0.2");
+  EXPECT_EQ(trials.at(2).at("status"), "done");
+  const std::string id = trials.at(2).at("trial");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / ("g/results-" + id + ".jsonl")));
+  write_sweep("axes: {fake.quality: [0.3, 0.2]}");
+  const ChildResult first = task("0");
+  EXPECT_EQ(first.exit_code, 2);
+  EXPECT_THAT(first.errors, Names("--trial", folder_ / "s.yaml"));
+  EXPECT_EQ(fake_log(" start ").size(), 1U);
+}
+
+TEST_F(GridTest, ADryRunOfOneTrialTrainsNothing) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  const ChildResult run = grid({"--trial", "1", "--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, testing::StartsWith("   1  quality0.2-"));
+  EXPECT_EQ(test::occurrences(run.output, "\n"), 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "g"));
+  const std::string id = run.output.substr(6, run.output.size() - 7);
+  EXPECT_EQ(grid({"--trial", id, "--dry-run"}).output, run.output);
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset: {fake.refused: 1}");
+  EXPECT_EQ(grid({"--trial", "1", "--dry-run"}).exit_code, 2);
+  EXPECT_TRUE(fake_log().empty());
+}
+
+TEST_F(GridTest, OptionsOfWhichOneWouldHaveNoEffectAreRefused) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  const std::pair<std::string, std::string> pairs[] = {
+      {"--status", "--dry-run"},       {"--status", "--trial=0"},
+      {"--status", "--slurm-script"},  {"--slurm-script", "--dry-run"},
+      {"--slurm-script", "--trial=0"}, {"--slurm-script", "--json"},
+      {"--trial=0", "--json"}};
+  for (const auto& [one, other] : pairs) {
+    const ChildResult run = grid({one, other});
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.output, "");
+    EXPECT_THAT(run.errors, Names(one.substr(0, one.find('=')), other.substr(0, other.find('='))));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "g"));
+  EXPECT_TRUE(fake_log().empty());
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs examples/optuna/optimize.py with the real Optuna and real training runs, and kills it twice. Each trial must
-have one result; those of three trials must equal the results of the same training runs on their own. Optuna is
-installed from PyPI into a virtual environment in the build folder.
+"""Runs examples/optuna/optimize.py with the real Optuna and real training runs, stops it once with Ctrl-C and kills it
+twice. Each trial must have one result; those of three trials must equal the results of the same training runs on their
+own. Optuna is installed from PyPI into a virtual environment in the build folder.
 
     optuna_test.py BUILD_DIR
 """
@@ -31,7 +31,13 @@ def python_with_optuna(build):
 
 
 def results(folder):
-    return {path.name: json.loads(path.read_text()) for path in folder.glob("result-*.json")}
+    """The results of the trials that have finished."""
+    read = {path.name: json.loads(path.read_text()) for path in folder.glob("result-*.json")}
+    return {name: result for name, result in read.items() if result["exit_code"] == 0}
+
+
+def outputs(folder):
+    return sorted(path.name for path in folder.glob("output-*"))
 
 
 def trainings(folder):
@@ -65,7 +71,18 @@ def main(build):
         precast = str(build / "bin/precast")
         command = [python, ROOT / "examples/optuna/optimize.py", "--trials=12", "--slots=2", f"--folder={folder}",
                    f"--precast={precast}", *recipe]
-        told = 0
+        # Ctrl-C reaches all processes of the terminal's foreground group.
+        process = subprocess.Popen(command, start_new_session=True)
+        wait_until(lambda: results(folder) and len(trainings(folder)) == 2 or process.poll() is not None, "no result")
+        assert process.poll() is None, "ended before it was stopped"
+        started = outputs(folder)
+        os.killpg(process.pid, signal.SIGINT)
+        wait_until(lambda: process.poll() is not None or outputs(folder) != started, "Ctrl-C has no effect")
+        assert outputs(folder) == started, "a trial was started after Ctrl-C"
+        assert process.wait() != 0
+        assert not trainings(folder), "training runs outlive the program"
+        told = len(results(folder))
+        print(f"stopped with {told} results", flush=True)
         for _ in range(2):
             process = subprocess.Popen(command)
             wait_until(lambda process=process, wanted=told + 3:

@@ -66,9 +66,21 @@ TEST_F(SweepTest, KeysOfTheCommandLineAreInEveryTrialAndReplaceThoseOfSet) {
   // Trials with different keys have different ids.
   EXPECT_NE(sweep.trials[0].id, read(text).trials[0].id);
   const std::string script = slurm_script(sweep, "/bin/precast");
-  EXPECT_THAT(script, testing::HasSubstr("--training.epochs=2 --data.subset=9 --trial"));
+  EXPECT_THAT(script, testing::HasSubstr("--training.epochs=2 --data.subset=9 --trial="));
   EXPECT_THAT([&] { read(text, {given("lr.lr", "1")}); },
               testing::ThrowsMessage<ConfigError>(Names("lr.lr", "command line")));
+}
+
+TEST_F(SweepTest, ABatchScriptQuotesNamesForSbatch) {
+  Sweep sweep = read("axes: {lr.lr: [0.1, 0.2]}");
+  sweep.path = "my sweep #2.yaml";
+  sweep.folder = "/runs/a b%j \"c\"";
+  const std::string script = slurm_script(sweep, "/bin/precast");
+  EXPECT_THAT(script, testing::HasSubstr("\n#SBATCH --job-name=\"precast-my sweep #2\"\n"));
+  EXPECT_THAT(script,
+              testing::HasSubstr("\n#SBATCH --output=\"/runs/a b%%j \\\"c\\\"/slurm-%a.out\"\n"));
+  // sbatch ignores #SBATCH lines after the first command.
+  EXPECT_LT(script.rfind("#SBATCH"), script.find("\ntrials=("));
 }
 
 TEST_F(SweepTest, LaysOutEveryCombinationWithSeedsFastest) {

@@ -322,6 +322,35 @@ TEST_F(ReproduceTest, TheTableHoldsWhatEarlierCommandsHaveTrained) {
   EXPECT_EQ(reproduce({"--rows", "a,a"}).exit_code, 2);
 }
 
+TEST_F(ReproduceTest, AFolderWhoseNameIsNotUtf8GivesValidJson) {
+  const std::filesystem::path odd = folder_ / "odd\xff";
+  std::filesystem::create_directory(odd);
+  for (const char* name : {"r.yaml", "table.yaml"})
+    std::filesystem::copy_file(folder_ / name, odd / name);
+  const auto reproduce_there = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> all = {test::bin_dir() + "/precast",
+                                    "reproduce",
+                                    odd / "table.yaml",
+                                    "--folder",
+                                    odd / "out",
+                                    "--program",
+                                    test::source_dir() + "/tests/support/fake_train"};
+    all.insert(all.end(), options.begin(), options.end());
+    return run_child(all, std::chrono::minutes(1));
+  };
+  // Trials that diverge write no summary.json, in which fake_train would not replace the byte.
+  const ChildResult run = reproduce_there({"--rows", "a", "--fake.script=exit:12"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  const ChildResult status = reproduce_there({"--status", "--json"});
+  EXPECT_EQ(status.exit_code, 0) << status.errors;
+  const std::string replaced = "/odd\xef\xbf\xbd/";  // U+FFFD
+  const json table = json::parse(status.output);
+  EXPECT_THAT(table.at("rows").at(0).at("recipe").get<std::string>(), HasSubstr(replaced));
+  EXPECT_EQ(text_of("odd\xff/out/table.json"),
+            reproduce_there({"--status", "--json", "--rows", "a"}).output);
+  EXPECT_EQ(starts(), 1U);
+}
+
 TEST_F(ReproduceTest, ATerminalThatIsGoneEndsNoTraining) {
   write_table("epochs:20");
   std::string shell = "exec 2>/dev/full; exec";

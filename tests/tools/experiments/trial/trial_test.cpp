@@ -86,6 +86,23 @@ TEST(JournalTest, FilesAreReadByTimeNotByName) {
   EXPECT_EQ(fold_states(read_journals(folder.path())).at("a").status, TrialStatus::done);
 }
 
+TEST(JournalTest, RecordsOfOneFileStayInItsOrderWhenTheClockIsSetBack) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "results.jsonl")
+      << R"({"event": "start", "trial": "a", "time": 100})"
+      << "\n"
+      << R"({"event": "end", "trial": "a", "status": "done", "time": 99})"
+      << "\n";
+  std::ofstream(folder / "results-a.jsonl")
+      << R"({"event": "end", "trial": "a", "status": "failed", "time": 98})"
+      << "\n";
+  const auto records = read_journals(folder.path());
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0].at("status"), "failed");
+  EXPECT_EQ(records[1].at("event"), "start");
+  EXPECT_EQ(fold_states(records).at("a").status, TrialStatus::done);
+}
+
 TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
   const auto slots = make_slots({.devices = {"0", "1"}, .slots_per_device = 2},
                                 {0, 1, 2, 3, 4, 5, 6, 7, 8}, {"0", "1"});

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/beton/reader.h"
+#include "data/transforms/pipeline.h"
+#include "tools/app/resolved_run.h"
+
+// data.in_memory: gpu (data/README.md, Images in the GPU's memory).
+
+namespace precast::tools {
+
+/// Whether training keeps the stored images in the GPU's memory (data.in_memory: gpu).
+[[nodiscard]] bool keeps_images_on_gpu(const ResolvedRun& run);
+/// @throws ConfigError if data.in_memory is gpu and the run has no GPU, or takes its batches from
+/// another process
+void check_images_have_gpu(const ResolvedRun& run);
+/// @throws ConfigError if the run keeps images in a GPU's memory, and images of this dataset cannot
+/// be made there in one of these sizes (data::plan_images, data::BatchLayout)
+void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
+                         const ResolvedRun& run, std::vector<std::int64_t> sizes_px);
+
+/// The stored images of a dataset that training keeps in the GPU's memory, in bytes.
+[[nodiscard]] std::uint64_t image_bytes_on_gpu(const data::BetonReader& reader,
+                                               const data::Pipeline& pipeline,
+                                               const ResolvedRun& run);
+
+}  // namespace precast::tools

@@ -1,0 +1,124 @@
+#include "tools/app/recipe_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "data/beton/reader.h"
+#include "framework/core/error.h"
+#include "tools/app/model_probe.h"
+#include "tools/app/plan.h"
+#include "tools/app/recipe_parts.h"
+#include "tools/app/session.h"
+#include "tools/app/task.h"
+#include "tools/app/weights_check.h"
+
+namespace precast::tools {
+namespace {
+
+/// Reports transforms that cannot work at the image size of an epoch or of the evaluation.
+void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
+  data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
+  const std::int64_t evaluated[] = {recipe.config.validation.resolution};
+  data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
+}
+
+/// The dataset whose samples the model reads; null if it cannot be opened.
+std::unique_ptr<data::BetonReader> open_samples(const Recipe& recipe, bool evaluates) {
+  try {
+    return open_dataset(evaluates ? "data.val_dataset" : fields_key(recipe), recipe);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+/// The number of outputs; 1 if it is unknown.
+std::int64_t outputs_of_trial(const Recipe& recipe, const data::BetonReader* samples,
+                              bool evaluates) {
+  const auto& model = recipe.config.model;
+  if (model.num_classes > 0) return model.num_classes;
+  std::int64_t outputs = 0;
+  try {
+    if (evaluates && !model.weights.empty()) outputs = classes_of_weights(model.weights);
+    if (outputs == 0 && samples != nullptr) {
+      outputs = count_outputs(*samples, recipe,
+                              evaluates ? recipe.val_pipeline : recipe.train_pipeline, /*given=*/0);
+    }
+  } catch (const Error&) {  // reported when the command reads the file
+  }
+  return std::max<std::int64_t>(outputs, 1);
+}
+
+/// Whether to test the model on images. A model that reads other fields is tested later, on these
+/// fields (Assembly, open_eval_source). Without a dataset, training is assumed to be on images.
+bool may_read_images(const Recipe& recipe, const data::BetonReader* samples, bool evaluates) {
+  if (!recipe.config.data.inputs.empty()) return false;
+  if (samples == nullptr) return !evaluates;
+  return samples->first_field(data::FieldType::image) < samples->fields().size();
+}
+
+/// Tests a model that is not part of precast: it may fail, or ignore settings that precast's own
+/// models apply.
+void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
+               bool evaluates, const Origin& origin, Diagnostics& diagnostics) {
+  std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
+  if (!evaluates) {
+    for (const std::int64_t size_px : plan.image_size_px) {
+      sizes.insert(size_px);
+      // A method may shrink images that another method has already shrunk.
+      std::int64_t smallest_px = size_px;
+      for (const NamedMethod& named : recipe.methods) {
+        sizes.insert(named.method->smallest_side(size_px));
+        sizes.insert(smallest_px = named.method->smallest_side(smallest_px));
+      }
+    }
+  }
+  const std::string unfit = find_unfit_size(registries.models, plan, sizes);
+  if (!unfit.empty()) throw ConfigError(unfit);
+  const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
+  for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
+    diagnostics.warning(origin, "model.arch", sentence);
+}
+
+}  // namespace
+
+void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
+               const std::string& path, Diagnostics& diagnostics) {
+  const Origin origin{path.empty() ? "command line" : path, 0, 0};
+  const bool evaluates = use == RecipeUse::evaluate || recipe.config.training.eval_only;
+  std::unique_ptr<data::BetonReader> samples;
+  std::int64_t outputs = std::max<std::int64_t>(recipe.config.model.num_classes, 1);
+  if (!is_built_in(recipe.config.model.arch)) {
+    if (recipe.config.data.inputs.empty() || recipe.config.model.num_classes == 0)
+      samples = open_samples(recipe, evaluates);
+    outputs = outputs_of_trial(recipe, samples.get(), evaluates);
+  }
+  try {
+    const TrainPlan plan = make_plan(as_requested(recipe), registries, 0, outputs, use);
+    check_image_sizes(recipe, plan, diagnostics);
+    if (!evaluates) warn_of_short_run(recipe, plan, diagnostics);
+    static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
+    const TargetKind targets = kind_of(plan.loss, registries.losses);
+    if (targets != recipe.targets) {
+      throw ConfigError(
+          fmt::format("methods: expected a loss for {} targets, such as training.loss: {}, got {}, "
+                      "which one of the methods sets",
+                      name_of(recipe.targets), recipe.loss.name, plan.loss.name));
+    }
+    if (!is_built_in(plan.model.arch)) {
+      if (may_read_images(recipe, samples.get(), evaluates))
+        try_model(recipe, plan, registries, evaluates, origin, diagnostics);
+    } else if (plan.model.params.kind != ConfigNode::Kind::null) {
+      // Checks the options. Without options this is skipped, because constructing a large model
+      // takes a second.
+      static_cast<void>(make_model(registries.models, plan.model));
+    }
+  } catch (const ConfigError& error) {
+    diagnostics.error(origin, "", error.what());
+  }
+}
+
+}  // namespace precast::tools
