@@ -83,9 +83,11 @@ TEST_F(FusedStemTest, IsTheLayerWithoutTheKernel) {
     plain->fuse();
     const at::Tensor found = plain(x).to(at::kDouble);
     EXPECT_EQ(CountedKernels::calls().stem_input, 1);
+    // In float32, oneDNN's convolutions for SSE4.1 add up four channels in another order than
+    // three: the results differ by up to 4.5 roundings.
+    const double roundings = type == at::kFloat ? 8 : 4;
     EXPECT_LE((found - expected).abs().max().item<double>(),
-              16 * rounding(type) * expected.abs().max().item<double>())
-        << "on some CPUs, the layer with four channels runs another convolution";
+              roundings * rounding(type) * expected.abs().max().item<double>());
     CountedKernels::reset();
   }
 }
