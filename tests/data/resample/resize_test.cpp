@@ -328,8 +328,8 @@ class Planes {
       bytes_[c].assign(rows, static_cast<std::uint8_t>(0xA0 + c));
       for (int y = 0; y < image.height; ++y) {
         for (int x = 0; x < image.width; ++x)
-          bytes_[c][static_cast<std::size_t>(y * stride_ + x)] =
-              image.view().row(y)[3 * x + static_cast<int>(c)];
+          bytes_[c][static_cast<std::size_t>(y) * static_cast<std::size_t>(stride_) +
+                    static_cast<std::size_t>(x)] = image.view().row(y)[3 * x + static_cast<int>(c)];
       }
     }
   }
