@@ -139,6 +139,20 @@ configure() {
   printf '%s\n' "$wanted" >"$folder/.options"
 }
 
+# configure_sanitizer asan|tsan: configures BUILD_DIR for the torch-free code under the address and undefined-behaviour
+# sanitizers (with the fuzz programs), or under the thread sanitizer. libtorch cannot be loaded under sanitizers.
+configure_sanitizer() {
+  local options
+  # clang compiles code with sanitizers in half the time that g++ takes.
+  read -ra options <<<"-DPRECAST_TESTS=ON -DPRECAST_TORCH=OFF -DCMAKE_CXX_COMPILER=clang++-19 ${PRECAST_CMAKE_ARGS:-}"
+  if [[ $1 == tsan ]]; then
+    options+=(-DPRECAST_SANITIZE=thread)
+  else
+    options+=('-DPRECAST_SANITIZE=address;undefined' -DPRECAST_FUZZ=ON)
+  fi
+  configure "$BUILD_DIR" "${options[@]}"
+}
+
 # build FOLDER TARGETS...: builds and prints the progress; takes well under a second if nothing has changed.
 build() {
   local folder=$1

@@ -104,12 +104,12 @@ class Coverage(Scripts):
 class Fuzz(Scripts):
     def setUp(self):
         super().setUp()
-        for program in ("tools/setup", "bin/cmake", "bin/llvm-symbolizer-19", "build-fuzz/bin/make_seeds"):
+        for program in ("tools/setup", "bin/cmake", "bin/llvm-symbolizer-19", "build-asan/bin/make_seeds"):
             self.write(program)
 
     def test_a_finding_is_not_a_target_that_did_not_start(self):
         for target, text in (("npy", "exit 0"), ("tar", FINDS), ("outside_message", "exit 127")):
-            self.write(f"build-fuzz/bin/fuzz_{target}", text)
+            self.write(f"build-asan/bin/fuzz_{target}", text)
         done = self.run_script("fuzz", "npy", "tar", "outside_message")
         self.assertEqual(done.returncode, EXIT_FAILED, done.stderr)
         lines = {line.split()[0]: line for line in done.stdout.splitlines() if " executions, " in line}
@@ -118,7 +118,7 @@ class Fuzz(Scripts):
         self.assertIn(" 127", lines["outside_message"])
         self.assertEqual(len({line.index(" executions, ") for line in lines.values()}), 1)
         # An old finding is no finding of a later run.
-        self.write("build-fuzz/bin/fuzz_tar")
+        self.write("build-asan/bin/fuzz_tar")
         self.assertEqual(self.run_script("fuzz", "tar").returncode, 0)
 
 

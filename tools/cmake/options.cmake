@@ -8,7 +8,7 @@ set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and i
 option(PRECAST_TORCH "Build the parts that need libtorch; OFF: only the torch-free parts" ON)
 option(PRECAST_TESTS "Build the tests" ON)
 option(PRECAST_DATA_ONLY "Build only the data library and its C interface, as for Python's wheel (data/python)" OFF)
-option(PRECAST_FUZZ "Build the fuzz programs of tests/fuzz instead of the tests (needs clang; tools/fuzz)" OFF)
+option(PRECAST_FUZZ "Add the fuzz programs of tests/fuzz to the tests under the address sanitizer (needs clang)" OFF)
 option(PRECAST_UNITY "Compile several sources as one; OFF: each alone, which rebuilds less after a change" ON)
 option(PRECAST_PCH "Precompile the headers that most tests include (g++ only)" ON)
 option(PRECAST_WERROR "Treat warnings as errors (CI)" OFF)

@@ -1,13 +1,8 @@
-# A fuzz build instruments all code with sanitizers and for libFuzzer's coverage. Only the fuzz programs link libFuzzer.
-if(PRECAST_FUZZ)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang OR PRECAST_TORCH OR PRECAST_SANITIZE)
-    message(FATAL_ERROR "PRECAST_FUZZ: expected -DCMAKE_CXX_COMPILER=clang++-19 -DPRECAST_TORCH=OFF and no PRECAST_SANITIZE, because fuzz builds always use sanitizers")
-  endif()
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
-    -O1 -D_GLIBCXX_ASSERTIONS)
-  add_link_options(-fsanitize=address,undefined)
-endif()
 # The wheel's libtorch crashes under AddressSanitizer when it is loaded, so sanitizers need a torch-free build.
+# PRECAST_FUZZ also counts the coverage of all code, for libFuzzer; only the programs of tests/fuzz link libFuzzer.
+if(PRECAST_FUZZ AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL Clang AND PRECAST_SANITIZE STREQUAL "address;undefined"))
+  message(FATAL_ERROR "PRECAST_FUZZ: expected -DCMAKE_CXX_COMPILER=clang++-19 and -DPRECAST_SANITIZE='address;undefined', got '${CMAKE_CXX_COMPILER}' and '${PRECAST_SANITIZE}'")
+endif()
 if(PRECAST_SANITIZE)
   if(PRECAST_TORCH)
     message(FATAL_ERROR "PRECAST_SANITIZE: expected -DPRECAST_TORCH=OFF, because libtorch cannot be loaded under sanitizers")
@@ -16,6 +11,9 @@ if(PRECAST_SANITIZE)
   add_compile_options(-fsanitize=${precast_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1
     -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${precast_sanitizers})
+  if(PRECAST_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     # g++ defines this macro itself, and so does clang from version 21 on.
     string(REGEX MATCH "address|thread" precast_sanitizer "${PRECAST_SANITIZE}")
