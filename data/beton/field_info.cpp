@@ -43,7 +43,7 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
     if (told != options.layouts.end() && told->second != field.tag.layout)
       throw ConfigError(fmt::format(
           "{}: expected the layout {}, which the file stores, got {}. Leave out --field-layout (in "
-          "a recipe: data.fields)",
+          "a recipe: data.fields; in Python: fields)",
           place, layout_text(field.tag.layout), layout_text(told->second)));
     return field.tag.layout;
   }
@@ -51,12 +51,12 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
     require(is_possible(told->second), "the layouts in the options are possible");
     return told->second;
   }
-  throw DataError(
-      fmt::format("{}: expected a layout for the custom type (255), got none in the file. Records "
-                  "cannot be located without it. Give --field-layout {}=BYTES:ALIGNMENT (in a "
-                  "recipe: data.fields), the itemsize and the alignment of the metadata_type of "
-                  "the field's FFCV class",
-                  place, field.name));
+  throw DataError(fmt::format(
+      "{1}: expected a layout for the custom type (255), got none in the file. Records cannot be "
+      "located without it. Give --field-layout {0}=BYTES:ALIGNMENT (in a recipe: data.fields; in "
+      "Python: Dataset(PATH, fields=[\"{0}=BYTES:ALIGNMENT\"])), the itemsize and the alignment of "
+      "the metadata_type of the field's FFCV class",
+      field.name, place));
 }
 
 /// Sets the members of `field` that depend on its descriptor's arguments. @param arguments
@@ -89,8 +89,8 @@ void check_options(const BetonOptions& options, const std::vector<FieldInfo>& fi
     const auto field = std::ranges::find(fields, name, &FieldInfo::name);
     if (field != fields.end() && field->type == FieldType::custom) continue;
     throw ConfigError(fmt::format(
-        "{}: expected a custom field '{}', because --field-layout (in a recipe: data.fields) names "
-        "it, got {}",
+        "{}: expected a custom field '{}', because --field-layout (in a recipe: data.fields; in "
+        "Python: fields) names it, got {}",
         place, name,
         field == fields.end() ? std::string("none")
                               : fmt::format("one of type {}", field_type_name(field->type))));

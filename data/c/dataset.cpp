@@ -10,6 +10,7 @@
 #include "data/beton/dtype.h"
 #include "data/beton/file_info.h"
 #include "data/beton/json_text.h"
+#include "data/beton/layout.h"
 #include "data/c/handles.h"
 #include "data/loader/preload.h"
 #include "framework/core/config/schema.h"
@@ -28,6 +29,7 @@ struct DatasetOptions {
   bool direct_io = false;
   std::string cache_dir;
   double http_retry_s = HttpOptions{}.retry_s;
+  std::vector<std::string> fields;
 
   void options(Schema& schema) {
     schema
@@ -41,6 +43,22 @@ struct DatasetOptions {
         .add("http_retry_s", &http_retry_s,
              "seconds for which a request to a dataset server is retried if there is no response")
         .min(0);
+    schema.add("fields", &fields,
+               "layouts of custom fields that FFCV wrote: NAME=BYTES:ALIGNMENT[:POINTER]");
+  }
+  /// @throws ConfigError for a wrong layout.
+  [[nodiscard]] BetonOptions beton() const {
+    BetonOptions made;
+    made.remote.cache = cache_dir;
+    made.remote.http.retry_s = http_retry_s;
+    for (const std::string& layout : fields) {
+      const std::size_t equals = std::min(layout.find('='), layout.size());
+      const std::string name = layout.substr(0, equals);
+      const std::string text = layout.substr(std::min(equals + 1, layout.size()));
+      if (!made.layouts.emplace(name, parse_field_layout(text, "fields: '" + layout + "'")).second)
+        throw ConfigError(fmt::format("fields: expected each field once, got '{}' twice", name));
+    }
+    return made;
   }
   void check(const Schema& schema, Diagnostics& diagnostics) const {
     if (direct_io && in_memory != 0) {
@@ -176,11 +194,8 @@ std::unique_ptr<precast_data_dataset> open(std::span<const char* const> given,
     check_argument(path, "paths");
     paths.emplace_back(path);
   }
-  BetonOptions beton;
-  beton.remote.cache = options.cache_dir;
-  beton.remote.http.retry_s = options.http_retry_s;
   auto dataset = std::make_unique<precast_data_dataset>();
-  dataset->open_again = [paths, access = options.access(), beton] {
+  dataset->open_again = [paths, access = options.access(), beton = options.beton()] {
     return std::make_shared<const BetonReader>(paths, access, beton);
   };
   dataset->reader = dataset->open_again();

@@ -8,11 +8,13 @@
 #include "data/c/handles.h"
 #include "data/jobs/index_dataset.h"
 #include "data/loader/outputs.h"
+#include "data/order/class_names.h"
 #include "data/order/order.h"
 #include "data/order/pages.h"
 #include "data/transforms/pipeline.h"
 #include "framework/core/config/schema.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/core/system.h"
 
 namespace precast::data::c {
@@ -167,12 +169,14 @@ Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
 }
 
 /// The outputs that batches have. @throws ConfigError if the option `normalize` is set but has no
-/// effect on an image, because the pipeline converts it without normalising it.
+/// effect on an image, because the pipeline converts it without normalising it, or if the labels of
+/// an output mean different classes in different files.
 std::vector<Output> read_outputs(const BetonReader& reader, const Pipeline& pipeline,
                                  const Options& options, const Schema& schema) {
   std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
   Diagnostics diagnostics;
   for (const Output& output : outputs) {
+    if (is<IntegerOutput>(output)) check_common_classes(reader, output.field);
     const auto* const image = std::get_if<ImageOutput>(&output.kind);
     if (!options.normalize || image == nullptr || !image->pipeline.type ||
         image->pipeline.normalized)
@@ -185,6 +189,11 @@ std::vector<Output> read_outputs(const BetonReader& reader, const Pipeline& pipe
                     output.name));
   }
   diagnostics.throw_if_errors();
+  const std::string unusable = pipeline.outputs.empty() ? unusable_fields(reader) : "";
+  if (!unusable.empty()) {
+    log_warning("{}: batches leave out fields of types that they cannot hold: {}",
+                reader.path().string(), unusable);
+  }
   return outputs;
 }
 

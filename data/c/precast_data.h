@@ -121,7 +121,7 @@ PRECAST_DATA_API const char* precast_data_error_message(void);
 /* ---- datasets ---- */
 
 /* Opens one or several .beton files as one dataset; a path may be an http:// or https:// URL.
- * Options: in_memory (1), direct_io, cache_dir, http_retry_s, with the meaning of data.* in
+ * Options: in_memory (1), direct_io, cache_dir, http_retry_s, fields, with the meaning of data.* in
  * recipes.
  * @param paths [count], count >= 1. */
 PRECAST_DATA_API precast_data_status precast_data_dataset_open(const char* const* paths,

@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "framework/core/error.h"
 
@@ -70,7 +72,9 @@ void missing_argument(const char* name) {
 
 ConfigNode parse_options(const char* text, const char* name) {
   Diagnostics diagnostics;
-  ConfigNode node = parse_yaml(text == nullptr ? "" : text, name, diagnostics);
+  const std::string yaml = text == nullptr ? "" : text;
+  // A list of class names may be longer than a recipe.
+  ConfigNode node = parse_yaml(yaml, name, diagnostics, std::max(kMaxConfigValues, yaml.size()));
   diagnostics.throw_if_errors();
   return node;
 }

@@ -60,7 +60,8 @@ struct LibjpegDecoder::State {
       info->err->format_message(info, state->text);
       std::longjmp(state->jump, 1);
     };
-    // A warning ends decoding immediately, because a few bytes can cause warnings for gigapixels.
+    // A warning ends decoding immediately: a damaged JPEG of a few bytes can claim gigapixels,
+    // which libjpeg would otherwise decode in spite of its warnings.
     errors.emit_message = [](j_common_ptr info, int level) {
       if (level < 0) info->err->error_exit(info);
     };

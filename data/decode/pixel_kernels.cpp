@@ -138,8 +138,10 @@ HWY_INLINE Rgb<D> convert(D d, const std::uint8_t* y, const std::uint8_t* cb,
 /// For each byte of 64 interleaved pixels, its index in a vector of one colour. Such a vector
 /// contains, alternately, 8 of the first 32 and 8 of the last 32 pixels.
 struct InterleavedBytes {
-  /// Indices for red and, plus 64, for green in a second vector; then the indices for blue.
+  /// For a red byte, its index in the red vector; for a green byte, its index in the green vector
+  /// plus 64: the instruction treats the two vectors as one table of 128 bytes.
   alignas(64) std::uint8_t red_green[3][64] = {};
+  /// Indices in the blue vector; used only for the bytes whose bit in `is_blue` is set.
   alignas(64) std::uint8_t blue[3][64] = {};
   std::uint64_t is_blue[3] = {};
   constexpr InterleavedBytes() {

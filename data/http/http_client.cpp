@@ -2,8 +2,11 @@
 
 #include <curl/curl.h>
 #include <fmt/core.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -45,6 +48,20 @@ bool is_transient(CURLcode code) {
     default:
       return false;
   }
+}
+
+/// Throws if the request failed because no more files can be opened. libcurl reports this in the
+/// same way as a server that does not respond, and waiting does not help.
+/// @param url without credentials.
+void check_descriptors(CURLcode code, const std::string& url) {
+  if (code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
+      code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_OUT_OF_MEMORY)
+    return;
+  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe >= 0)
+    ::close(probe);
+  else if (errno == EMFILE || errno == ENFILE)
+    throw IoError("cannot connect to", url, errno);
 }
 
 bool is_transient(long status) {
@@ -91,6 +108,8 @@ bool is_about_certificates(CURLcode code) {
 }
 
 }  // namespace
+
+NoResponse::~NoResponse() = default;
 
 bool is_url(std::string_view name) {
   return name.starts_with("http://") || name.starts_with("https://");
@@ -217,7 +236,7 @@ HttpClient::~HttpClient() {
 
 const HttpVersion& HttpClient::open() {
   std::byte first{};
-  fill(0, {&first, 1}, std::min(options_.open_retry_s, options_.retry_s));
+  fill(0, {&first, 1}, first_retry_s());
   if (version_.etag.empty() && version_.last_modified.empty()) {
     throw IoError(fmt::format(
         "{}: expected an ETag or Last-Modified header, got neither. Without them, a replaced file "
@@ -227,10 +246,15 @@ const HttpVersion& HttpClient::open() {
   return version_;
 }
 
+void HttpClient::assume(const HttpVersion& version) {
+  version_ = version;
+  opened_ = true;
+}
+
 void HttpClient::read(std::uint64_t offset, std::span<std::byte> to) {
   require(opened_ && offset <= version_.size && to.size() <= version_.size - offset,
           "the range is inside the file");
-  fill(offset, to, options_.retry_s);
+  fill(offset, to, answered_ ? options_.retry_s : first_retry_s());
 }
 
 void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retry_s) {
@@ -248,10 +272,12 @@ void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retr
     if (failure.empty()) continue;
     const double idle = std::chrono::duration<double>(Clock::now() - last_progress).count();
     if (idle + answer.retry_after >= retry_s) {
-      throw IoError(fmt::format(
+      const std::string message = fmt::format(
           "{}: expected a response within {} s ({} requests), got: {}. Check the server "
           "and the network",
-          place(offset + done, to.size() - done), retry_s, attempt + 1, failure));
+          place(offset + done, to.size() - done), retry_s, attempt + 1, failure);
+      if (answered_) throw IoError(message);
+      throw NoResponse(message);
     }
     if (answer.retry_after > 0)
       wait(answer.retry_after);
@@ -275,11 +301,13 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &answer);
   const CURLcode code = curl_easy_perform(curl);
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+  if (answer.status > 0) answered_ = true;
   curl_off_t after = 0;
   curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
   answer.retry_after = static_cast<double>(after);
   bytes_received_ += answer.received + answer.discarded;
   if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
+  check_descriptors(code, shown_url(url_));
   // on_body() ends a transfer that does not return the range; the status explains why.
   const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
   // The status is that of the redirect if its target did not respond.

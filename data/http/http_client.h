@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "framework/core/cancel.h"
+#include "framework/core/error.h"
 #include "framework/core/export.h"
 
 namespace precast::data {
@@ -22,7 +24,8 @@ struct HttpOptions {
   std::int64_t request_timeout_s = 600;
   /// A read repeats failed requests, and fails if it receives no byte for this long.
   double retry_s = 300;
-  /// The same for open(), if less than `retry_s`: a wrong host or port is then reported soon.
+  /// The same until the server has responded once, if less than `retry_s`: a wrong host or port is
+  /// then reported soon.
   double open_retry_s = 15;
   /// If it becomes true, requests fail soon, as after HttpClient::interrupt(). A signal handler may
   /// set it. Null: requests are not cancelled.
@@ -37,6 +40,13 @@ struct HttpVersion {
   std::string last_modified;
   /// @}
   bool operator==(const HttpVersion&) const = default;
+};
+
+/// Nothing at the URL has responded, not even with an error or a redirect.
+class PRECAST_API NoResponse : public IoError {
+ public:
+  using IoError::IoError;
+  ~NoResponse() override;
 };
 
 /// Whether a dataset's name is an `http://` or `https://` URL.
@@ -57,9 +67,11 @@ class PRECAST_API HttpClient {
   ~HttpClient();
 
   /// Requests the version of the file. Call before read(). @throws IoError naming the URL if the
-  /// server cannot be reached, does not return the requested range, or does not identify the
-  /// version.
+  /// server does not return the requested range or does not identify the version; NoResponse if it
+  /// cannot be reached.
   const HttpVersion& open();
+  /// Instead of open(): the version is known. read() fails if the server then has another one.
+  void assume(const HttpVersion& version);
   [[nodiscard]] const HttpVersion& version() const { return version_; }
   /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the URL
   /// and byte range if there is no response in time, the response is not the range, the file has
@@ -84,6 +96,10 @@ class PRECAST_API HttpClient {
   struct Answer;
   class Connection;
 
+  /// How long the first read repeats requests.
+  [[nodiscard]] double first_retry_s() const {
+    return std::min(options_.open_retry_s, options_.retry_s);
+  }
   /// Repeats requests until `to` is full. @throws IoError after `retry_s` without a received byte
   void fill(std::uint64_t offset, std::span<std::byte> to, double retry_s);
   /// Makes one request. @return an empty string, or the reason why the request should be repeated.
@@ -98,6 +114,8 @@ class PRECAST_API HttpClient {
   const HttpOptions options_;
   HttpVersion version_;
   bool opened_ = false;
+  /// Whether there has been a response to a request.
+  std::atomic<bool> answered_{false};
   std::atomic<std::uint64_t> bytes_received_{0};
   std::atomic<int> interrupted_{0};
   std::mutex mutex_;

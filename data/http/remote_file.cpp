@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
@@ -37,9 +39,18 @@ std::filesystem::path default_cache_folder() {
 
 RemoteFile::RemoteFile(const std::string& url, const RemoteOptions& options)
     : http_(url, options.http) {
-  http_.open();
-  store_ = std::make_unique<RemoteStore>(
-      options.cache.empty() ? default_cache_folder() : options.cache, url, http_.version());
+  const std::filesystem::path cache =
+      options.cache.empty() ? default_cache_folder() : options.cache;
+  try {
+    http_.open();
+  } catch (const NoResponse& error) {
+    const std::optional<HttpVersion> known = RemoteStore::known_version(cache, url);
+    if (!known) throw;
+    log_warning("{}. Uses the copy in {}. If a part is missing there, the run will end",
+                error.what(), cache.string());
+    http_.assume(*known);
+  }
+  store_ = std::make_unique<RemoteStore>(cache, url, http_.version());
 }
 
 RemoteFile::~RemoteFile() = default;

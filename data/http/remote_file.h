@@ -46,7 +46,9 @@ struct RemoteValue {
 class PRECAST_API RemoteFile {
  public:
   /// Asks the server for the file's version, and opens or creates the local copy of this version.
-  /// @throws IoError; ConfigError as default_cache_folder()
+  /// If there is no response, and one version of this file has a copy, warns and uses this copy:
+  /// only reading a missing part is then an error. @throws IoError; ConfigError as
+  /// default_cache_folder()
   RemoteFile(const std::string& url, const RemoteOptions& options);
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;

@@ -3,19 +3,27 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
+#include "framework/core/log.h"
 
 namespace precast::data {
 namespace {
@@ -44,19 +52,114 @@ int open_shared(const std::filesystem::path& path) {
   return fd;
 }
 
+/// Whether a parameter of a query belongs to the signature of a URL of Amazon S3, CloudFront,
+/// Google Cloud Storage or Azure Blob Storage, which may be a new one for each access.
+bool is_of_signature(std::string_view parameter) {
+  constexpr std::string_view kNames[] = {"awsaccesskeyid",
+                                         "signature",
+                                         "expires",
+                                         "key-pair-id",
+                                         "policy",
+                                         "sig",
+                                         "se",
+                                         "st",
+                                         "sp",
+                                         "sv",
+                                         "sr",
+                                         "skoid",
+                                         "sktid",
+                                         "skt",
+                                         "ske",
+                                         "sks",
+                                         "skv",
+                                         "spr"};
+  std::string name(parameter.substr(0, parameter.find('=')));
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.starts_with("x-amz-") || name.starts_with("x-goog-") ||
+         std::ranges::find(kNames, name) != std::end(kNames);
+}
+
+/// The part of the URL that identifies the file: without user name, password and signature.
+std::string identity_of(std::string_view url) {
+  std::string identity = shown_url(url);
+  url = url.substr(0, url.find('#'));
+  char before = '?';
+  for (std::size_t at = url.find('?'); at != std::string_view::npos;) {
+    url.remove_prefix(at + 1);
+    at = url.find('&');
+    const std::string_view parameter = url.substr(0, at);
+    if (is_of_signature(parameter)) continue;
+    identity += std::exchange(before, '&');
+    identity += parameter;
+  }
+  return identity;
+}
+
 /// Combines the file's name in the URL and a hash of everything that identifies the version.
 std::string folder_name(const std::string& url, const HttpVersion& version) {
   const std::string shown = shown_url(url);
   std::string name = shown.substr(shown.rfind('/') + 1, 80);
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '.'; }, '_');
-  const std::string identity =
-      fmt::format("{}\n{}\n{}\n{}", url, version.size, version.etag, version.last_modified);
+  const std::string identity = fmt::format("{}\n{}\n{}\n{}", identity_of(url), version.size,
+                                           version.etag, version.last_modified);
   const XXH128_hash_t hash = XXH3_128bits(identity.data(), identity.size());
   return fmt::format("{}-{:016x}{:016x}", name, hash.high64, hash.low64);
 }
 
+/// The file in the copy's folder with the version: size, ETag and Last-Modified, one a line.
+constexpr const char* kVersionFile = "version";
+
+std::optional<HttpVersion> read_version(const std::filesystem::path& folder) {
+  std::ifstream file(folder / kVersionFile);
+  HttpVersion version;
+  std::string size;
+  std::getline(file, size);
+  std::getline(file, version.etag);
+  std::getline(file, version.last_modified);
+  const auto [end, failure] = std::from_chars(size.data(), size.data() + size.size(), version.size);
+  if (!file || failure != std::errc{} || end != size.data() + size.size()) return std::nullopt;
+  return version;
+}
+
+void write_version(const std::filesystem::path& folder, const HttpVersion& version) {
+  if (read_version(folder) == version) return;
+  write_file(folder / kVersionFile,
+             fmt::format("{}\n{}\n{}\n", version.size, version.etag, version.last_modified));
+}
+
+void warn_if_on_network(const std::filesystem::path& folder) {
+  static std::atomic<bool> warned{false};
+  struct statfs system {};
+  if (::statfs(folder.c_str(), &system) != 0) return;
+  const auto type = static_cast<std::uint32_t>(system.f_type);
+  constexpr std::uint32_t kFuse = 0x65735546;
+  if ((type != kFuse && !is_network_file_system(type)) || warned.exchange(true)) return;
+  log_warning(
+      "data.cache_dir: expected a folder on a local disk, got {}, which {}. Reading from it can be "
+      "slow",
+      folder.string(),
+      type == kFuse ? "is on a FUSE file system, which may be on a network"
+                    : "is on a network file system");
+}
+
 }  // namespace
+
+bool is_network_file_system(std::uint64_t type) {
+  // From Linux's magic.h and the file systems' own headers.
+  constexpr std::array<std::uint64_t, 10> kTypes = {0x6969,       // NFS
+                                                    0x0bd00bd0,   // Lustre
+                                                    0x47504653,   // GPFS
+                                                    0x517b,       // SMB 1
+                                                    0xff534d42,   // CIFS
+                                                    0xfe534d42,   // CIFS, SMB 2 and later
+                                                    0x00c36400,   // Ceph
+                                                    0x19830326,   // BeeGFS
+                                                    0x5346414f,   // AFS
+                                                    0x01021997};  // 9p
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
 
 std::uint64_t stored_hash(std::span<const std::byte> bytes) {
   return std::max<std::uint64_t>(1, XXH3_64bits(bytes.data(), bytes.size()));
@@ -104,6 +207,8 @@ RemoteStore::RemoteStore(const std::filesystem::path& cache, const std::string& 
     : folder_(cache / folder_name(url, version)) {
   static_assert(sizeof(State) <= kValuesAt);
   create_folders(folder_);
+  warn_if_on_network(folder_);
+  write_version(folder_, version);
   try {
     data_fd_ = open_shared(folder_ / "data");
     if (::ftruncate(data_fd_, static_cast<off_t>(version.size)) != 0)
@@ -124,6 +229,19 @@ RemoteStore::RemoteStore(const std::filesystem::path& cache, const std::string& 
     if (state_fd_ >= 0) ::close(state_fd_);
     throw;
   }
+}
+
+std::optional<HttpVersion> RemoteStore::known_version(const std::filesystem::path& cache,
+                                                      const std::string& url) {
+  std::optional<HttpVersion> known;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(cache, failure)) {
+    const std::optional<HttpVersion> version = read_version(entry.path());
+    if (!version || folder_name(url, *version) != entry.path().filename()) continue;
+    if (known) return std::nullopt;
+    known = version;
+  }
+  return known;
 }
 
 RemoteStore::~RemoteStore() {

@@ -20,6 +20,10 @@ namespace precast::data {
 /// XXH3-64 of bytes, but 1 instead of 0, because 0 means that there is no hash.
 [[nodiscard]] std::uint64_t stored_hash(std::span<const std::byte> bytes);
 
+/// Whether a file system of this type (statfs's f_type) is on a network: NFS, Lustre, GPFS, SMB,
+/// Ceph, BeeGFS, AFS or 9p. FUSE may be on a network, and is not included.
+[[nodiscard]] PRECAST_API bool is_network_file_system(std::uint64_t type);
+
 /// The copy on disk of one version of a remote file: a sparse file with the parts that were
 /// fetched, and next to it a mapped file with the hash of each part. A part counts as fetched if
 /// its bytes match its hash. The bytes are written before the hash, so an interrupted write is
@@ -27,13 +31,19 @@ namespace precast::data {
 /// must not write the same range at the same time, which RangeLock does not prevent.
 class RemoteStore {
  public:
-  /// Opens or creates the copy of this version, in a separate folder under `cache`.
-  /// @throws IoError naming the folder.
+  /// Opens or creates the copy of this version, in a separate folder under `cache`. URLs that
+  /// differ only in user name, password and the parameters of signatures have the same copy. Warns,
+  /// once per process, if the folder is, or may be, on a network. @throws IoError naming the
+  /// folder.
   RemoteStore(const std::filesystem::path& cache, const std::string& url,
               const HttpVersion& version);
   RemoteStore(const RemoteStore&) = delete;
   RemoteStore& operator=(const RemoteStore&) = delete;
   ~RemoteStore();
+
+  /// The version of the copy of this URL's file; nothing if there is no copy, or several.
+  [[nodiscard]] static std::optional<HttpVersion> known_version(const std::filesystem::path& cache,
+                                                                const std::string& url);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   /// The sparse file. Bytes that were not fetched are 0.

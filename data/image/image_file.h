@@ -64,7 +64,8 @@ struct JpegHeader {
 /// @throws DataError as decode_image_file() does for a damaged header.
 [[nodiscard]] JpegHeader read_jpeg_header(std::span<const std::byte> file);
 
-/// Resizes `out` to width x height pixels. @throws DataError for 0 or more than kMaxPixels pixels.
+/// Sets the size of `out` to width x height and allocates its pixels. @throws DataError if width or
+/// height is 0, or if there would be more than kMaxPixels pixels.
 void allocate_pixels(std::uint64_t width, std::uint64_t height, Image& out);
 
 }  // namespace precast::data

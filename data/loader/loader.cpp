@@ -33,6 +33,12 @@ std::int64_t batches_of_pass(std::uint64_t samples, const LoaderOptions& options
   return (samples_of_pass(samples, options, world, rank) + size - 1) / size;
 }
 
+std::int64_t samples_of_batch(std::uint64_t samples, const LoaderOptions& options, int world,
+                              int rank) {
+  const std::int64_t pass = samples_of_pass(samples, options, world, rank);
+  return std::max<std::int64_t>(1, std::min(pass, options.batch_size));
+}
+
 Loader::Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options)
     : shared_(std::make_unique<Shared>(reader, pipeline, std::move(options))) {}
 

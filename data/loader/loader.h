@@ -94,6 +94,11 @@ struct LoaderOptions {
                                                        const LoaderOptions& options, int world,
                                                        int rank);
 /// @}
+/// The number of samples for which a batch of a pass has memory: the batch size, or less if the
+/// pass of this rank has fewer samples; at least 1.
+[[nodiscard]] PRECAST_API std::int64_t samples_of_batch(std::uint64_t samples,
+                                                        const LoaderOptions& options, int world = 1,
+                                                        int rank = 0);
 
 /// How one worker has spent its time so far, in seconds.
 struct WorkerStatistics {

@@ -88,11 +88,13 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   MemoryPlan plan;
   plan.metadata = reader.memory_bytes();
   const std::vector<Output> outputs = outputs_of_loader(reader, pipeline, options);
-  const BatchLayout layout(outputs, options.batch_size, image_size_px);
+  const std::uint64_t samples = options.order ? options.order->size() : reader.size();
+  const std::int64_t batch_samples = samples_of_batch(samples, options, world);
+  const BatchLayout layout(outputs, batch_samples, image_size_px);
   plan.batches = layout.bytes() * static_cast<std::uint64_t>(options.batches_ahead + 1);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (is_packed(outputs[i])) plan.unbounded += layout.fields()[i].sample_bytes;
-  plan.unbounded *= static_cast<std::uint64_t>(options.batch_size * (options.batches_ahead + 1));
+  plan.unbounded *= static_cast<std::uint64_t>(batch_samples * (options.batches_ahead + 1));
   plan.batches_locked = static_cast<bool>(options.allocator.allocate);
   if (options.plan_images) plan.device = planned_pixel_bytes(reader, outputs);
   if (!options.plan_images || std::ranges::any_of(outputs, is<MaskOutput>)) {
@@ -101,7 +103,6 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
   }
   // The ids of a pass, the ids of the next pass, and a copy while these are made; then the order
   // itself.
-  const std::uint64_t samples = options.order ? options.order->size() : reader.size();
   plan.order = 3 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
   if (options.jpeg_index) plan.index = options.jpeg_index->bytes_at_most();

@@ -35,7 +35,7 @@ std::string type_name(const FieldInfo& field) {
   for (const std::string_view more :
        {tag_kind_name(field.tag.kind), std::string_view(field.tag.dtype),
         std::string_view(field.dtype)})
-    if (!more.empty()) name += fmt::format(" {}", more);
+    if (!more.empty() && more != name) name += fmt::format(" {}", more);
   return name;
 }
 
@@ -87,6 +87,11 @@ class Resolver {
       if (fill_in(spec, output)) outputs.push_back(std::move(output));
     }
     diagnostics_.throw_if_errors();
+    if (outputs.empty()) {
+      throw ConfigError(
+          fmt::format("{}: expected a field of a type that a batch can hold, got only {}",
+                      reader_.path().string(), unusable_fields(reader_)));
+    }
     return outputs;
   }
 
@@ -346,6 +351,16 @@ std::vector<Output> resolve_outputs(const BetonReader& reader, const Pipeline& p
   return Resolver::with_extents(reader, pipeline.outputs.empty()
                                             ? resolver.all(pipeline.images)
                                             : resolver.listed(pipeline.outputs));
+}
+
+std::string unusable_fields(const BetonReader& reader) {
+  std::string list;
+  for (const FieldInfo& field : reader.fields()) {
+    const std::string& dtype = field.tag.dtype.empty() ? field.dtype : field.tag.dtype;
+    if (field.type != FieldType::custom && (dtype.empty() || element_type_of(dtype))) continue;
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", field.name, type_name(field));
+  }
+  return list;
 }
 
 std::optional<ElementType> element_type_of(const std::string& dtype) {

@@ -125,11 +125,16 @@ template <typename Kind>
 /// u8 go through the pipeline for images.
 /// @param normalize the type of images whose pipeline sets none: normalised float32 if true,
 /// otherwise u8.
-/// @throws ConfigError listing everything that does not fit the file; DataError for damage in the
-/// first value of a pixels field, from which pixels without pad_to get their size.
+/// @throws ConfigError listing everything that does not fit the file, or all fields and their types
+/// if batches can hold none of them; DataError for damage in the first value of a pixels field,
+/// from which pixels without pad_to get their size.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,
                                                               bool normalize);
+
+/// The fields that batches cannot hold because of their type, each with its type, such as
+/// `box (ndarray >f4), mesh (custom)`; empty if there are none.
+[[nodiscard]] PRECAST_API std::string unusable_fields(const BetonReader& reader);
 
 /// The element type for a NumPy type string such as `<f4`; nothing if batches cannot hold this
 /// type.

@@ -74,7 +74,9 @@ Loader::Pass::Pass(Shared& shared, const EpochRequest& request, std::int64_t sam
       samples_(samples),
       batches_(batches),
       ids_(ids_of_rank()),
-      layout_(shared.outputs, shared.options.batch_size, request.image_size_px),
+      layout_(shared.outputs,
+              samples_of_batch(shared.order->size(), shared.options, request.world, request.rank),
+              request.image_size_px),
       ring_(shared.pool, layout_.bytes(), ids_, shared.options.batch_size, request.first_batch,
             shared.options.batches_ahead),
       run_(run_length(shared.options)),
@@ -176,7 +178,8 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
   BatchSlot& slot = ring_.slot(batch);
   for (std::int64_t row = first; row < end; ++row) {
     const std::int64_t index = ring_.start_of(batch) + row;
-    // If a read fails only after a time limit, the error must not wait for more such reads.
+    // After a failure, the later samples are skipped: a failing read may take until its timeout,
+    // and more timeouts would delay the report of the error.
     if (slot.failed_before(index)) break;
     try {
       failpoint("loader.before_sample");

@@ -39,7 +39,8 @@ struct StoredPixels {
 /// repeated, alpha is dropped, and the upper 8 of 16 bits are used.
 /// @param region inside the image. @param memory overwritten with the result; unused if the pixels
 /// are RGB of u8, because the result is then a view of them.
-/// @return the pixels, valid as long as both the value and `memory`.
+/// @return the pixels; valid as long as both the field value that `pixels` borrows and `memory`
+/// exist and are unchanged.
 [[nodiscard]] PRECAST_API ImageView rgb_of(const StoredPixels& pixels, const Rect& region,
                                            std::vector<std::uint8_t>& memory);
 

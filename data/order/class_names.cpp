@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/order/order.h"
 #include "framework/core/error.h"
@@ -109,6 +111,30 @@ std::string class_conflict(const std::vector<std::string>& train,
                        val[label], cause_of(train, val));
   }
   return {};
+}
+
+void check_common_classes(const BetonReader& dataset, std::size_t field) {
+  if (dataset.num_files() == 1) return;
+  std::vector<std::vector<std::string>> names;
+  std::vector<std::string> named;
+  std::string paths;
+  for (const BetonReader& file : dataset.files()) {
+    paths += file.path().string() + " ";
+    std::vector<std::string> own = class_names_of(file, field);
+    if (own.empty()) continue;
+    names.push_back(std::move(own));
+    named.push_back(file.path().string());
+  }
+  if (names.empty()) return;
+  const auto conflict = common_names(names).conflict;
+  if (!conflict) return;
+  const auto [file, other, label] = *conflict;
+  throw ConfigError(fmt::format(
+      "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Write one file in which "
+      "classes of the same name have the same label: precast merge {}OUT.beton --label-field '{}' "
+      "--label-rule by-name",
+      named[other], label, dataset.fields()[field].name, names[file][label], named[file],
+      names[other][label], paths, dataset.fields()[field].name));
 }
 
 }  // namespace precast::data

@@ -1,5 +1,6 @@
 #include "data/ring/consumer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 
@@ -55,6 +56,11 @@ Welcome join_ring(int connection, const RingJoin& join, int& process,
   if (welcome.reply.kind == RingReply::Kind::end) {
     if (welcome.reply.exit_code == ExitCode::loader) fail_with<RingRefusal>(welcome.reply);
     fail_with(welcome.reply);
+  }
+  if (memfd.get() < 0) {
+    const OwnedDescriptor probe(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
+    if (probe.get() < 0)
+      throw IoError("ring: cannot receive", "the descriptor of the ring's memory", errno);
   }
   welcome.segment = std::make_unique<RingSegment>(std::move(memfd));
   return welcome;

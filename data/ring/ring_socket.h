@@ -56,7 +56,7 @@ bool send_message(int connection, std::span<const std::byte> message, int passed
 
 /// Receives one message, and the descriptor that was sent with it. @param flags for recvmsg().
 /// @return an empty vector if the other end has closed the connection, or on failure (errno is
-/// set).
+/// set). The kernel discards the descriptor if this process has too many open files.
 [[nodiscard]] std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed,
                                                      int flags = 0);
 

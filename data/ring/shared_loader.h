@@ -52,7 +52,8 @@ class PRECAST_API SharedLoader {
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
   /// @}
-  /// Statistics since construction, of all private loaders together. @{
+  /// Statistics since construction, of all private loaders together. Samples that the ring's loader
+  /// replaced are not included: only the producer's process knows them. @{
   [[nodiscard]] SourceTimes times() const;
   [[nodiscard]] std::vector<ReplacedSample> replaced() const;
   /// @}

@@ -115,10 +115,11 @@ class ListArranger {
       if (leave_out(paths[i], skipped_)) continue;
       const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
       if (!is_new) {
-        throw DataError(
-            fmt::format("{}: expected images whose names without folder and extension differ, "
-                        "because the lines of {} contain these names, got {} and {}. Rename one",
-                        place, list_, paths[other->second], paths[i]));
+        throw DataError(fmt::format(
+            "{}: expected images whose names differ even without folder and extension "
+            "(a list of labels such as {} is compared with these names), got {} and {}. "
+            "Rename one",
+            place, list_, paths[other->second], paths[i]));
       }
     }
     if (images_.empty())

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,19 +36,34 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Whether one of the words is the name, or its beginning or end: `x`, `x_train` or `train_x` for
-/// the word `x`.
-template <std::size_t kCount>
-bool is_called(std::string_view name, const std::array<std::string_view, kCount>& words) {
+using FieldWords = std::array<std::string_view, 5>;
+/// The first word is the name of the field.
+constexpr FieldWords kImageNames = {"image", "images", "img", "imgs", "x"};
+constexpr FieldWords kLabelNames = {"label", "labels", "y", "target", "targets"};
+/// The rank of a name that contains none of the words.
+constexpr int kNoRank = 4;
+
+/// How well a name fits one of the words, for the words `label` and `y`: 0 is `label`; 1 is `y`; 2
+/// is `y_train` or `train_y`, also with `test` or `val`; 3 is `y` with anything else before or
+/// after an underscore (`y_pos`).
+int rank_of(std::string_view name, const FieldWords& words) {
   const std::string lower = lower_case(name);
-  return std::ranges::any_of(words, [&](std::string_view word) {
-    return lower == word || lower.starts_with(fmt::format("{}_", word)) ||
-           lower.ends_with(fmt::format("_{}", word));
-  });
+  if (lower == words[0]) return 0;
+  int rank = kNoRank;
+  for (const std::string_view word : words) {
+    if (lower == word) return 1;
+    for (const std::string_view split : {"train", "test", "val"})
+      if (lower == fmt::format("{}_{}", word, split) || lower == fmt::format("{}_{}", split, word))
+        return 2;
+    if (lower.starts_with(fmt::format("{}_", word)) || lower.ends_with(fmt::format("_{}", word)))
+      rank = 3;
+  }
+  return rank;
 }
-constexpr std::array<std::string_view, 5> kImageNames = {"image", "images", "img", "imgs", "x"};
-constexpr std::array<std::string_view, 5> kLabelNames = {"label", "labels", "y", "target",
-                                                         "targets"};
+
+bool is_called(std::string_view name, const FieldWords& words) {
+  return rank_of(name, words) != kNoRank;
+}
 
 double half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
@@ -82,6 +98,7 @@ bool holds_pixels(const ArrayFormat& format) {
 /// that its name has no meaning.
 SourceField field_of(const std::string& name, const ArrayFormat& format, bool alone) {
   SourceField field{name.substr(0, kFieldNameBytes), "ndarray"};
+  if (name.size() > kFieldNameBytes) field.whole_name = name;
   const bool scalar =
       format.shape.size() == 1 || (format.shape.size() == 2 && format.shape[1] == 1);
   const char kind = format.dtype[1];
@@ -237,27 +254,41 @@ class NumpySource final : public Source {
     columns_.push_back(std::move(column));
   }
 
-  /// The order is: the first image, the first label, then all other columns as in the file.
+  /// The order is: the image, the label, then all other columns as in the file.
   void choose_fields() {
     // The labels next to a .npy file are never its images.
     bool alone = path_.extension() == kEnding;
     for (Column& column : columns_)
       column.field = field_of(column.name, column.array.format, std::exchange(alone, false));
-    const auto lead = [this](std::size_t place, const std::string& name, auto matches) {
-      const auto found = std::find_if(columns_.begin() + static_cast<std::ptrdiff_t>(place),
-                                      columns_.end(), matches);
-      if (found == columns_.end()) return place;
-      found->field.name = name;
-      std::rotate(columns_.begin() + static_cast<std::ptrdiff_t>(place), found, found + 1);
-      return place + 1;
-    };
     const std::size_t images =
-        lead(0, "image", [](const Column& column) { return column.field.type == "image"; });
-    (void)lead(images, "label", [](const Column& column) {
+        lead(0, kImageNames, [](const Column& column) { return column.field.type == "image"; });
+    (void)lead(images, kLabelNames, [](const Column& column) {
       return column.field.type == "int" && is_called(column.name, kLabelNames);
     });
     fields_.clear();
     for (const Column& column : columns_) fields_.push_back(column.field);
+  }
+
+  /// Moves the first matching column whose name has the lowest rank to `place`, and gives its field
+  /// the name words[0], unless another array has this name. @return the place of the next column.
+  std::size_t lead(std::size_t place, const FieldWords& words,
+                   const std::function<bool(const Column&)>& matches) {
+    const auto begin = columns_.begin() + static_cast<std::ptrdiff_t>(place);
+    auto found = columns_.end();
+    for (auto column = begin; column != columns_.end(); ++column) {
+      if (!matches(*column)) continue;
+      if (found == columns_.end() || rank_of(column->name, words) < rank_of(found->name, words))
+        found = column;
+    }
+    if (found == columns_.end()) return place;
+    if (std::ranges::find(columns_, words[0], &Column::name) == columns_.end()) {
+      found->field.name = words[0];
+      found->field.whole_name.clear();
+      // The array of a .npy file has no name.
+      if (is_called(found->name, words)) found->field.chosen_from = found->name;
+    }
+    std::rotate(begin, found, found + 1);
+    return place + 1;
   }
 
   fs::path path_;

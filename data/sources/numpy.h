@@ -30,13 +30,17 @@ struct PRECAST_API NumpyOptions {
 /// image(s), img(s) or x, with or without more words before or after an underscore (`x_train`,
 /// `train_images`).
 ///
-/// The field of the first image is called `image`. The field of the first int array that is called
-/// label(s), y or target(s), in the same way, is called `label`. These two come first; the others
-/// keep the first 16 characters of their names. The labels of `x_train.npy` are in y_train.npy,
-/// those of `train_images.npy` in train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in
-/// the file that `options` name. Files are mapped; compressed members of a .npz are unpacked into
-/// memory.
-/// @throws IoError; DataError naming the array; ConfigError if `options` name a file of labels for
+/// One image field gets the name `image`; one int array that is called label(s), y or target(s), in
+/// the same way, gets the name `label`. A field keeps its own name if another array already has the
+/// new one. In both cases, the best match is chosen: an array that is called `image` or `label`;
+/// else one whose whole name is another of the words above (`y`); else a word with train, test or
+/// val (`y_train`); else a word with other words (`y_pos`). Of equally good matches, the first one
+/// in the file is chosen. Upper and lower case are the same. These two fields come first; the
+/// others keep the first 16 characters of their names. The labels of `x_train.npy` are in
+/// y_train.npy, those of `train_images.npy` in train_labels.npy, those of any NAME.npy in
+/// NAME_labels.npy, or in the file that `options` name. Files are mapped; compressed members of a
+/// .npz are unpacked into memory.
+/// @throws IoError; DataError naming the arrays; ConfigError if `options` name a file of labels for
 /// a .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,
                                                              const NumpyOptions& options);

@@ -25,6 +25,12 @@ struct SourceField {
   /// custom field the arguments in its descriptor.
   FieldTag tag = {};
   std::vector<std::byte> arguments = {};
+  /// What the source calls a field that was chosen as `image` or `label`, such as the name of an
+  /// array; empty for other fields. Reported to the user.
+  std::string chosen_from = {};
+  /// What the source calls a field if the file can store only the beginning of that name; else
+  /// empty.
+  std::string whole_name = {};
 };
 
 /// A dataset in another format, to be written as .beton. Opening it finds its samples, fields and

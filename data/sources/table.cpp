@@ -38,9 +38,6 @@ struct Row {
   std::vector<std::optional<NumberList>> lists = {};
 };
 
-/// Text columns that are class names unless the user says otherwise.
-constexpr std::string_view kClassColumns[] = {"label", "labels", "class", "target", "category"};
-
 /// Finds the rows once and reads them again on request.
 class TableSource : public Source {
  public:
@@ -52,12 +49,13 @@ class TableSource : public Source {
     read_row(rows_[i], row);
     if (row.cells.size() != fields_.size()) throw changed(sample.name);
     for (std::size_t field = 0; field < fields_.size(); ++field) {
-      if (field == class_at_) {
-        sample.values.emplace_back(label_of(row.cells[field], sample.name));
+      const std::size_t column = column_of_[field];
+      if (column == class_at_) {
+        sample.values.emplace_back(label_of(row.cells[column], sample.name));
         continue;
       }
       sample.values.push_back(
-          value_of(fields_[field], std::move(row.cells[field]), row.forms[field], sample));
+          value_of(fields_[field], std::move(row.cells[column]), row.forms[column], sample));
     }
     return sample;
   }
@@ -92,21 +90,40 @@ class TableSource : public Source {
   void name_fields(const std::vector<std::string>& names, const TableOptions& options) {
     if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", place()));
     choose_kinds(names, options);
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      fields_.push_back({field_name(names, i), columns_[i].kind()});
+    for (std::string& name : field_names(names, place())) {
+      const std::size_t i = fields_.size();
+      const bool is_cut = name.size() < names[i].size();
+      column_of_.push_back(i);
+      fields_.push_back({std::move(name), columns_[i].kind()});
+      if (is_cut) {
+        fields_.back().whole_name = names[i];
+        ++notes_["cut_column_names"];
+      }
       if (fields_.back().type == "ndarray") fields_.back().array = *columns_[i].array();
     }
   }
   /// Call after name_fields(). @throws ConfigError, DataError
-  void find_classes(const std::vector<std::string>& names, const TableOptions& options) {
+  void find_labels(const std::vector<std::string>& names, const TableOptions& options) {
     class_at_ = class_column(names, options);
-    if (class_at_ == kNone) return;
+    if (class_at_ != kNone) {
+      read_class_column(options);
+      place_labels(class_at_);
+    } else if (const auto label = label_column(names, columns_)) {
+      place_labels(*label);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  /// Makes the strings of column class_at_ labels.
+  void read_class_column(const TableOptions& options) {
+    class_field_ = fields_[class_at_].name;
     std::vector<std::string> texts = texts_in(class_at_);
     class_names_ = read_classes(options.classes, {texts.begin(), texts.end()}).names;
     if (class_names_.empty()) class_names_ = std::move(texts);
     labels_ = labels_by_name(class_names_);
     fields_[class_at_].type = "int";
-    class_field_ = fields_[class_at_].name;
     // Look up every row now, so that a class missing in the list is reported before anything is
     // written.
     Row row;
@@ -116,8 +133,14 @@ class TableSource : public Source {
     }
   }
 
- private:
-  static constexpr std::size_t kNone = SIZE_MAX;
+  /// Moves the labels' field before all other int fields, because training reads the first one.
+  /// @param label the column of this field.
+  void place_labels(std::size_t label) {
+    const auto end = static_cast<std::ptrdiff_t>(label) + 1;
+    const auto first = std::ranges::find(fields_, "int", &SourceField::type) - fields_.begin();
+    std::rotate(fields_.begin() + first, fields_.begin() + end - 1, fields_.begin() + end);
+    std::rotate(column_of_.begin() + first, column_of_.begin() + end - 1, column_of_.begin() + end);
+  }
 
   void choose_kinds(const std::vector<std::string>& names, const TableOptions& options) {
     std::map<std::size_t, std::string> chosen;
@@ -150,14 +173,6 @@ class TableSource : public Source {
     throw ConfigError(fmt::format("{}: expected a column to store as {}, got '{}'. {}", place(),
                                   kind, name, suggest(name, names)));
   }
-  [[nodiscard]] static std::optional<std::size_t> find_column(
-      const std::string& name, const std::vector<std::string>& names) {
-    const auto at = std::ranges::find_if(names, [&](const std::string& column) {
-      return name == column || name == column.substr(0, kFieldNameBytes);
-    });
-    if (at == names.end()) return std::nullopt;
-    return static_cast<std::size_t>(at - names.begin());
-  }
 
   /// The column whose strings are class names, or kNone.
   [[nodiscard]] std::size_t class_column(const std::vector<std::string>& names,
@@ -175,24 +190,15 @@ class TableSource : public Source {
                       "of kind {}",
                       options.class_column, fields_[*column].type));
     }
-    std::size_t found = kNone;
-    std::string got = "none";
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (std::ranges::find(kClassColumns, names[i]) == std::end(kClassColumns)) continue;
-      if (fields_[i].type == "int") {  // already labels
-        got = fmt::format("the int column '{}'", names[i]);
-        found = kNone;
-        break;
-      }
-      if (found == kNone && columns_[i].has_texts()) found = i;
-    }
-    if (found == kNone && !options.classes.empty()) {
+    const auto label = label_column(names, columns_);
+    if (label && columns_[*label].has_texts()) return *label;
+    if (!options.classes.empty()) {
       throw ConfigError(fmt::format(
           "--class-names: expected a column of class names in {}, got {}. Name the column with "
           "--class-column",
-          place(), got));
+          place(), label ? fmt::format("the int column '{}'", names[*label]) : "none"));
     }
-    return found;
+    return kNone;
   }
 
   /// The sorted strings of a column. @throws DataError for an empty string
@@ -210,7 +216,7 @@ class TableSource : public Source {
     return DataError(
         fmt::format("{}: expected a class in column '{}', got an empty string. Fill it in, or keep "
                     "the column as text with --field-kind {}=bytes",
-                    row, fields_[class_at_].name, fields_[class_at_].name));
+                    row, class_field_, class_field_));
   }
 
   [[nodiscard]] std::int64_t label_of(const std::string& text, const std::string& row) const {
@@ -218,23 +224,10 @@ class TableSource : public Source {
     if (label != labels_.end()) return label->second;
     if (text.empty()) throw no_class(row);
     throw DataError(fmt::format("{}: expected one of the {} classes in column '{}', got '{}'", row,
-                                class_names_.size(), fields_[class_at_].name, text));
+                                class_names_.size(), class_field_, text));
   }
 
   virtual void read_row(std::size_t at, Row& row) const = 0;
-
-  /// The name of a column's field. @throws DataError if another field has that name.
-  [[nodiscard]] std::string field_name(const std::vector<std::string>& columns, std::size_t i) {
-    const std::string cut = columns[i].substr(0, kFieldNameBytes);
-    if (cut.size() < columns[i].size()) ++notes_["cut_column_names"];
-    const auto same = std::ranges::find(fields_, cut, &SourceField::name);
-    if (same == fields_.end()) return cut;
-    throw DataError(
-        fmt::format("{}: expected column names whose first {} bytes differ, got '{}' and '{}'. "
-                    "Rename one of them",
-                    place(), kFieldNameBytes,
-                    columns[static_cast<std::size_t>(same - fields_.begin())], columns[i]));
-  }
 
   [[nodiscard]] Value value_of(const SourceField& field, std::string cell, CellForm form,
                                const Sample& sample) const {
@@ -268,6 +261,8 @@ class TableSource : public Source {
   /// The offset at which each row begins. A deque, so that growing does not need twice the memory.
   std::deque<std::uint64_t> rows_;
   std::vector<TableColumn> columns_;
+  /// The column of each field.
+  std::vector<std::size_t> column_of_;
   /// The column whose strings are class names, and the label of each name in class_names_.
   std::size_t class_at_ = kNone;
   std::unordered_map<std::string_view, std::int64_t> labels_;
@@ -292,7 +287,7 @@ class DelimitedTable final : public TableSource {
     }
     check_names(names);
     name_fields(names, options);
-    find_classes(names, options);
+    find_labels(names, options);
   }
 
  private:
@@ -323,7 +318,7 @@ class JsonTable final : public TableSource {
       at += one.size() + 1;
     }
     name_fields(names_, options);
-    find_classes(names_, options);
+    find_labels(names_, options);
   }
 
  private:

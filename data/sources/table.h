@@ -17,7 +17,7 @@ struct PRECAST_API TableOptions {
   /// integers, so that the type does not depend on the rows of a split.
   std::vector<std::string> floats = {};
   /// The text column that contains class names; empty: the first text column called label, labels,
-  /// class, target or category, unless an int column has such a name.
+  /// class, target or category, unless an int column has such a name, and so contains the labels.
   std::string class_column = {};
   /// All classes, as for read_classes(); empty: those in the column.
   std::string classes = {};
@@ -33,22 +33,27 @@ struct PRECAST_API TableOptions {
 /// (relative to the list's folder), else bytes. In .jsonl strings are never numbers. A column of
 /// lists of numbers that all have the same shape is an ndarray: int64 if all numbers are integers,
 /// float64 if no integer would be rounded. A column with any other list, with an object, a boolean
-/// or null, or with both strings and numbers, is json. Columns in `options.texts` are bytes: a cell
-/// unchanged; in .jsonl a string without its quotes, or the document of any other value. Columns in
-/// `options.documents` are json: in .jsonl the document of any value, else a cell, which must be a
-/// document. Columns in `options.floats` are float or, for lists, ndarray of float64. Column names
-/// are truncated to 16 bytes (`options` may contain entire and truncated names); notes() counts the
-/// truncated ones (`cut_column_names`).
+/// or null, or with both strings and numbers, is json. Columns in `options.texts` are bytes: in
+/// .csv and .tsv the cell unchanged; in .jsonl a string without its quotes, or the JSON text of any
+/// other value. Columns in `options.documents` are json: in .jsonl the JSON text of any value; in
+/// .csv and .tsv the cell, which must be a JSON document. Columns in `options.floats` are float or,
+/// for lists, ndarray of float64. Column names are truncated to 16 bytes (`options` may contain
+/// entire and truncated names); notes() counts the truncated ones (`cut_column_names`).
 ///
 /// The strings of one column, `options.class_column`, are class names. The field of this column is
 /// an int: the position of the string among the sorted strings of the column, or the position of
 /// the class in `options.classes`; class_names() are these strings. A column of numbers never has
 /// class names.
 ///
+/// Fields have the order of their columns, except that the field of the labels (the class names,
+/// else the first int column called label, labels, class, target or category) precedes all other
+/// int fields, because training reads the first one.
+///
 /// The file is read on opening, and stays mapped, so it must not change while the source is in use.
 /// Memory use is 8 bytes per row, plus the row that sample() reads.
 /// @throws IoError; DataError naming file, line and column, also if the first line of a .csv or
-/// .tsv looks like a sample (the name of an image, or a number that names a column of numbers);
+/// .tsv looks like a sample (the name of an image, or a number that names a column of numbers), or
+/// if the name of a column is empty or not printable ASCII;
 /// ConfigError if `options` name a column that does not exist, or whose values do not fit
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});

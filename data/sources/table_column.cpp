@@ -1,12 +1,17 @@
 #include "data/sources/table_column.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <system_error>
 
+#include "data/beton/format.h"
 #include "data/sources/class_files.h"
+#include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
@@ -76,6 +81,53 @@ void TableColumn::add_list(const std::optional<NumberList>& list) {
     lists_ = lists_ && list && !has_rows_;
   if (!list_) list_ = list;
   has_rows_ = true;
+}
+
+std::vector<std::string> field_names(const std::vector<std::string>& columns,
+                                     const std::string& place) {
+  std::vector<std::string> names;
+  for (const std::string& column : columns) {
+    std::string name = column.substr(0, kFieldNameBytes);
+    const bool printable = std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+    if (name.empty() || !printable) {
+      const char* hint = !name.empty() ? "Rename it"
+                         : names.empty()
+                             ? "Name it, or save the table without its index (pandas: index=False)"
+                             : "Name the column or remove it";
+      throw DataError(
+          fmt::format("{}: column {}: expected a name of printable ASCII characters, got '{}'. {}",
+                      place, names.size() + 1, column, hint));
+    }
+    if (const auto same = std::ranges::find(names, name); same != names.end()) {
+      throw DataError(fmt::format(
+          "{}: expected column names whose first {} bytes differ, got '{}' and '{}'. "
+          "Rename one of them",
+          place, kFieldNameBytes, columns[static_cast<std::size_t>(same - names.begin())], column));
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::optional<std::size_t> find_column(const std::string& name,
+                                       const std::vector<std::string>& names) {
+  const auto at = std::ranges::find_if(names, [&](const std::string& column) {
+    return name == column || name == column.substr(0, kFieldNameBytes);
+  });
+  if (at == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - names.begin());
+}
+
+std::optional<std::size_t> label_column(const std::vector<std::string>& names,
+                                        const std::vector<TableColumn>& columns) {
+  constexpr std::string_view kNames[] = {"label", "labels", "class", "target", "category"};
+  std::optional<std::size_t> texts;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (std::ranges::find(kNames, names[i]) == std::end(kNames)) continue;
+    if (columns[i].kind() == "int") return i;
+    if (!texts && columns[i].has_texts()) texts = i;
+  }
+  return texts;
 }
 
 std::optional<std::string> value_in_names(const std::vector<std::string>& names,

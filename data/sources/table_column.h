@@ -52,6 +52,21 @@ class TableColumn {
   bool images_ = true;
 };
 
+/// The name of each column's field: the first kFieldNameBytes of the column's. @param place names
+/// the table in messages. @throws DataError naming the column if its name is empty or not printable
+/// ASCII, or if two of the names are equal.
+[[nodiscard]] std::vector<std::string> field_names(const std::vector<std::string>& columns,
+                                                   const std::string& place);
+
+/// The column with this name, entire or truncated to kFieldNameBytes.
+[[nodiscard]] std::optional<std::size_t> find_column(const std::string& name,
+                                                     const std::vector<std::string>& names);
+
+/// The column of labels: the first column of ints that is called label, labels, class, target or
+/// category, else the first column of texts with such a name.
+[[nodiscard]] std::optional<std::size_t> label_column(const std::vector<std::string>& names,
+                                                      const std::vector<TableColumn>& columns);
+
 /// The first of the columns' names that is a value of its column, as in a table without names: the
 /// name of an image, or a number in a column of numbers. Numbers that ascend are names, such as
 /// those that pandas writes for an array (0,1,2), years or wavelengths; so is the 0 of a single

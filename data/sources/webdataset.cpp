@@ -187,6 +187,19 @@ class WebDataset final : public Source {
     }
   }
 
+  /// The ending of the image that is called `image`: the first one without a dot, else the first
+  /// one, because `depth.png` and `seg.png` are rarely the input. Empty if there is no image.
+  [[nodiscard]] std::string image_ending() const {
+    std::string first;
+    for (const TarMember& member : members_of(samples_[0])) {
+      const std::string_view ending = split(member.path)->ending;
+      if (!is_one_of(ending, kImages)) continue;
+      if (ending.find('.') == std::string_view::npos) return std::string(ending);
+      if (first.empty()) first = ending;
+    }
+    return first;
+  }
+
   void choose_fields() {
     struct Choice {
       int rank;
@@ -194,19 +207,28 @@ class WebDataset final : public Source {
       std::string ending;
     };
     std::vector<Choice> choices;
+    const auto lead = [](Choice& choice, int rank, const char* name) {
+      choice.rank = rank;
+      choice.field.name = name;
+      choice.field.whole_name.clear();
+      choice.field.chosen_from = choice.ending;
+    };
+    const std::string image = image_ending();
     for (const TarMember& member : members_of(samples_[0])) {
       const std::string ending(split(member.path)->ending);
       Choice choice{2, {ending.substr(0, kFieldNameBytes), "bytes"}, ending};
+      if (ending.size() > kFieldNameBytes) choice.field.whole_name = ending;
       if (is_one_of(ending, kImages)) {
-        const bool first = std::ranges::find(choices, 0, &Choice::rank) == choices.end();
-        choice = {first ? 0 : 2, {first ? "image" : choice.field.name, "image"}, ending};
+        choice.field.type = "image";
+        if (ending == image) lead(choice, 0, "image");
       } else if (is_one_of(ending, kIntegers)) {
-        const bool label = ending == "cls";
-        choice = {label ? 1 : 2, {label ? "label" : choice.field.name, "int"}, ending};
+        choice.field.type = "int";
+        if (ending == "cls") lead(choice, 1, "label");
       } else if (ending == "json") {
         choice.field.type = "json";
       } else if (ending == "npy") {
-        choice.field = {choice.field.name, "ndarray", npy_array(member.bytes, place_of(0)).format};
+        choice.field.type = "ndarray";
+        choice.field.array = npy_array(member.bytes, place_of(0)).format;
       }
       choices.push_back(std::move(choice));
     }

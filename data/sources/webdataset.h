@@ -14,7 +14,7 @@ namespace precast::data {
 ///
 /// | ending | field |
 /// | --- | --- |
-/// | jpg jpeg png webp ppm pgm | image; the first one is called `image` |
+/// | jpg jpeg png webp ppm pgm | image; the first one without a dot, else the first, is `image` |
 /// | cls | int, called `label` |
 /// | index inx id count | int |
 /// | json | json |

@@ -17,9 +17,10 @@
 namespace precast::data {
 
 /// The names of the outputs that the model reads (inputs) and that the loss reads (targets). If
-/// `inputs` is empty, the input is the first image; in a file without images the first pixels or
-/// ragged output, else the first array, else the first text. If `targets` is empty, the target is
-/// the first integer field, else the first float field; there is none if `needs_target` is false.
+/// `inputs` is empty, the input is the first image output; if there is none, the first output of a
+/// `pixels` or `ragged` field, else the first array, else the first text. If `targets` is empty,
+/// the target is the first integer field, else the first float field; there is none if
+/// `needs_target` is false.
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;

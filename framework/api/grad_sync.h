@@ -5,9 +5,9 @@
 namespace precast {
 
 /// Keeps the model the same on all ranks. For each step, the trainer calls
-///   begin_backward(last) and backward() for each micro-batch, then finish_backward(), the
-///   optimiser, and finish_step().
-/// If a StepStrategy runs several passes, begin_backward() is called only in the last one. Not
+///   begin_backward(last) and backward() for each micro-batch, then check_backward(),
+///   finish_backward(), the optimiser, and finish_step().
+/// If a StepStrategy runs several passes, the first two are called only in the last one. Not
 /// thread-safe.
 class GradSync {
  public:
@@ -15,8 +15,11 @@ class GradSync {
   /// Call before backward(). @param last whether this backward pass completes the step's gradients.
   /// Gradients are sent during this last pass or after it, never earlier.
   virtual void begin_backward(bool last) = 0;
+  /// Call after the step's last backward(), before gradients are changed or dropped. @throws Error
+  /// naming the parameters whose gradients this exchange needs, but which were not computed
+  virtual void check_backward() {}
   /// When this function returns, each gradient is the mean over the ranks, at least on the ranks
-  /// that update its parameter.
+  /// that update its parameter. The same parameters must have gradients on all ranks.
   virtual void finish_backward() = 0;
   /// Call after the update. When this function returns, all ranks have the same parameters.
   virtual void finish_step() = 0;

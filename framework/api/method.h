@@ -56,6 +56,11 @@ class Method : public Stateful {
   /// images with a side of `size_px`. Before the run starts, a model that is not one of precast's
   /// own architectures is tested on this size.
   [[nodiscard]] virtual std::int64_t smallest_side(std::int64_t size_px) const { return size_px; }
+  /// Whether the method changes the work of a step during the run, other than through
+  /// TrainPlan::image_size_px: it acts only in a part of the run, in every N-th step, or more and
+  /// more. Measured steps are then not representative of the run: `precast bench step` warns, and
+  /// its cost model refuses the recipe. Called after configure().
+  [[nodiscard]] virtual bool varies_between_steps() const { return false; }
   /// Called once before the first step with the facts of this run, which include the rank.
   virtual void on_run(const RunFacts& /*run*/) {}
   /// Called once, after the model with its initial weights has been moved to its device, and before

@@ -7,8 +7,9 @@
 
 namespace precast {
 
-/// The learning rate as a function of epoch and step. Torch-free; all members are const and
-/// thread-safe.
+/// The learning rate as a function of epoch and step. Rates must be finite and at least 0: before
+/// training, precast checks the rate at the start of each epoch and those of its first and last
+/// step (exit code 2). Torch-free; all members are const and thread-safe.
 class Schedule {
  public:
   virtual ~Schedule() = default;
@@ -23,9 +24,8 @@ class Schedule {
     const double end = lr(epoch + 1);
     return start + (end - start) / static_cast<double>(steps_per_epoch) * static_cast<double>(step);
   }
-  /// The same schedule over a different number of epochs, with a warm-up of the same length. Null
-  /// if the schedule has no warm-up that is a number of epochs; callers may then stretch the whole
-  /// schedule.
+  /// The same schedule over a different number of epochs; a warm-up that is a number of epochs
+  /// keeps its length. Null: callers may stretch the whole schedule instead.
   [[nodiscard]] virtual std::unique_ptr<Schedule> with_epochs(std::int64_t /*epochs*/) const {
     return nullptr;
   }

@@ -17,7 +17,8 @@ class StepPasses {
   /// in fp16, these are multiplied by the gradient scaler's factor.
   /// @param batch its number of samples is a multiple of the plan's micro_batches.
   /// @param last whether the update uses these gradients; only then are they averaged over the
-  /// ranks. Must be true in the last call of a step and in no other.
+  /// ranks. Must be true in the last call of a step and in no other; otherwise the step throws
+  /// Error.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   virtual at::Tensor forward_backward(Batch& batch, bool last) = 0;
   /// Returns the outputs of the model in training mode, without computing gradients. Running

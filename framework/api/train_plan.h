@@ -17,10 +17,11 @@ namespace precast {
 enum class Precision { fp32, fp16, bf16 };
 
 /// The settings of a training run that methods may edit in configure(), except seed,
-/// steps_per_epoch, global_batch_size and peak_lr: other parts read these from the recipe, so
-/// changing them is an error (exit code 2). A method that changes the number of epochs also resizes
-/// image_size_px and, if necessary, replaces the schedule. The trainer only reads the plan.
-/// `precast train --dry-run` shows it.
+/// steps_per_epoch, global_batch_size, peak_lr, and the model's num_classes, in_channels and
+/// targets: other parts read these from the recipe, so changing them is an error (exit code 2). A
+/// plan without a schedule, or with a number outside the limits given here, is also an error. A
+/// method that changes the number of epochs also resizes image_size_px and, if necessary, replaces
+/// the schedule. The trainer only reads the plan. `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
   /// The seed of every random choice. Not for methods to change.
@@ -30,10 +31,12 @@ struct PRECAST_API TrainPlan {
   std::int64_t steps_per_epoch = 0;
   /// Samples per step, over all ranks and micro-batches. Not for methods to change.
   std::int64_t global_batch_size = 0;
-  /// Backward passes whose gradients are accumulated into one step.
+  /// Backward passes whose gradients are accumulated into one step: at least 1, and a divisor of
+  /// the batch of one rank.
   std::int64_t micro_batches = 1;
-  /// Side of the square training images in px, exactly one entry per epoch.
+  /// Side of the square training images in px, at least 1; exactly one entry per epoch.
   std::vector<std::int64_t> image_size_px;
+  /// Never null.
   std::shared_ptr<const Schedule> schedule;
   /// Methods may replace the loss and set its options.
   PartSpec loss{"cross_entropy"};

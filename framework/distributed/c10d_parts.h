@@ -20,10 +20,6 @@ struct ProcessGroup::Parts {
   [[nodiscard]] bool gloo_on_gpu() const { return options.device.is_cuda() && data == control; }
 };
 
-/// Connects to the store; with `serve`, also serves it. @throws DeviceError naming host and port
-[[nodiscard]] c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
-                                                         std::chrono::milliseconds timeout);
-
 /// Adds NCCL to `group` (nccl.cpp). In a build without NCCL (no_nccl.cpp), always throws an error
 /// that says how to build with NCCL.
 /// @throws DeviceError if there is no GPU or no NCCL

@@ -1,6 +1,7 @@
 #include "framework/distributed/grad_sync.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -23,6 +24,31 @@ Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
   Tensors tensors;
   for (const NamedTensor& parameter : parameters) tensors.push_back(parameter.tensor);
   return tensors;
+}
+
+/// The first of the names, which must not be empty, and how many more there are.
+std::string some_of(std::vector<std::string> names) {
+  constexpr std::size_t kMostNames = 8;
+  if (names.size() > kMostNames) {
+    const std::size_t more = names.size() - kMostNames;
+    names.resize(kMostNames);
+    names.push_back(fmt::format("{} more", more));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// @throws Error naming the parameters that require gradients but got none. The ranks would then
+/// average different gradients.
+void check_gradients(const std::vector<NamedTensor>& parameters) {
+  std::vector<std::string> missing;
+  for (const auto& [name, tensor] : parameters)
+    if (tensor.requires_grad() && !tensor.grad().defined()) missing.push_back(name);
+  if (missing.empty()) return;
+  throw Error(fmt::format(
+      "model: expected each step of a run with several ranks to use all trained parameters, got no "
+      "gradient for {}. Multiply an output by 0 instead of leaving it out, or do not train these "
+      "parameters (training.freeze)",
+      some_of(std::move(missing))));
 }
 
 at::ScalarType half_type(GradCompression compression) {
@@ -105,7 +131,7 @@ class OverlappedSync final : public GradSync {
  public:
   OverlappedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                  const GradSyncOptions& options)
-      : group_(group) {
+      : group_(group), parameters_(parameters), before_(parameters.size()) {
     // Gradients become ready in the order from the last parameter to the first, so buckets are
     // filled in this order.
     Tensors backwards = tensors_of(parameters);
@@ -131,8 +157,25 @@ class OverlappedSync final : public GradSync {
   }
 
   void begin_backward(bool last) override {
-    if (last) reducer_->prepare_for_backward({});
+    if (!last) return;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) before_[i] = gradient_of(i);
+    reducer_->prepare_for_backward({});
   }
+  void check_backward() override {
+    check_gradients(parameters_);
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (gradient_of(i) == nullptr || gradient_of(i) == before_[i])
+        missing.push_back(parameters_[i].name);
+    }
+    if (missing.empty()) return;
+    throw Error(fmt::format(
+        "dist.variable_update: replicated: expected the last backward pass of each step to compute "
+        "the gradients of all trained parameters, got none for {}. Set dist.variable_update: "
+        "allreduce_after_backward",
+        some_of(std::move(missing))));
+  }
+  /// The Reducer has sent all buckets during the backward pass.
   void finish_backward() override {}
   void finish_step() override {}
   [[nodiscard]] std::string unrecordable_because() const override {
@@ -140,14 +183,24 @@ class OverlappedSync final : public GradSync {
   }
 
  private:
+  /// Identifies the gradient of a parameter; null if it has none.
+  [[nodiscard]] const void* gradient_of(std::size_t parameter) const {
+    const at::Tensor& gradient = parameters_[parameter].tensor.grad();
+    return gradient.defined() ? gradient.unsafeGetTensorImpl() : nullptr;
+  }
+
   ProcessGroup& group_;
+  std::vector<NamedTensor> parameters_;
+  /// The gradients before the last backward pass, from earlier micro-batches. When a pass has
+  /// computed a gradient, the Reducer replaces it by a view of its bucket.
+  std::vector<const void*> before_;
   std::unique_ptr<c10d::Reducer> reducer_;
 };
 
-Tensors gradients_of(const Tensors& parameters) {
+Tensors gradients_of(const std::vector<NamedTensor>& parameters) {
   Tensors gradients;
-  for (const at::Tensor& parameter : parameters) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
   }
   return gradients;
 }
@@ -156,9 +209,10 @@ class AfterBackwardSync final : public GradSync {
  public:
   AfterBackwardSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                     const GradSyncOptions& options)
-      : group_(group), parameters_(tensors_of(parameters)), compression_(options.compression) {}
+      : group_(group), parameters_(parameters), compression_(options.compression) {}
 
   void begin_backward(bool /*last*/) override {}
+  void check_backward() override { check_gradients(parameters_); }
   void finish_backward() override {
     const at::NoGradGuard no_grad;
     FlatTensors gradients(gradients_of(parameters_));
@@ -176,16 +230,17 @@ class AfterBackwardSync final : public GradSync {
 
  private:
   ProcessGroup& group_;
-  Tensors parameters_;
+  std::vector<NamedTensor> parameters_;
   GradCompression compression_;
 };
 
 class ParameterServerSync final : public GradSync {
  public:
   ParameterServerSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters)
-      : group_(group), parameters_(tensors_of(parameters)) {}
+      : group_(group), parameters_(parameters) {}
 
   void begin_backward(bool /*last*/) override {}
+  void check_backward() override { check_gradients(parameters_); }
   void finish_backward() override {
     const at::NoGradGuard no_grad;
     FlatTensors gradients(gradients_of(parameters_));
@@ -196,7 +251,7 @@ class ParameterServerSync final : public GradSync {
   }
   void finish_step() override {
     const at::NoGradGuard no_grad;
-    group_.broadcast(parameters_, kServer);
+    group_.broadcast(tensors_of(parameters_), kServer);
   }
   [[nodiscard]] bool gradients_everywhere() const override { return false; }
   [[nodiscard]] std::string unrecordable_because() const override {
@@ -206,7 +261,7 @@ class ParameterServerSync final : public GradSync {
  private:
   static constexpr int kServer = 0;
   ProcessGroup& group_;
-  Tensors parameters_;
+  std::vector<NamedTensor> parameters_;
 };
 
 /// ZeRO stage 1: after the update, each rank broadcasts the parameters that it owns.
@@ -223,6 +278,7 @@ class ShardedSync final : public GradSync {
   }
 
   void begin_backward(bool last) override { gradients_->begin_backward(last); }
+  void check_backward() override { gradients_->check_backward(); }
   void finish_backward() override { gradients_->finish_backward(); }
   void finish_step() override {
     const at::NoGradGuard no_grad;

@@ -48,6 +48,10 @@ struct GradSyncOptions {
 [[nodiscard]] PRECAST_API std::string unrecordable_because(VariableUpdate update, at::Device device,
                                                            Transport transport);
 
+/// GradSync::check_backward() throws Error if a parameter that requires gradients has none, also in
+/// a group of one rank; with `replicated`, unless the last backward pass of the step computed the
+/// gradients of all `parameters`. on_backward() may then drop gradients, if it drops the same ones
+/// on all ranks. The gradients of the previous step must have been removed, not set to 0.
 /// @param group must outlive the result. @param parameters in the same order on all ranks, on their
 /// final device and in their final layout.
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_grad_sync(

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/distributed/c10d_parts.h"
 #include "framework/distributed/peer_watch.h"
+#include "framework/distributed/rendezvous.h"
 
 namespace precast::distributed {
 namespace {

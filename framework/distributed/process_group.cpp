@@ -8,26 +8,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
-#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
-#include "framework/core/cancel.h"
 #include "framework/core/error.h"
-#include "framework/core/log.h"
 #include "framework/distributed/c10d_parts.h"
 #include "framework/distributed/flat_tensors.h"
+#include "framework/distributed/rendezvous.h"
 
 namespace precast::distributed {
 namespace {
 
 constexpr std::size_t kBroadcastBucketBytes = 25 << 20;
-/// The time limit of one attempt to reach the store. libtorch continues an attempt after a signal,
-/// so a rank notices a request to stop only when the attempt has ended.
-constexpr std::chrono::milliseconds kAttempt{5000};
 
 /// Runs a collective; converts the transport's exceptions to Error.
 template <typename Call>
@@ -45,14 +38,6 @@ auto collective(const char* what, Call call) {
     throw Error(fmt::format("{} over the ranks failed: {}", what, error.what()),
                 ExitCode::peer_failed);
   }
-}
-
-/// The first line of a library's message, without the stack trace.
-std::string what_happened(const std::exception& error) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
-  const std::string line = text.substr(0, text.find('\n'));
-  return line.ends_with('.') ? line.substr(0, line.size() - 1) : line;
 }
 
 bool is_this_host(const std::string& host) {
@@ -86,251 +71,6 @@ void add_gloo(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
     group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::GLOO, backend);
 }
 
-[[noreturn]] void throw_stopped() {
-  throw Error("ranks: stopped by a signal before all ranks had connected. Start the run again",
-              ExitCode::preempted);
-}
-
-/// @throws libtorch's exceptions
-c10::intrusive_ptr<c10d::Store> connect_to_store(const GroupOptions& options, bool serve,
-                                                 std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions store;
-  store.port = static_cast<std::uint16_t>(options.port);
-  store.isServer = serve;
-  store.waitWorkers = false;
-  store.timeout = timeout;
-  return c10::make_intrusive<c10d::PrefixStore>(
-      options.prefix, c10::make_intrusive<c10d::TCPStore>(options.host, store));
-}
-
-/// The error of a rank that could not open the store within `timeout`.
-DeviceError store_error(const GroupOptions& options, bool serve, std::chrono::milliseconds timeout,
-                        const std::exception& cause) {
-  const std::string place = fmt::format("{}:{}", options.host, options.port);
-  if (serve) {
-    return DeviceError(
-        fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another run use this "
-                    "port? Give each run its own port (mpirun: --dist.port of precast; torchrun: "
-                    "--master-port)",
-                    place, what_happened(cause)));
-  }
-  return DeviceError(
-      fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
-                  "0, and check whether this host can connect to the host of rank 0",
-                  place, timeout.count() / 1000, what_happened(cause)));
-}
-
-/// Opens the store. A rank that is asked to stop does not wait for rank 0.
-c10::intrusive_ptr<c10d::Store> meet_at_store(const GroupOptions& options) {
-  const auto until = std::chrono::steady_clock::now() + options.join_timeout;
-  while (true) {
-    try {
-      auto store = connect_to_store(
-          options, options.serves_store,
-          options.serves_store ? options.join_timeout : std::min(kAttempt, options.join_timeout));
-      store->setTimeout(options.join_timeout);
-      return store;
-    } catch (const std::exception& error) {
-      if (is_set(options.stop)) throw_stopped();
-      if (options.serves_store || std::chrono::steady_clock::now() >= until)
-        throw store_error(options, options.serves_store, options.join_timeout, error);
-    }
-  }
-}
-
-std::string text(const std::vector<std::uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-
-/// How often a rank that waits for others reads the store.
-constexpr std::chrono::milliseconds kMeetingPoll{100};
-
-/// The error of ranks that have not met. @param found such as `rank 3 has not connected`.
-DeviceError not_met(const GroupOptions& options, const std::string& found) {
-  return DeviceError(fmt::format(
-      "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at the output of those ranks, "
-      "and check how many were started on each host",
-      options.world, options.host, options.port, options.join_timeout.count() / 1000, found));
-}
-
-/// On a store with keys of earlier runs, tells all ranks a number that no earlier run has used:
-/// each process counts itself under `hello/<rank>`, which gives it a number that no other process
-/// of its rank has, and rank 0 answers in `welcome/<rank>/<number>` with its own number. A process
-/// reads only the answer to its own number, and never an older one.
-class Greeting {
- public:
-  Greeting(c10d::Store& store, const GroupOptions& options)
-      : store_(store),
-        options_(options),
-        number_(store.add(hello_key(options.rank), 1)),
-        answered_(static_cast<std::size_t>(options.world)) {}
-
-  /// On rank 0, its own number. Other ranks wait for that number. @throws as RollCall::run()
-  std::string rank_0s_number() {
-    if (options_.rank == 0) return std::to_string(number_);
-    const auto until = Clock::now() + options_.join_timeout;
-    const std::string welcome = answer_key(options_.rank, number_);
-    store_.add(kCount, 1);
-    std::optional<Clock::time_point> stopped;
-    while (!store_.check({welcome})) {
-      const auto now = Clock::now();
-      // With the answer, this rank can tell the others that it was asked to stop.
-      if (!stopped && is_set(options_.stop)) stopped = now;
-      if (stopped && now > *stopped + kFarewell) throw_stopped();
-      if (now > until) throw not_met(options_, "rank 0 has not connected");
-      std::this_thread::sleep_for(kMeetingPoll);
-    }
-    return text(store_.get(welcome));
-  }
-
-  /// Rank 0 answers all processes that have come since the last call. An answer to a process of an
-  /// earlier run has no reader.
-  void answer() {
-    // Read first: a process that comes during the loop is then seen in the next call.
-    if (const std::int64_t count = store_.add(kCount, 0); count == std::exchange(count_, count))
-      return;
-    for (int rank = 1; rank < options_.world; ++rank) {
-      std::int64_t& answered = answered_[static_cast<std::size_t>(rank)];
-      for (const std::int64_t newest = store_.add(hello_key(rank), 0); answered < newest;)
-        store_.set(answer_key(rank, ++answered), std::to_string(number_));
-    }
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr const char* kCount = "hello";
-  static constexpr std::chrono::seconds kFarewell{2};
-
-  static std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
-  static std::string answer_key(int rank, std::int64_t number) {
-    return fmt::format("welcome/{}/{}", rank, number);
-  }
-
-  c10d::Store& store_;
-  const GroupOptions& options_;
-  std::int64_t number_;
-  /// The highest number of each other rank that rank 0 has answered.
-  std::vector<std::int64_t> answered_;
-  std::int64_t count_ = -1;
-};
-
-/// Waits until all ranks have connected, and names the missing ranks. No rank continues before all
-/// have connected. If a rank is asked to stop before that, no rank continues: the first entry under
-/// kOutcome decides, so that no rank leaves while another one continues.
-class RollCall {
- public:
-  /// @param greeting null if the store was empty when the run began.
-  RollCall(c10d::Store& store, const GroupOptions& options, Greeting* greeting)
-      : store_(store), options_(options), greeting_(greeting) {}
-
-  /// @throws DeviceError on all connected ranks if a rank has not connected, or has connected
-  /// twice; Error with ExitCode::preempted on all ranks if one was asked to stop.
-  void run() {
-    const auto begin = Clock::now();
-    auto say_next = begin + kFirstWord;
-    if (store_.add(key(options_.rank), 1) > 1) {
-      give_up(fmt::format("rank {} has connected twice; each process needs its own rank",
-                          options_.rank));
-    }
-    leave_if_stopped();
-    store_.add(kCount, 1);
-    while (store_.add(kCount, 0) < options_.world) {
-      answer();
-      // This rank also reports a problem that another rank has found, because that rank may serve
-      // the store and exit.
-      if (store_.check({kCause})) throw DeviceError(text(store_.get(kCause)));
-      leave_if_stopped();
-      const auto now = Clock::now();
-      if (now > begin + options_.join_timeout) give_up(missing() + " not connected");
-      if (options_.rank == 0 && now > say_next) {
-        log_info("=> {} ranks at {}:{}: {} not connected yet", options_.world, options_.host,
-                 options_.port, missing());
-        say_next += kNextWord;
-      }
-      std::this_thread::sleep_for(kMeetingPoll);
-    }
-    if (!agree_on(kMet)) leave();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr const char* kCount = "here";
-  static constexpr const char* kCause = "not_here";
-  static constexpr const char* kOutcome = "outcome";
-  static constexpr const char* kMet = "met";
-  static constexpr const char* kStopped = "stopped";
-  static constexpr std::chrono::seconds kFirstWord{10};
-  static constexpr std::chrono::seconds kNextWord{60};
-
-  static std::string key(int rank) { return fmt::format("here/{}", rank); }
-
-  /// Rank 0 gives the other processes its number, so that they come to this roll call.
-  void answer() {
-    if (greeting_ != nullptr && options_.rank == 0) greeting_->answer();
-  }
-
-  /// Records the outcome unless another rank has recorded one. @return whether it is `outcome`.
-  bool agree_on(const std::string& outcome) {
-    return store_.compareSet(kOutcome, "", outcome) == outcome;
-  }
-
-  /// Leaves if this rank or another one was asked to stop, unless a rank has already recorded that
-  /// all ranks have met.
-  void leave_if_stopped() {
-    if ((is_set(options_.stop) || store_.check({kOutcome})) && agree_on(kStopped)) leave();
-  }
-
-  [[noreturn]] void leave() const {
-    // The other ranks need this time to read the outcome from the store.
-    if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
-    throw_stopped();
-  }
-
-  /// The missing ranks, such as `ranks 1, 3 have`; names at most 16. A rank sets its key before it
-  /// is counted: if all keys are set, the result is the number of ranks that are not counted yet.
-  std::string missing() {
-    constexpr int kMostNamed = 16;
-    std::string names;
-    int count = 0;
-    for (int rank = 0; rank < options_.world; ++rank) {
-      if (store_.check({key(rank)})) continue;
-      if (++count <= kMostNamed) names += fmt::format("{}{}", count > 1 ? ", " : "", rank);
-    }
-    if (count == 0) {
-      const auto uncounted = std::max<std::int64_t>(1, options_.world - store_.add(kCount, 0));
-      return fmt::format("{} rank{}", uncounted, uncounted == 1 ? " has" : "s have");
-    }
-    if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
-    return fmt::format("rank{} {} ha{}", count == 1 ? "" : "s", names, count == 1 ? "s" : "ve");
-  }
-
-  [[noreturn]] void give_up(const std::string& found) {
-    const DeviceError error = not_met(options_, found);
-    store_.set(kCause, std::string(error.what()));
-    answer();
-    if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
-    throw error;
-  }
-
-  c10d::Store& store_;
-  const GroupOptions& options_;
-  Greeting* greeting_;
-};
-
-/// Waits until all ranks have connected (RollCall); on a reused store, first adds the number of
-/// rank 0 to the prefix of `options` and of the store.
-c10::intrusive_ptr<c10d::Store> meet(c10::intrusive_ptr<c10d::Store> store, GroupOptions& options) {
-  std::optional<Greeting> greeting;
-  if (options.store_is_reused) {
-    greeting.emplace(*store, options);
-    const std::string number = greeting->rank_0s_number();
-    options.prefix += "/" + number;
-    store = c10::make_intrusive<c10d::PrefixStore>(number, store);
-  }
-  RollCall(*store, options, greeting ? &*greeting : nullptr).run();
-  return store;
-}
-
 class GlooSum final : public Communicator::PendingSum {
  public:
   GlooSum(c10d::ProcessGroup& group, std::int64_t value) : value_(at::full({1}, value, at::kLong)) {
@@ -349,22 +89,10 @@ class GlooSum final : public Communicator::PendingSum {
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool serve,
-                                           std::chrono::milliseconds timeout) {
-  try {
-    return connect_to_store(options, serve, timeout);
-  } catch (const std::exception& error) {
-    throw store_error(options, serve, timeout, error);
-  }
-}
-
 ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_unique<Parts>()) {
   parts_->options = options;
-  parts_->store = meet_at_store(options);
-  bool met = false;
+  parts_->store = meet(parts_->options);
   try {
-    parts_->store = meet(parts_->store, parts_->options);
-    met = true;
     const auto control_store = c10::make_intrusive<c10d::PrefixStore>("control", parts_->store);
     parts_->control = make_group(options, control_store);
     add_gloo(*parts_->control, control_store, options);
@@ -377,13 +105,7 @@ ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_uniqu
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    // The rank with the store may have been asked to stop, too, and have ended.
-    if (!met && is_set(options.stop)) throw_stopped();
-    throw DeviceError(fmt::format(
-        "ranks: expected {} ranks to connect to each other (through the store at {}:{}), got: {}. "
-        "A rank may have ended; on hosts with several networks, set GLOO_SOCKET_IFNAME to the "
-        "interface to use",
-        options.world, options.host, options.port, what_happened(error)));
+    throw connection_error(options, error);
   }
 }
 

@@ -1,42 +1,21 @@
 #include "framework/engine/checkpoint_scope.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "framework/core/archive/checkpoint_files.h"
 #include "framework/core/archive/weights_file.h"
-#include "framework/core/error.h"
-#include "framework/core/file.h"
+#include "framework/engine/checkpoint_state.h"
 #include "framework/engine/state_archive.h"
 
 namespace precast::engine {
 namespace {
 
-using nlohmann::ordered_json;
-
 bool has_state_of(const WeightsFile& file, const std::string& method) {
   return std::ranges::any_of(file.records(), [&](const TensorRecord& record) {
     return record.name.starts_with(method + "/");
   });
-}
-
-/// A method's counters in the checkpoint.
-std::map<std::string, std::int64_t> counters_of(const std::filesystem::path& path,
-                                                const std::string& method) {
-  const auto bytes = read_file(path, kMaxStateBytes);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  try {
-    const auto state = ordered_json::parse(text, text + bytes.size());
-    return state.at("counters").at(method).get<std::map<std::string, std::int64_t>>();
-  } catch (const ordered_json::exception& error) {
-    throw CheckpointError(fmt::format("{}: expected the counters of method {}, got: {}",
-                                      path.string(), method, error.what()));
-  }
 }
 
 }  // namespace
@@ -53,7 +32,7 @@ std::vector<std::unique_ptr<Method::EvalGuard>> enter_checkpoint_scope(
     for (NamedTensor& entry : named.method->state().tensors)
       tensors.push_back({named.name + "/" + entry.name, std::move(entry.tensor)});
     restore_tensors(file.path(), tensors, /*partial=*/true);
-    named.method->restore(counters_of(checkpoint / kStateFile, named.name));
+    named.method->restore(counters_of(read_state(checkpoint), checkpoint, named.name));
     guards.push_back(named.method->eval_scope(model));
   }
   return guards;

@@ -1,12 +1,8 @@
 #include "framework/engine/checkpointer.h"
 
-#include <ATen/Context.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,50 +17,19 @@
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/engine/checkpoint_state.h"
 #include "framework/engine/compute_threads.h"
+#include "framework/engine/rank_state.h"
 #include "framework/engine/state_archive.h"
+#include "framework/engine/state_checks.h"
 
 namespace precast::engine {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
 constexpr int kMostFailures = 3;
 constexpr const char* kScaler = "grad_scaler";
-
-at::Tensor generator_state(at::Device device) {
-  return at::globalContext().defaultGenerator(device).get_state();
-}
-
-void set_generator_state(at::Device device, const at::Tensor& state) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  generator.set_state(state.clone());
-}
-
-std::string bytes_of(const at::Tensor& tensor) {
-  const at::Tensor copy = tensor.cpu().contiguous();
-  return {static_cast<const char*>(copy.const_data_ptr()), copy.nbytes()};
-}
-
-/// The state that differs between ranks, collected on every rank: "<rank>.cpu_generator" ...
-std::vector<NamedTensor> gather_rank_tensors(const TrainState& state, Communicator& ranks,
-                                             at::Device device) {
-  std::vector<NamedTensor> all;
-  const auto gather = [&](const std::string& name, const at::Tensor& tensor) {
-    const std::vector<std::string> texts = ranks.all_gather(bytes_of(tensor));
-    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-      at::Tensor bytes = at::zeros({static_cast<std::int64_t>(texts[rank].size())}, at::kByte);
-      std::memcpy(bytes.mutable_data_ptr(), texts[rank].data(), texts[rank].size());
-      all.push_back({fmt::format("{}.{}", rank, name), bytes.view(tensor.scalar_type())});
-    }
-  };
-  gather("cpu_generator", generator_state(at::kCPU));
-  if (!device.is_cpu()) gather("device_generator", generator_state(device));
-  gather("loss_sum", state.loss_sum);
-  gather("loss_count", state.loss_count);
-  return all;
-}
 
 /// A copy of the complete state, ready to be written by a thread that does not use libtorch.
 struct Snapshot {
@@ -134,6 +99,7 @@ class Checkpointer::Impl {
   Impl(CheckpointOptions options, CheckpointParts parts, ordered_json identity, IdentityCheck check)
       : options_(std::move(options)),
         parts_(parts),
+        checks_(parts),
         identity_(std::move(identity)),
         check_(std::move(check)) {}
 
@@ -144,15 +110,16 @@ class Checkpointer::Impl {
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks) {
     scaler_ = scaler;
     sinks_ = std::move(sinks);
+    checks_.start();
   }
 
   [[nodiscard]] const CheckpointOptions& options() const { return options_; }
 
   bool save(const TrainState& state, std::optional<double> metric, bool complete) {
-    std::vector<NamedTensor> checked = parts_.model.state();
-    checked.push_back({"loss_sum", state.loss_sum});
-    const bool finite = all_finite(checked, parts_.device);
+    checks_.check_unchanged();
+    const bool finite = checks_.finite(state.loss_sum);
     if (parts_.ranks.begin_sum(finite ? 0 : 1)->wait() > 0) return false;
+    checks_.compare_ranks();
     take_result();
     if (!complete) throw_if_disk_is_lost();
     best_since_ = state.best_since;
@@ -201,7 +168,8 @@ class Checkpointer::Impl {
       TrainState position = state;
       const double steps =
           restore_position(position_in(saved), position, options_.batch_sets_order);
-      restore_rank(folder, saved.at("world").get<int>(), steps, position);
+      restore_rank(folder, saved.at("world").get<int>(), steps, parts_.ranks, parts_.device,
+                   position);
       state = position;
       best_since_ = state.best_since;
       if (!sinks_.empty()) rewind_sinks(saved);
@@ -297,14 +265,10 @@ class Checkpointer::Impl {
       sinks.push_back(sink->position());
       sink_seconds.push_back(sink->seconds());
     }
-    const ordered_json text = {{"format", kFormat},
-                               {"world", parts_.ranks.world()},
-                               {"compute_threads", threads},
-                               {"position", position_of(state)},
-                               {"counters", counters},
-                               {"sinks", sinks},
-                               {"sink_seconds", sink_seconds},
-                               {"identity", identity_}};
+    const ordered_json text = {{"format", kStateFormat},       {"world", parts_.ranks.world()},
+                               {"compute_threads", threads},   {"position", position_of(state)},
+                               {"counters", counters},         {"sinks", sinks},
+                               {"sink_seconds", sink_seconds}, {"identity", identity_}};
     // The identity may contain paths that are not UTF-8.
     return text.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   }
@@ -320,72 +284,18 @@ class Checkpointer::Impl {
     return parts_.ranks.all_gather(path).front();
   }
 
-  static ordered_json read_state(const std::filesystem::path& folder) {
-    const std::vector<std::byte> bytes = read_file(folder / kStateFile, kMaxStateBytes);
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    ordered_json saved =
-        ordered_json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
-    if (!saved.is_object() || saved.value("format", 0) != kFormat) {
-      throw CheckpointError(fmt::format(
-          "{}: expected a JSON object with format {}, got a damaged file or another format",
-          (folder / kStateFile).string(), kFormat));
-    }
-    return saved;
-  }
-
   void restore_parts(const std::filesystem::path& folder, const ordered_json& saved) {
     restore_model(folder / kModelFile, parts_.model.state());
     restore_tensors(folder / kOptimizerFile, parts_.optimizer.state().tensors,
                     options_.partial_optimizer);
-    using Counters = std::map<std::string, std::int64_t>;
-    const ordered_json& counters = saved.at("counters");
     const bool skip_scaler =
-        options_.any_precision && counters.contains(kScaler) != (scaler_ != nullptr);
+        options_.any_precision && saved.at("counters").contains(kScaler) != (scaler_ != nullptr);
     restore_tensors(folder / kMethodsFile, method_tensors(!skip_scaler), /*partial=*/skip_scaler);
-    parts_.optimizer.restore(counters.at("optimizer").get<Counters>());
+    parts_.optimizer.restore(counters_of(saved, folder, "optimizer"));
     const auto restore_part = [&](const std::string& name, Stateful& part) {
-      part.restore(counters.at(name).get<Counters>());
+      part.restore(counters_of(saved, folder, name));
     };
     each_part(restore_part, !skip_scaler);
-  }
-
-  /// Restores this rank's own state. A checkpoint that was saved with a different number of ranks,
-  /// or on a CPU while this run uses a GPU, does not contain all of it: generators then keep their
-  /// state (batches do not depend on them), and rank 0 gets the total of the losses. The sums count
-  /// each finished step as this run will count the other steps of the epoch: once per rank.
-  /// @param steps what restore_position() returned.
-  void restore_rank(const std::filesystem::path& folder, int world, double steps,
-                    TrainState& state) {
-    const WeightsFile file = load_weights(folder / kRanksFile, WrapperPrefixes::keep);
-    const auto tensor = [&](int rank, const char* name) {
-      const std::string key = fmt::format("{}.{}", rank, name);
-      const TensorRecord* record = file.find(key);
-      if (record == nullptr) {
-        throw CheckpointError(
-            fmt::format("{}: expected a tensor {}, got none", file.path().string(), key));
-      }
-      return view_record(*record);
-    };
-    const int rank = parts_.ranks.rank();
-    const bool same_device =
-        parts_.device.is_cpu() || file.find(fmt::format("{}.device_generator", rank)) != nullptr;
-    const double weight = steps * parts_.ranks.world() / world;
-    if (world == parts_.ranks.world() && same_device) {
-      set_generator_state(at::kCPU, tensor(rank, "cpu_generator"));
-      if (!parts_.device.is_cpu())
-        set_generator_state(parts_.device, tensor(rank, "device_generator"));
-      state.loss_sum.copy_(tensor(rank, "loss_sum").squeeze());
-      state.loss_count.copy_(tensor(rank, "loss_count").squeeze());
-    } else {
-      state.loss_sum.zero_();
-      state.loss_count.zero_();
-      for (int other = 0; leads() && other < world; ++other) {
-        state.loss_sum.add_(tensor(other, "loss_sum").squeeze().to(parts_.device));
-        state.loss_count.add_(tensor(other, "loss_count").squeeze().to(parts_.device));
-      }
-    }
-    state.loss_sum.mul_(weight);
-    state.loss_count.mul_(weight);
   }
 
   void rewind_sinks(const ordered_json& saved) {
@@ -400,6 +310,7 @@ class Checkpointer::Impl {
 
   CheckpointOptions options_;
   CheckpointParts parts_;
+  StateChecks checks_;
   ordered_json identity_;
   IdentityCheck check_;
   Stateful* scaler_ = nullptr;
@@ -433,7 +344,8 @@ bool Checkpointer::due_after_epoch(const TrainState& state, bool last) const {
   const CheckpointOptions& options = impl_->options();
   // Without it, a finished run that is resumed would train its last epochs again.
   if (last) return options.every_steps > 0 || options.every_epochs > 0;
-  return options.every_epochs > 0 && state.epoch % options.every_epochs == 0;
+  return (options.every_epochs > 0 && state.epoch % options.every_epochs == 0) ||
+         due_after_step(state);
 }
 
 bool Checkpointer::save(const TrainState& state, std::optional<double> metric, bool complete) {

@@ -83,9 +83,15 @@ class PRECAST_API Checkpointer {
   /// Waits for the writing thread.
   ~Checkpointer();
 
-  /// Adds the parts that belong to the trainer. @param scaler may be null. @param sinks rank 0's.
+  /// Adds the parts that belong to the trainer. Call before the first step, after the methods'
+  /// on_train_begin(). @param scaler may be null. @param sinks rank 0's.
+  /// @throws ConfigError naming the part if checkpoints cannot store a tensor of the optimiser or
+  /// of a method
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
+  /// After the last step of an epoch, call due_after_epoch() instead, when the epoch has been
+  /// evaluated: the checkpoint then has the metric.
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
+  /// Also true if a checkpoint is due after the last step of the epoch.
   /// @param last whether the epoch was the last one of the run.
   [[nodiscard]] bool due_after_epoch(const TrainState& state, bool last) const;
   /// Waits for the previous checkpoint, copies the state and returns; a thread writes the copy to
@@ -96,8 +102,9 @@ class PRECAST_API Checkpointer {
   /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
   /// that cannot be saved must not prevent its results from being written.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or
-  /// infinite on any rank.
-  /// @throws IoError
+  /// infinite on any rank. Buffers that were not finite in attach() do not count.
+  /// @throws Error naming the part if the optimiser or a method has other tensors than in attach();
+  /// IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric,
                           bool complete = false);
   /// Call when a run stops: waits until the last checkpoint is on disk. @throws IoError if it could

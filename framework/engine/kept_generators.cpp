@@ -7,20 +7,24 @@
 
 namespace precast::engine {
 
+at::Tensor generator_state(at::Device device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::scoped_lock lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(at::Device device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::scoped_lock lock(generator.mutex());
+  generator.set_state(state);
+}
+
 KeptGenerators::KeptGenerators(std::initializer_list<at::Device> devices) {
-  for (const at::Device device : devices) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    const std::scoped_lock lock(generator.mutex());
-    states_.emplace_back(device, generator.get_state());
-  }
+  for (const at::Device device : devices) states_.emplace_back(device, generator_state(device));
 }
 
 void KeptGenerators::put_back() const {
-  for (const auto& [device, state] : states_) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    const std::scoped_lock lock(generator.mutex());
-    generator.set_state(state);
-  }
+  for (const auto& [device, state] : states_) set_generator_state(device, state);
 }
 
 }  // namespace precast::engine

@@ -9,6 +9,10 @@
 
 namespace precast::engine {
 
+/// The state of a device's default random generator. Does not wait for the device.
+[[nodiscard]] at::Tensor generator_state(at::Device device);
+void set_generator_state(at::Device device, const at::Tensor& state);
+
 /// Saves the states of the given devices' default random generators in its constructor. Does not
 /// wait for a device. Not thread-safe.
 class KeptGenerators {

@@ -10,4 +10,8 @@ namespace precast::engine {
 /// allocators, cuDNN and cuBLAS report this with different exceptions and messages.
 [[nodiscard]] PRECAST_API bool is_out_of_memory(const std::exception& error);
 
+/// Whether a libtorch exception is an error of the device, not of the values given to libtorch:
+/// the device has no memory left, does not implement the operation, or has failed.
+[[nodiscard]] PRECAST_API bool is_error_of_device(const std::exception& error);
+
 }  // namespace precast::engine

@@ -35,7 +35,9 @@ bool is_finished_for_good(const std::filesystem::path& folder) {
          find_checkpoints(folder / "checkpoints").empty();
 }
 
-std::string new_run_id(const std::string& arch) {
+std::string new_run_id(std::string arch) {
+  // The name of a plug-in's model may contain slashes, which would make more folders.
+  std::ranges::replace(arch, '/', '-');
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);

@@ -22,8 +22,8 @@ inline constexpr const char* kSummaryFile = "summary.json";
 class PRECAST_API RunFolder {
  public:
   /// Creates and locks the folder, and removes the incomplete checkpoints that killed processes
-  /// left: with the lock, of all hosts (CheckpointWriters). @param run_id if empty,
-  /// `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`.
+  /// left: with the lock, of all hosts (CheckpointWriters).
+  /// @param run_id if empty, `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`; slashes in `arch` become `-`.
   /// @param go_on whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
   /// always be used again.

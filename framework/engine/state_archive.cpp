@@ -46,17 +46,17 @@ DType dtype_of(const at::Tensor& tensor) {
                   c10::toString(tensor.scalar_type())));
 }
 
-void check_storable(const std::vector<NamedTensor>& state) {
+void check_storable(const std::vector<NamedTensor>& state, const std::string& part) {
   std::set<std::string_view> names;
   for (const NamedTensor& entry : state) {
     if (!names.insert(entry.name).second) {
       throw ConfigError(
-          fmt::format("model: expected each tensor name once, got '{}' twice", entry.name));
+          fmt::format("{}: expected each tensor name once, got '{}' twice", part, entry.name));
     }
     try {
       static_cast<void>(dtype_of(entry.tensor));
     } catch (const CheckpointError& error) {
-      throw ConfigError(fmt::format("tensor '{}': {}", entry.name, error.what()));
+      throw ConfigError(fmt::format("{}: tensor '{}': {}", part, entry.name, error.what()));
     }
   }
 }

@@ -43,10 +43,11 @@ void restore_tensors(const std::filesystem::path& path, const std::vector<NamedT
 void restore_tensors(const std::vector<TensorRecord>& saved, const std::filesystem::path& path,
                      const std::vector<NamedTensor>& targets, bool partial);
 
-/// Checks that weights files and checkpoints can store a model's state, so that a run fails before
-/// it trains. @throws ConfigError naming a tensor with a dtype that files cannot store, or a name
-/// that occurs twice
-PRECAST_API void check_storable(const std::vector<NamedTensor>& state);
+/// Checks that weights files and checkpoints can store a state, so that a run fails before it
+/// trains. @param part names the owner of the state in messages. @throws ConfigError naming a
+/// tensor with a dtype that files cannot store, or a name that occurs twice
+PRECAST_API void check_storable(const std::vector<NamedTensor>& state,
+                                const std::string& part = "model");
 
 /// The element type of a weights file that corresponds to the tensor's dtype. @throws
 /// CheckpointError for dtypes that files cannot store.

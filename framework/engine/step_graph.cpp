@@ -2,14 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 
+#include "framework/api/torch_message.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/kept_generators.h"
@@ -30,13 +29,6 @@ bool fits(const Batch& place, const Batch& batch) {
   };
   return std::ranges::equal(place.fields, batch.fields, same) && place.inputs == batch.inputs &&
          place.targets == batch.targets;
-}
-
-/// The first line of the message. In CUDA's errors, advice on debugging kernels follows.
-std::string reason(const std::exception& failure) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&failure);
-  const std::string text = torch != nullptr ? torch->what_without_backtrace() : failure.what();
-  return text.substr(0, text.find('\n'));
 }
 
 /// A batch of uninitialised tensors like those of `batch`, without sample ids.
@@ -180,12 +172,12 @@ void StepGraph::give_up(const std::exception& failure, bool out_of_memory) {
     throw DeviceError(fmt::format(
         "training.cuda_graphs: expected a step that a CUDA graph can record, got: {}. Give {}auto "
         "or off, or remove the operation that waits for the device",
-        reason(failure), options_.scope == GraphScope::step ? "on, " : ""));
+        first_line(failure), options_.scope == GraphScope::step ? "on, " : ""));
   }
   log_warning(
       "training.cuda_graphs: a step could not be recorded ({}). Training continues without CUDA "
       "graphs",
-      reason(failure));
+      first_line(failure));
   recorder_.reset();
   shapes_.clear();
 }

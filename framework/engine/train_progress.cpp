@@ -47,7 +47,7 @@ void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
        kSpeed},
       {format_duration(per_step * static_cast<double>(steps_left)) + " left", kLossAndTime},
       {fmt::format("loss {:.3f}", loss), kLossAndTime},
-      {fmt::format("lr {:.4f}", lr), kRate},
+      {fmt::format("lr {:.4g}", lr), kRate},
       {fmt::format("data wait {:.0f} %", 100 * share), kWaiting}};
   if (share >= kNoticedShare && !cause.empty())
     parts.push_back({fmt::format("loader: {}", cause), kCause});

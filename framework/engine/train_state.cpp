@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
@@ -99,8 +100,9 @@ double restore_position(const ordered_json& json, TrainState& state, bool batch_
   json.at("epoch").get_to(state.epoch);
   state.step = step_in_plan(json, state, batch_sets_order);
   json.at("global_step").get_to(state.global_step);
-  // Older checkpoints do not have these values.
-  state.train_loss = json.value("train_loss", 0.0);
+  // Older checkpoints do not have these values. The loss is null if it is NaN.
+  const auto loss = json.find("train_loss");
+  state.train_loss = loss != json.end() && loss->is_number() ? loss->get<double>() : NAN;
   state.best_top_1 = json.value("best_top_1", -1.0);
   state.best_epoch = json.value("best_epoch", std::int64_t{-1});
   state.best_since = json.value("best_since", std::int64_t{0});

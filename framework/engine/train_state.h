@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -27,8 +28,8 @@ struct TrainState {
   at::Tensor loss_sum;
   /// The number of losses in loss_sum, also as a scalar float64 on the device.
   at::Tensor loss_count;
-  /// Mean loss over the last finished epoch and all ranks.
-  double train_loss = 0;
+  /// Mean loss over the last finished epoch and all ranks; NaN if no epoch has finished.
+  double train_loss = std::numeric_limits<double>::quiet_NaN();
   /// The learning rate of the last step.
   double lr = 0;
   /// Factor applied to the plan's learning rate; reduced when a diverged run is restored.

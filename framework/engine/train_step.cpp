@@ -11,9 +11,11 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 #include <fmt/core.h>
 
 #include <cmath>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -107,8 +109,10 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
     const at::NoGradGuard no_grad;
     if (!statistics_.empty()) at::_foreach_copy_(statistics_before_, statistics_);
   }
+  had_last_pass_ = false;
   at::Tensor loss =
       strategy_ != nullptr ? strategy_->run(batch, *this) : forward_backward(batch, /*last=*/true);
+  if (!had_last_pass_) refuse_passes("none");
   parts_.sync.finish_backward();
   const std::optional<Optimizer::Scaled> scaled = update(lr);
   if (scaler_) scaler_->update(scaled->found_inf);
@@ -129,13 +133,15 @@ void TrainStep::rehearse(Batch& batch) {
   if (!plan_.channels_last) make_inputs_contiguous(batch);
   // Skips the exchange of gradients, because other ranks might not be running a rehearsal.
   rehearses_ = true;
+  const auto end = c10::make_scope_exit([this] {
+    rehearses_ = false;
+    drop_gradients();
+  });
   if (strategy_ != nullptr) {
     strategy_->rehearse(batch, *this);
   } else {
     static_cast<void>(forward_backward(batch, /*last=*/true));
   }
-  rehearses_ = false;
-  drop_gradients();
 }
 
 at::Tensor TrainStep::forward(const Batch& batch) {
@@ -145,6 +151,10 @@ at::Tensor TrainStep::forward(const Batch& batch) {
 }
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
+  if (!rehearses_) {
+    if (had_last_pass_) refuse_passes("another call after it");
+    had_last_pass_ = last;
+  }
   const bool replays = records(GraphScope::passes, batch);
   // Passes that are not replayed cannot use the memory of recordings. With a strategy, such passes
   // alternate with replays, and recording again each time would cost more than it saves.
@@ -174,7 +184,19 @@ at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
     (scaler_ ? scaler_->scale(loss) : loss).backward();
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
+  if (sync) parts_.sync.check_backward();
   return sum;
+}
+
+void TrainStep::refuse_passes(const std::string& found) const {
+  require(strategy_ != nullptr, "without a StepStrategy, a step has one pass, which is the last");
+  std::string name;
+  for (const NamedMethod& method : parts_.methods)
+    if (method.method->step_strategy() == strategy_) name = method.name;
+  throw Error(fmt::format(
+      "method {}: expected its StepStrategy to call forward_backward() with last = true once in "
+      "each step, as the last call, got {}",
+      name, found));
 }
 
 at::Tensor TrainStep::loss_of(const Batch& batch) {

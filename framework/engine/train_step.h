@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "framework/api/batch.h"
@@ -40,7 +41,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @param batch must have a size that is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   /// @throws Error if a batch norm has only one value per channel: one sample in a forward
-  /// pass, at an image size at which the layer's input is 1 x 1.
+  /// pass, at an image size at which the layer's input is 1 x 1; if a StepStrategy breaks the rule
+  /// of StepPasses::forward_backward() about `last`; what GradSync::check_backward() throws.
   at::Tensor run(Batch& batch, double lr);
   /// Runs the passes of a step without an update and without the other ranks, to test whether
   /// memory suffices and to let cuDNN choose its kernels. Afterwards there are no gradients, but
@@ -72,6 +74,9 @@ class PRECAST_API TrainStep : private StepPasses {
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
   at::Tensor passes(const Batch& batch, bool sync);
+  /// @throws Error naming the method whose StepStrategy did not call forward_backward() as it must.
+  /// @param found what it did, as a noun.
+  [[noreturn]] void refuse_passes(const std::string& found) const;
   at::Tensor loss_of(const Batch& batch);
   at::Tensor outputs_of(const Batch& batch);
   /// Updates the parameters from the averaged gradients. @return the result of the check for
@@ -92,6 +97,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// The step strategy of the one method that has one; otherwise null.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
+  /// Whether the current step has had its pass with `last`.
+  bool had_last_pass_ = false;
   /// The learning rate, if the graph contains the optimiser; otherwise undefined. Steps that are
   /// not recorded read this tensor too, so that they give the same results as replayed steps.
   at::Tensor lr_;

@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -17,36 +16,18 @@
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/core/log.h"
+#include "framework/engine/step_clock.h"
 #include "framework/engine/stop_request.h"
 #include "framework/process/stop_signals.h"
 
 namespace precast::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kMostRestores = 3;
 constexpr double kRestoreLrFactor = 0.5;
 /// The ranks sum one number per step: a rank that was asked to stop adds 1, and a rank with a
 /// non-finite loss adds this number.
 constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
-
-/// Adds the time since the last call to a state, and the part of this time that was spent waiting
-/// for data.
-class StepClock {
- public:
-  explicit StepClock(const BatchSource& source) : waited_(source.seconds_waited()) {}
-  void count(TrainState& state, const BatchSource& source) {
-    const auto now = Clock::now();
-    state.train_seconds += std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-    const double waited = source.seconds_waited();
-    state.wait_seconds += waited - std::exchange(waited_, waited);
-  }
-
- private:
-  Clock::time_point last_ = Clock::now();
-  double waited_;
-};
 
 }  // namespace
 
@@ -93,7 +74,12 @@ void Trainer::train_and_evaluate() {
     if (verdict == Verdict::diverged) go_back();
   }
   // The plan has no epochs, or the run was resumed after its end.
-  if (!last_eval_) last_eval_ = evaluate();
+  if (!last_eval_) {
+    // A checkpoint of the end that was saved after an evaluation contains the time of one.
+    const double counted = state_.eval_seconds;
+    last_eval_ = evaluate();
+    if (counted > 0) state_.eval_seconds = counted;
+  }
   if (!last_eval_) stop();
 }
 
@@ -184,7 +170,8 @@ Trainer::Verdict Trainer::train_epoch() {
     take_step(*batch);
     clock.count(state_, parts_.train_source);
     verdict = agree();
-    if (verdict == Verdict::go_on && parts_.checkpointer != nullptr &&
+    const bool within_epoch = state_.step < plan_.steps_per_epoch;
+    if (verdict == Verdict::go_on && within_epoch && parts_.checkpointer != nullptr &&
         parts_.checkpointer->due_after_step(state_)) {
       verdict = save_checkpoint();
     }
@@ -253,8 +240,6 @@ Trainer::Verdict Trainer::agree() {
 }
 
 void Trainer::go_back() {
-  const bool possible =
-      options_.on_nonfinite == NonFinite::restore && parts_.checkpointer != nullptr;
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
   const std::int64_t lost_step = state_.global_step, lost_epoch = state_.epoch + 1;
@@ -262,11 +247,19 @@ void Trainer::go_back() {
   // measured.
   ReplacedSamples replaced_before = state_.replaced;
   const SourceTimes times_before = state_.loader_times;
-  if (!possible || restores > kMostRestores || !parts_.checkpointer->restore(state_)) {
+  std::string why, hint = "Lower lr.lr, or add the method gradient_clipping";
+  if (options_.on_nonfinite != NonFinite::restore) {
+    why = ". ";
+    hint += ", or see training.on_nonfinite";
+  } else if (restores > kMostRestores) {
+    why = fmt::format(" after {} restored checkpoints. ", kMostRestores);
+  } else if (parts_.checkpointer == nullptr || !parts_.checkpointer->restore(state_)) {
+    why = ", and there is no checkpoint to restore. ";
+  }
+  if (!why.empty()) {
     throw Error(fmt::format("training diverged: expected finite losses and weights, got NaN or "
-                            "infinity by step {} (epoch {}). Lower lr.lr, add the method "
-                            "gradient_clipping, or see training.on_nonfinite",
-                            lost_step, lost_epoch),
+                            "infinity by step {} (epoch {}){}{}",
+                            lost_step, lost_epoch, why, hint),
                 ExitCode::diverged);
   }
   state_.replaced = std::move(replaced_before);

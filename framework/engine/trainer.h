@@ -76,7 +76,7 @@ struct TrainSummary {
   /// The part of images_trained since this process was started; the rest was before the run was
   /// resumed.
   std::int64_t process_images = 0;
-  /// Mean training loss of the last epoch.
+  /// Mean training loss of the last epoch; NaN if no epoch has finished.
   double train_loss = 0;
   /// Damaged samples that were replaced, on all ranks and since the start of the run. `times` also
   /// counts batches that were loaded but not used before the run was stopped.
@@ -92,7 +92,7 @@ class PRECAST_API Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Calls the methods' on_run() and on_train_begin(), then restores the newest checkpoint, if the
-  /// checkpointer has one. @throws CheckpointError
+  /// checkpointer has one. @throws what Checkpointer::attach() and resume() throw
   void start();
   /// Steps since the start of the run, including those before it was resumed.
   [[nodiscard]] std::int64_t global_step() const { return state_.global_step; }

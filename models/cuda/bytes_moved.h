@@ -120,10 +120,11 @@ struct MaxPoolShape {
          max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 2 : 1) + 1);
 }
 
-/// The matrix of the batch norm before the pool, and the matrix of the pool's results.
+/// The shape of the matrix [rows, channels] that the batch norm before the pool normalizes.
 [[nodiscard]] inline BatchNormShape norm_shape(const MaxPoolShape& shape) {
   return {shape.images * shape.height * shape.width, shape.channels, shape.type};
 }
+/// The shape of the matrix [rows, channels] of the pool's results.
 [[nodiscard]] inline BatchNormShape pooled_norm_shape(const MaxPoolShape& shape) {
   return {shape.images * ((shape.height + 1) / 2) * ((shape.width + 1) / 2), shape.channels,
           shape.type};

@@ -82,7 +82,8 @@ struct GradientNorm {
 /// Reads only the gradients of the tensors.
 void gradient_norm(SgdTensors tensors, const GradientNorm& call, cudaStream_t stream);
 
-/// Bytes that the launches of sgd_step() read and write. A launch counts each byte once.
+/// Bytes that the launches of sgd_step() read and write. In each launch, a byte counts once if it
+/// is read and once if it is written.
 [[nodiscard]] std::size_t sgd_bytes(SgdTensors tensors);
 /// The same for gradient_norm().
 [[nodiscard]] std::size_t gradient_norm_bytes(SgdTensors tensors);

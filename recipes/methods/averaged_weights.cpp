@@ -1,9 +1,11 @@
 #include "recipes/methods/averaged_weights.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/_foreach_lerp.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/isfinite.h>
 
 #include "framework/core/log.h"
 
@@ -11,6 +13,8 @@ namespace precast::recipes {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
+
+constexpr const char* kUpdates = "updates";
 
 std::vector<NamedTensor> named_floating_state(const Model& model) {
   std::vector<NamedTensor> entries;
@@ -63,32 +67,44 @@ class Swap final : public Method::EvalGuard {
 
 }  // namespace
 
-void AveragedWeights::start(const std::string& method, const Model& model) {
-  method_ = method;
+void AveragingMethod::on_train_begin(Model& model) {
+  updates_ = 0;
   averages_ = copies_of(floating_state(model));
   names_.clear();
-  for (const NamedTensor& entry : named_floating_state(model))
-    names_.push_back(entry.name + "." + method);
+  copied_.clear();
+  for (const NamedTensor& entry : named_floating_state(model)) {
+    if (!at::isfinite(entry.tensor).all().item<bool>()) copied_.push_back(names_.size());
+    names_.push_back(entry.name + "." + name_);
+  }
 }
 
-void AveragedWeights::copy(const Model& model) {
+void AveragingMethod::copy(const Model& model) {
   const at::NoGradGuard no_grad;
   at::_foreach_copy_(averages_, floating_state(model));
 }
 
-void AveragedWeights::move_towards(const Model& model, double share) {
+void AveragingMethod::move_towards(const Model& model, double share) {
   const at::NoGradGuard no_grad;
-  at::_foreach_lerp_(averages_, floating_state(model), share);
+  const Tensors state = floating_state(model);
+  at::_foreach_lerp_(averages_, state, share);
+  // The average of two equal infinities is NaN.
+  for (const std::size_t i : copied_) averages_[i].copy_(state[i]);
 }
 
-std::unique_ptr<Method::EvalGuard> AveragedWeights::swap_in(const Model& model) const {
-  return std::make_unique<Swap>(method_, floating_state(model), averages_);
-}
-
-std::vector<NamedTensor> AveragedWeights::state() const {
-  std::vector<NamedTensor> state;
-  for (std::size_t i = 0; i < averages_.size(); ++i) state.push_back({names_[i], averages_[i]});
+State AveragingMethod::state() const {
+  State state{{}, {{kUpdates, updates_}}};
+  for (std::size_t i = 0; i < averages_.size(); ++i)
+    state.tensors.push_back({names_[i], averages_[i]});
   return state;
+}
+
+void AveragingMethod::restore(const std::map<std::string, std::int64_t>& counters) {
+  updates_ = counters.at(kUpdates);
+}
+
+std::unique_ptr<Method::EvalGuard> AveragingMethod::eval_scope(Model& model) {
+  if (!evaluates_averages()) return nullptr;
+  return std::make_unique<Swap>(name_, floating_state(model), averages_);
 }
 
 }  // namespace precast::recipes

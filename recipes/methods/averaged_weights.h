@@ -2,38 +2,54 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "framework/api/method.h"
 #include "framework/api/model.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 
-/// A second set of a model's weights that is evaluated instead of the weights themselves. Used by
-/// ema and swa. Contains parameters and floating-point buffers (running statistics), like
-/// torch.optim.swa_utils.AveragedModel with use_buffers=True; integer buffers are not averaged.
-/// Values are swapped, not tensors, so code that refers to a weight by its address (an optimiser, a
-/// captured graph) keeps working. Not thread-safe.
-class AveragedWeights {
+/// The base of ema and swa: a method with a second set of weights, the averages, which is evaluated
+/// instead of the weights themselves once it has been updated. The averages contain parameters and
+/// floating-point buffers (running statistics), like torch.optim.swa_utils.AveragedModel with
+/// use_buffers=True; integer buffers are not averaged, and buffers that are not finite at the start
+/// (masks of -inf) are copied instead. Values are swapped, not tensors, so code that refers to a
+/// weight by its address (an optimiser, a captured graph) keeps working. Not thread-safe.
+/// A derived class updates the averages in on_step_end() and counts the updates.
+class AveragingMethod : public MethodWithoutGradientHooks {
  public:
-  /// Starts from copies of the model's weights. @param method name of the method; state tensors are
-  /// called `<state name>.<method>`.
-  void start(const std::string& method, const Model& model);
+  /// The averages start as copies of the model's weights. Waits for the device.
+  void on_train_begin(Model& model) override;
+  [[nodiscard]] State state() const override;
+  void restore(const std::map<std::string, std::int64_t>& counters) override;
+  [[nodiscard]] bool evaluates_averages() const override { return updates_ > 0; }
+  [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override;
+
+ protected:
+  /// @param name of the method; state tensors are called `<state name>.<name>`.
+  explicit AveragingMethod(std::string name) : name_(std::move(name)) {}
+
   /// Copies the model's weights.
   void copy(const Model& model);
   /// average += share * (weight - average).
   void move_towards(const Model& model, double share);
-  /// Uses the averages as the model's weights until the guard is destroyed.
-  [[nodiscard]] std::unique_ptr<Method::EvalGuard> swap_in(const Model& model) const;
-  [[nodiscard]] std::vector<NamedTensor> state() const;
+
+  /// Number of updates that the averages include.
+  std::int64_t updates_ = 0;
 
  private:
-  std::string method_;
+  std::string name_;
   /// One for each floating-point tensor of the model's state, in its order.
   std::vector<at::Tensor> averages_;
   std::vector<std::string> names_;
+  /// The indices of those that are copied instead of averaged.
+  std::vector<std::size_t> copied_;
 };
 
 }  // namespace precast::recipes

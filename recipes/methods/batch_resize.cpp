@@ -12,12 +12,13 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "recipes/methods/batch_inputs.h"
+#include "recipes/methods/no_gradient_hooks.h"
 #include "recipes/methods/run_shares.h"
 
 namespace precast::recipes {
 namespace {
 
-class BatchResize final : public Method {
+class BatchResize final : public MethodWithoutGradientHooks {
  public:
   /// Masks are not accepted, because they would no longer have the size of their images.
   [[nodiscard]] bool accepts(TargetKind kind) const override {
@@ -59,8 +60,9 @@ class BatchResize final : public Method {
       if (is_image(input)) make_smaller(input, global_step);
     }
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
+  [[nodiscard]] bool varies_between_steps() const override {
+    return initial_scale_ < 1 && delay_ < 1;
+  }
 
  private:
   void make_smaller(at::Tensor& images, std::int64_t global_step) const {

@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 #include "recipes/methods/loss_option.h"
 #include "recipes/methods/model_params.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 /// TrainPlan's default, for recipes that do not set training.loss.
 constexpr const char* kDefaultLoss = "cross_entropy";
 
-class BceLoss final : public Method {
+class BceLoss final : public MethodWithoutGradientHooks {
  public:
   [[nodiscard]] bool accepts(TargetKind kind) const override {
     return kind == TargetKind::class_index;
@@ -37,8 +38,6 @@ class BceLoss final : public Method {
     set_loss_option(plan, "bce_loss", "target_threshold", target_threshold_);
     if (log_bias_) set_model_params(plan, "bce_loss", "log_bias", {{"", "true"}});
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   bool sum_classes_ = false;

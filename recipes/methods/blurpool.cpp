@@ -1,15 +1,14 @@
 #include "recipes/methods/blurpool.h"
 
 #include "framework/api/train_plan.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class BlurPool final : public Method {
+class BlurPool final : public MethodWithoutGradientHooks {
  public:
   void configure(TrainPlan& plan) const override { plan.model.blurpool = true; }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 };
 
 }  // namespace

@@ -1,15 +1,14 @@
 #include "recipes/methods/channels_last.h"
 
 #include "framework/api/train_plan.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class ChannelsLast final : public Method {
+class ChannelsLast final : public MethodWithoutGradientHooks {
  public:
   void configure(TrainPlan& plan) const override { plan.channels_last = true; }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 };
 
 }  // namespace

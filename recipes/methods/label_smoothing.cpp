@@ -2,11 +2,12 @@
 
 #include "framework/api/train_plan.h"
 #include "recipes/methods/loss_option.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class LabelSmoothing final : public Method {
+class LabelSmoothing final : public MethodWithoutGradientHooks {
  public:
   [[nodiscard]] bool accepts(TargetKind kind) const override {
     return kind == TargetKind::class_index;
@@ -21,8 +22,6 @@ class LabelSmoothing final : public Method {
   void configure(TrainPlan& plan) const override {
     set_loss_option(plan, "label_smoothing", "label_smoothing", smoothing_);
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double smoothing_ = 0.1;

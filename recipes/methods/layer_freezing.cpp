@@ -57,6 +57,7 @@ class LayerFreezing final : public Method {
     }
   }
 
+  [[nodiscard]] bool varies_between_steps() const override { return freeze_level_ > 0; }
   /// With several ranks, on_backward() cannot be recorded, because it drops different gradients in
   /// different epochs.
   [[nodiscard]] bool records_hooks(int world) const override { return world == 1; }

@@ -150,4 +150,22 @@ void cut_mix(Batch& batch, RandomStream& random, double alpha) {
   cut_mix(batch, share, x, place(batch.images().size(2)));
 }
 
+bool MixingMethod::accepts(TargetKind kind) const {
+  return kind == TargetKind::class_index;
+}
+
+void MixingMethod::options(Schema& schema) {
+  schema.add("probability", &probability_, "fraction of the batches that are mixed").min(0).max(1);
+}
+
+void MixingMethod::on_batch(Batch& batch, std::int64_t global_step) {
+  if (probability_ == 0) return;
+  RandomStream random = stream(run_.seed, static_cast<std::uint32_t>(run_.rank),
+                               static_cast<std::uint64_t>(global_step));
+  // Labels of an unmixed batch become probabilities too, so that shapes stay the same for recorded
+  // graphs.
+  batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
+  if (random.uniform() < probability_) mix(batch, random);
+}
+
 }  // namespace precast::recipes

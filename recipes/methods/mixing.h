@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "framework/api/batch.h"
-#include "framework/api/method.h"
+#include "framework/api/run_facts.h"
 #include "framework/core/rng.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 
@@ -42,5 +43,27 @@ PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_
 /// cut_mix() with a share drawn from Beta(alpha, alpha) and a random centre.
 void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
+
+/// A method that mixes the samples of a batch. The labels of every batch become probabilities, and
+/// the fraction `probability` of the batches, chosen at random, is mixed.
+class MixingMethod : public MethodWithoutGradientHooks {
+ public:
+  [[nodiscard]] bool accepts(TargetKind kind) const override;
+  /// Adds `probability`.
+  void options(Schema& schema) override;
+  void on_run(const RunFacts& run) override { run_ = run; }
+  void on_batch(Batch& batch, std::int64_t global_step) override;
+
+ private:
+  /// The random numbers of a step. The first one decides whether the batch is mixed; mix() draws
+  /// the others.
+  [[nodiscard]] virtual RandomStream stream(std::uint64_t seed, std::uint32_t rank,
+                                            std::uint64_t global_step) const = 0;
+  /// Mixes a batch whose labels are probabilities.
+  virtual void mix(Batch& batch, RandomStream& random) const = 0;
+
+  double probability_ = 1;
+  RunFacts run_;
+};
 
 }  // namespace precast::recipes

@@ -1,17 +1,12 @@
 #include "recipes/methods/mixup_or_cutmix.h"
 
-#include "framework/api/batch.h"
-#include "framework/api/run_facts.h"
 #include "recipes/methods/mixing.h"
 
 namespace precast::recipes {
 namespace {
 
-class MixupOrCutmix final : public Method {
+class MixupOrCutmix final : public MixingMethod {
  public:
-  [[nodiscard]] bool accepts(TargetKind kind) const override {
-    return kind == TargetKind::class_index;
-  }
   void options(Schema& schema) override {
     schema.add("mixup_alpha", &mixup_alpha_, "MixUp: both parameters of the Beta distribution")
         .above(0);
@@ -20,39 +15,27 @@ class MixupOrCutmix final : public Method {
     schema.add("cutmix_share", &cutmix_share_, "fraction of the mixed batches that use CutMix")
         .min(0)
         .max(1);
-    schema.add("probability", &probability_, "fraction of the batches that are mixed")
-        .min(0)
-        .max(1);
+    MixingMethod::options(schema);
   }
 
   [[nodiscard]] std::vector<MethodRule> rules() const override { return cut_mix_rules(); }
 
-  void on_run(const RunFacts& run) override { run_ = run; }
-
-  void on_batch(Batch& batch, std::int64_t global_step) override {
-    if (probability_ == 0) return;
-    RandomStream random(derived_seed(run_.seed, "mixup_or_cutmix"),
-                        static_cast<std::uint32_t>(run_.rank),
-                        static_cast<std::uint64_t>(global_step), RandomUse::transform);
-    // Labels of an unmixed batch become probabilities too, so that shapes stay the same for
-    // recorded graphs.
-    batch.labels() = class_probabilities(batch.labels(), run_.num_classes);
-    if (random.uniform() >= probability_) return;
+ private:
+  [[nodiscard]] RandomStream stream(std::uint64_t seed, std::uint32_t rank,
+                                    std::uint64_t global_step) const override {
+    return {derived_seed(seed, "mixup_or_cutmix"), rank, global_step, RandomUse::transform};
+  }
+  void mix(Batch& batch, RandomStream& random) const override {
     if (random.uniform() < cutmix_share_) {
       cut_mix(batch, random, cutmix_alpha_);
     } else {
       mix_up(batch, random, mixup_alpha_, /*same_lambda=*/true);
     }
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
- private:
   double mixup_alpha_ = 0.2;
   double cutmix_alpha_ = 1;
   double cutmix_share_ = 0.5;
-  double probability_ = 1;
-  RunFacts run_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr double kGranularityPx = 32;
 constexpr double kLargestPx = 8192;
 
-class ProgressiveResize final : public Method {
+class ProgressiveResize final : public MethodWithoutGradientHooks {
  public:
   void options(Schema& schema) override {
     schema.add("min_res", &min_res_, "side of the images of the first epochs, px")
@@ -37,8 +38,6 @@ class ProgressiveResize final : public Method {
     for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch)
       plan.image_size_px.push_back(image_size_px(epoch));
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   [[nodiscard]] std::int64_t image_size_px(std::int64_t epoch) const {

@@ -11,6 +11,7 @@
 #include <ATen/ops/stack.h>
 
 #include "framework/api/step_strategy.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
@@ -20,7 +21,7 @@ using Tensors = std::vector<at::Tensor>;
 /// Keeps the factor finite for a zero gradient (Composer's epsilon).
 constexpr double kEpsilon = 1e-12;
 
-class Sam final : public Method, private StepStrategy {
+class Sam final : public MethodWithoutGradientHooks, private StepStrategy {
  public:
   void options(Schema& schema) override {
     schema.add("rho", &rho_, "radius of the neighbourhood: length of the step towards higher loss")
@@ -32,9 +33,8 @@ class Sam final : public Method, private StepStrategy {
         .min(1);
   }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
+  [[nodiscard]] bool varies_between_steps() const override { return rho_ > 0 && interval_ > 1; }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {

@@ -6,6 +6,7 @@
 
 #include "framework/api/train_plan.h"
 #include "framework/core/error.h"
+#include "recipes/methods/no_gradient_hooks.h"
 #include "recipes/methods/run_shares.h"
 
 namespace precast::recipes {
@@ -37,7 +38,7 @@ class Stretched final : public Schedule {
   std::int64_t to_;
 };
 
-class ScaleSchedule final : public Method {
+class ScaleSchedule final : public MethodWithoutGradientHooks {
  public:
   void options(Schema& schema) override {
     schema.add("ratio", &ratio_, "factor by which the number of epochs is multiplied")
@@ -69,8 +70,6 @@ class ScaleSchedule final : public Method {
     }
     plan.epochs = to;
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double ratio_ = 1;

@@ -15,11 +15,12 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "recipes/methods/batch_inputs.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class SelectiveBackprop final : public Method, private StepStrategy {
+class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepStrategy {
  public:
   void options(Schema& schema) override {
     schema.add("start", &start_, "fraction of the run before the first selection").min(0).max(1);
@@ -58,9 +59,11 @@ class SelectiveBackprop final : public Method, private StepStrategy {
   [[nodiscard]] std::int64_t smallest_side(std::int64_t size_px) const override {
     return keep_ < 1 && start_ < end_ ? small_side(size_px) : size_px;
   }
+  [[nodiscard]] bool varies_between_steps() const override {
+    const bool selects = keep_ < 1 && start_ < end_ && interrupt_ != 1;
+    return selects && (start_ > 0 || end_ < 1 || interrupt_ > 0);
+  }
   [[nodiscard]] StepStrategy* step_strategy() override { return this; }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {

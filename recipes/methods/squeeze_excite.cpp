@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "recipes/methods/model_params.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class SqueezeExcite final : public Method {
+class SqueezeExcite final : public MethodWithoutGradientHooks {
  public:
   void options(Schema& schema) override {
     schema
@@ -25,8 +26,6 @@ class SqueezeExcite final : public Method {
                      {{"latent_channels", fmt::format("{}", latent_channels_)},
                       {"min_channels", fmt::format("{}", min_channels_)}});
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double latent_channels_ = 64;

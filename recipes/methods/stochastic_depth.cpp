@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "recipes/methods/model_params.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class StochasticDepth final : public Method {
+class StochasticDepth final : public MethodWithoutGradientHooks {
  public:
   void options(Schema& schema) override {
     schema
@@ -28,8 +29,6 @@ class StochasticDepth final : public Method {
                       {"mode", mode_},
                       {"distribution", distribution_}});
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   double drop_rate_ = 0.2;

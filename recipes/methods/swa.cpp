@@ -9,10 +9,10 @@
 namespace precast::recipes {
 namespace {
 
-constexpr const char* kUpdates = "updates";
-
-class Swa final : public Method {
+class Swa final : public AveragingMethod {
  public:
+  Swa() : AveragingMethod("swa") {}
+
   void options(Schema& schema) override {
     schema.add("start", &start_, "fraction of the run before the first update").min(0).max(1);
     schema.add("interval", &interval_, "epochs between updates").min(1);
@@ -22,10 +22,6 @@ class Swa final : public Method {
   }
 
   void on_run(const RunFacts& run) override { run_ = run; }
-  void on_train_begin(Model& model) override {
-    averages_.start("swa", model);
-    updates_ = 0;
-  }
   void on_epoch_begin(std::int64_t epoch, Model& /*model*/) override {
     // A finished run that continues with more epochs may have averaged earlier than it would now.
     // `epoch` is counted from 0, first_epoch() from 1. In the first epoch itself, the mean may
@@ -40,20 +36,8 @@ class Swa final : public Method {
     if ((epoch - first_epoch()) % interval_ != 0 || epoch < first_epoch()) return;
     if (epoch == first_epoch()) updates_ = 0;  // drops the mean of a shorter run
     ++updates_;
-    averages_.move_towards(model, 1 / static_cast<double>(updates_));
+    move_towards(model, 1 / static_cast<double>(updates_));
   }
-
-  [[nodiscard]] State state() const override { return {averages_.state(), {{kUpdates, updates_}}}; }
-  void restore(const std::map<std::string, std::int64_t>& counters) override {
-    updates_ = counters.at(kUpdates);
-  }
-
-  [[nodiscard]] std::unique_ptr<EvalGuard> eval_scope(Model& model) override {
-    return evaluates_averages() ? averages_.swap_in(model) : nullptr;
-  }
-  [[nodiscard]] bool evaluates_averages() const override { return updates_ > 0; }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 
  private:
   /// The first epoch, counted from 1, that ends at or after the start of averaging.
@@ -64,9 +48,6 @@ class Swa final : public Method {
   double start_ = 0.7;
   std::int64_t interval_ = 1;
   RunFacts run_;
-  AveragedWeights averages_;
-  /// Number of epochs that the mean includes.
-  std::int64_t updates_ = 0;
 };
 
 }  // namespace

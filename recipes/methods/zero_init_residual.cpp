@@ -1,17 +1,16 @@
 #include "recipes/methods/zero_init_residual.h"
 
 #include "recipes/methods/model_params.h"
+#include "recipes/methods/no_gradient_hooks.h"
 
 namespace precast::recipes {
 namespace {
 
-class ZeroInitResidual final : public Method {
+class ZeroInitResidual final : public MethodWithoutGradientHooks {
  public:
   void configure(TrainPlan& plan) const override {
     set_model_params(plan, "zero_init_residual", "zero_init_residual", {{"", "true"}});
   }
-  [[nodiscard]] bool records_hooks(int /*world*/) const override { return true; }
-  [[nodiscard]] std::optional<double> gradient_bound() const override { return kUnbounded; }
 };
 
 }  // namespace

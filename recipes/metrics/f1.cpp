@@ -31,7 +31,7 @@ class F1 final : public Metric {
     if (!multi_hot)
       return at::cat({count_best_classes(outputs, target, /*ignore_index=*/-1), several});
     require_multi_hot(outputs, target);
-    const at::Tensor predicted = outputs.gt(0), actual = target.ne(0);
+    const at::Tensor predicted = outputs.gt(0), actual = target.gt(0.5);
     const at::Tensor counts =
         at::stack({predicted.logical_and(actual).sum(0), predicted.sum(0), actual.sum(0)});
     return at::cat({counts.flatten().to(at::kDouble), several});

@@ -43,7 +43,7 @@ class MeanAveragePrecision final : public Metric {
   /// For each sample, its outputs, then for each class whether the sample has it.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     require_multi_hot(outputs, batch.target());
-    return at::cat({outputs.to(at::kDouble), batch.target().ne(0).to(at::kDouble)}, 1);
+    return at::cat({outputs.to(at::kDouble), batch.target().gt(0.5).to(at::kDouble)}, 1);
   }
   [[nodiscard]] double value(const at::Tensor& rows, std::int64_t samples) const override {
     const std::int64_t classes = rows.size(1) / 2;

@@ -36,7 +36,10 @@ class PerClassAccuracy final : public Metric {
 }  // namespace
 
 void PerClassAccuracyOptions::options(Schema& schema) {
-  schema.add("ignore_index", &ignore_index, "class whose pixels are ignored; -1: none").min(-1);
+  schema
+      .add("ignore_index", &ignore_index,
+           "class whose pixels are ignored; -1: none. Unless it is set, the loss's ignore_index")
+      .min(-1);
 }
 
 std::unique_ptr<Metric> make_per_class_accuracy(const PerClassAccuracyOptions& options) {

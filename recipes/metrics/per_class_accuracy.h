@@ -8,7 +8,8 @@
 namespace precast::recipes {
 
 struct PerClassAccuracyOptions {
-  /// For masks: pixels of this class are ignored; -1: all pixels count.
+  /// For masks: pixels of this class are ignored; -1: all pixels count. In a recipe, the default is
+  /// the loss's ignore_index (tools/app/recipe_parts.h).
   std::int64_t ignore_index = 255;
 
   void options(Schema& schema);

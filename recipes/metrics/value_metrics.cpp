@@ -57,15 +57,18 @@ class R2 final : public ValueMetric {
   static double of_column(const at::Tensor& rows, std::int64_t column, std::int64_t width) {
     const double* values = rows.const_data_ptr<double>() + column;
     const std::int64_t samples = rows.size(0);
+    // Relative to the first target, the targets of a constant column are exactly 0.
+    const double first = values[0];
     double mean = 0;
-    for (std::int64_t i = 0; i < samples; ++i) mean += values[2 * width * i];
+    for (std::int64_t i = 0; i < samples; ++i) mean += values[2 * width * i] - first;
     mean /= static_cast<double>(samples);
     double residual = 0, total = 0;
     for (std::int64_t i = 0; i < samples; ++i) {
       const double target = values[2 * width * i];
       const double error = target - values[2 * width * i + width];
       residual += error * error;
-      total += (target - mean) * (target - mean);
+      const double deviation = target - first - mean;
+      total += deviation * deviation;
     }
     if (total > 0) return 1 - residual / total;
     return residual == 0 ? 1 : 0;

@@ -32,6 +32,12 @@ class OneCycle final : public Schedule {
     return rate(place, pct_start_ * steps - 1, steps - 1);
   }
 
+  [[nodiscard]] std::unique_ptr<Schedule> with_epochs(std::int64_t epochs) const override {
+    auto other = std::make_unique<OneCycle>(*this);
+    other->epochs_ = epochs;
+    return other;
+  }
+
  private:
   /// If the peak is at 0 or before it, the rate does not rise.
   [[nodiscard]] double rate(double place, double peak, double end) const {

@@ -65,6 +65,18 @@ TEST(ScaleScheduleTest, AWarmUpStaysAsLongAsItIs) {
   EXPECT_DOUBLE_EQ(all.lr(3, 9), 2 * 39.0 / 80) << "nothing but warm-up is left";
 }
 
+TEST(ScaleScheduleTest, OneCycleIsThatOfTheNewLengthInEveryStep) {
+  const PartSpec schedule = part_spec("one_cycle");
+  const TrainPlan halved = scaled(schedule, {.lr = 2, .epochs = 4}, 0.5, 5);
+  const TrainPlan short_run = scaled(schedule, {.lr = 2, .epochs = 2}, 1, 5);
+  ASSERT_EQ(halved.epochs, 2);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    for (std::int64_t step = 0; step < 5; ++step)
+      EXPECT_EQ(halved.lr(epoch, step), short_run.lr(epoch, step)) << epoch << " " << step;
+  }
+  EXPECT_DOUBLE_EQ(halved.lr(1, 4), 2.0 / 25 / 1e4) << "the last rate";
+}
+
 TEST(ScaleScheduleTest, ALongerRunStretchesTheImageSizes) {
   const TrainPlan plan =
       scaled(part_spec("step", "{step_length: 1}"), {.lr = 2, .epochs = 2}, 2, 10);

@@ -29,6 +29,27 @@ namespace {
 
 using ::testing::ThrowsMessage;
 
+TEST(StepMethodsTest, MethodsSayWhetherTheWorkOfAStepChangesDuringTheRun) {
+  const auto varies = [](const std::string& name, const std::string& options = "{}") {
+    return make_method(name, options)->varies_between_steps();
+  };
+  EXPECT_TRUE(varies("batch_resize"));
+  EXPECT_FALSE(varies("batch_resize", "{initial_scale: 1}"));
+  EXPECT_FALSE(varies("batch_resize", "{delay_fraction: 1, finetune_fraction: 0}"));
+  EXPECT_TRUE(varies("selective_backprop"));
+  EXPECT_TRUE(varies("selective_backprop", "{start: 0, end: 1}"));
+  EXPECT_FALSE(varies("selective_backprop", "{start: 0, end: 1, interrupt: 0}"));
+  EXPECT_FALSE(varies("selective_backprop", "{interrupt: 1}"));
+  EXPECT_FALSE(varies("selective_backprop", "{keep: 1}"));
+  EXPECT_TRUE(varies("layer_freezing"));
+  EXPECT_FALSE(varies("layer_freezing", "{freeze_level: 0}"));
+  EXPECT_FALSE(varies("sam"));
+  EXPECT_TRUE(varies("sam", "{interval: 2}"));
+  EXPECT_FALSE(varies("sam", "{interval: 2, rho: 0}"));
+  EXPECT_FALSE(varies("progressive_resize"));
+  EXPECT_FALSE(varies("stochastic_depth"));
+}
+
 class CrossEntropy final : public TargetLoss {
  public:
   at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {

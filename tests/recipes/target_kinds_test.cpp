@@ -1,11 +1,16 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "framework/api/method.h"
 #include "framework/core/error.h"
@@ -110,6 +115,57 @@ TEST(TargetKindTest, RSquaredOfLargeNumbersIsExact) {
   EXPECT_DOUBLE_EQ(r2->value(r2->count(outputs, make_batch({}, target)), 3), 0.5);
   EXPECT_TRUE(std::isnan(
       r2->value(r2->count(outputs.narrow(0, 0, 1), make_batch({}, target.narrow(0, 0, 1))), 1)));
+}
+
+/// The value of a metric of two batches, as two ranks count them: samples 0, 2, ... and 1, 3, ...
+double over_two_ranks(const Metric& metric, const at::Tensor& outputs, const at::Tensor& target) {
+  std::vector<at::Tensor> counted;
+  for (const std::int64_t rank : {0, 1}) {
+    const auto part = [rank](const at::Tensor& all) { return all.slice(0, rank, std::nullopt, 2); };
+    counted.push_back(metric.count(part(outputs), make_batch({}, part(target))));
+  }
+  // The rows are in the order of the file; each rank has as many.
+  const at::Tensor total =
+      metric.needs_rows() ? at::stack(counted, 1).flatten(0, 1) : counted[0] + counted[1];
+  return metric.value(total.contiguous(), outputs.size(0));
+}
+
+double over_one_rank(const Metric& metric, const at::Tensor& outputs, const at::Tensor& target) {
+  return metric.value(metric.count(outputs, make_batch({}, target)), outputs.size(0));
+}
+
+TEST(TargetKindTest, RSquaredOfAConstantTargetIsOneOrZero) {
+  const auto r2 = metric("r2");
+  // The mean of 1000 times 0.1 is not exactly 0.1.
+  const at::Tensor constant = at::full({1000, 1}, 0.1, at::kDouble);
+  const at::Tensor varying = at::arange(1000, at::kDouble).unsqueeze(1);
+  const struct {
+    at::Tensor outputs, target;
+    double expected;
+  } cases[] = {{constant, constant, 1},
+               {constant + 1, constant, 0},
+               {at::cat({constant + 1, varying}, 1), at::cat({constant, varying}, 1), 0.5},
+               {at::cat({varying, constant}, 1), at::cat({varying, constant}, 1), 1}};
+  for (const auto& one : cases) {
+    EXPECT_EQ(over_one_rank(*r2, one.outputs, one.target), one.expected);
+    EXPECT_EQ(over_two_ranks(*r2, one.outputs, one.target), one.expected);
+  }
+}
+
+TEST(TargetKindTest, LabelsAreTheTargetsAboveOneHalf) {
+  const at::Tensor hard = at::tensor({1, 0, 0, 1, 1, 1, 0, 0}, at::kByte).view({4, 2});
+  // 0.05 and 0.95
+  const at::Tensor soft = hard.to(at::kDouble) * 0.9 + 0.05;
+  const at::Tensor outputs = noise_tensor(1, {4, 2});
+  const at::Tensor perfect = hard.to(at::kFloat) - 0.5;
+  for (const char* name : {"map", "f1"}) {
+    const auto of = metric(name);
+    EXPECT_EQ(over_one_rank(*of, perfect, soft), 1) << name;
+    EXPECT_LT(over_one_rank(*of, -perfect, soft), 1) << name;
+    EXPECT_EQ(over_one_rank(*of, outputs, soft), over_one_rank(*of, outputs, hard)) << name;
+    EXPECT_EQ(over_two_ranks(*of, outputs, soft), over_one_rank(*of, outputs, soft)) << name;
+    EXPECT_EQ(over_one_rank(*of, perfect, at::full({4, 2}, 0.5)), 0) << name << ": no labels";
+  }
 }
 
 }  // namespace

@@ -87,5 +87,22 @@ std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = Type::to(Type::of(value));
   return values;
 }
+inline std::vector<float> floats_of(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+/// The bound of a kernel's error: one rounding to the type, and a little for values near 0.
+template <typename Type>
+double near(double value) {
+  return std::abs(value) * Type::kRounding * 1.01 + 1e-7;
+}
+/// Compares with double precision. @param slack is added to the bound of each value
+template <typename Type>
+void expect_near(const char* what, const std::vector<double>& values,
+                 const std::vector<double>& exact, double slack = 0) {
+  ASSERT_EQ(values.size(), exact.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_NEAR(values[i], exact[i], near<Type>(exact[i]) + slack) << what << " " << i;
+}
 
 }  // namespace precast::test

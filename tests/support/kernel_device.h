@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -15,6 +17,14 @@ namespace precast::test {
 
 /// The reason why kernels cannot run here; empty if they can.
 [[nodiscard]] std::string missing_device();
+
+/// Tests that are skipped where kernels cannot run.
+class DeviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = missing_device(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 /// Memory of the device, filled with bytes 0xff: NaN in each type of float. Aligned to at least 16
 /// bytes. Accesses outside it are reported by AddressSanitizer on the host and by compute-sanitizer

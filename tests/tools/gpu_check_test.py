@@ -33,6 +33,7 @@ case "$1" in write | select) exit 0;; esac
 case "$1" in
   bench) echo '{"images_per_second": 300, "device_name": "Card"}';;
   train) echo '{"images_per_second": 90, "train_minutes": 2, "wait_minutes": 1, "top_1": 0.5}';;
+  eval | predict) echo '{}';;
 esac
 """
 TWIN_STEP = """
@@ -331,6 +332,11 @@ class Figures(Bundle):
         self.assertIn("| quickstart | 0.5000 | 120.0 |", text)
         self.assertIn("| quickstart twin | 0.4000 | 200.0 |", text)
         self.assertIn("50.0 %", text)
+        # A model that is not built in.
+        for step, command in [("layers", "train"), ("layers, eval", "eval"), ("layers, predict", "predict")]:
+            self.assertEqual(self.steps("training")[step]["state"], "passed")
+            started = self.steps("training")[step]["command"].split()
+            self.assertEqual((started[1], "--model.arch=layers" in started), (command, True))
 
     def test_without_photographs_mosaics_are_made_and_named(self):
         (self.bundle / "data/photos.beton").unlink()

@@ -27,7 +27,7 @@ Assembly::Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& reg
           plan_.optimizer,
           {ranks.updated_here(run.config(), trainable_parameters(*model_)), plan_.peak_lr})) {
   check_state(*model_, run.recipe);
-  check_parts(model_.get(), plan_.model, *loss_, run.recipe, trial_batches(run, plan_, data, val));
+  check_parts(model_.get(), plan_, *loss_, run.recipe, trial_batches(run, plan_, data, val));
   if (drop_long_class_names(weights_spec_) && ranks.leads()) {
     log_warning(
         "the names of the classes are not stored in the weights files and checkpoints of this run, "

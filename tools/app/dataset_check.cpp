@@ -5,13 +5,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "data/beton/file_info.h"
 #include "data/http/http_client.h"
 #include "data/order/class_names.h"
 #include "framework/core/error.h"
-#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {
@@ -55,29 +53,6 @@ void check_datasets(const std::vector<NamedDataset>& datasets) {
     throw ConfigError(fmt::format("{}\n{}", unnamed.errors().front(), missing));
   unnamed.throw_if_errors();
   if (!missing.empty()) throw IoError(missing);
-}
-
-void check_common_classes(const data::BetonReader& dataset, std::size_t field) {
-  std::vector<std::vector<std::string>> names;
-  std::vector<std::string> named;
-  std::string paths;
-  for (const data::BetonReader& file : dataset.files()) {
-    paths += file.path().string() + " ";
-    std::vector<std::string> own = data::class_names_of(file, field);
-    if (own.empty()) continue;
-    names.push_back(std::move(own));
-    named.push_back(file.path().string());
-  }
-  if (names.empty()) return;
-  const auto conflict = data::common_names(names).conflict;
-  if (!conflict) return;
-  const auto [file, other, label] = *conflict;
-  throw ConfigError(fmt::format(
-      "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Write one file in which "
-      "classes of the same name have the same label: precast merge {}OUT.beton --label-field {} "
-      "--label-rule by-name",
-      named[other], label, dataset.fields()[field].name, names[file][label], named[file],
-      names[other][label], paths, shell_word(dataset.fields()[field].name)));
 }
 
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,

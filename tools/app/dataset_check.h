@@ -23,11 +23,6 @@ struct NamedDataset {
 /// message lists all problems, each with its key and location.
 void check_datasets(const std::vector<NamedDataset>& datasets);
 
-/// Checks that labels mean the same classes in all files of a dataset, that is, that all files with
-/// class names have the same name for a label. @param field the labels.
-/// @throws ConfigError naming two files, the label and its names.
-void check_common_classes(const data::BetonReader& dataset, std::size_t field);
-
 /// Checks that labels mean the same classes in both files: each label with a name in `val` must
 /// have the same name in `train`. A file without class names fits every other file.
 /// @param train_field, val_field the fields of the labels.

@@ -72,7 +72,7 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   const auto reader = open_dataset("data.val_dataset", run.recipe);
   const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), DatasetUse::evaluate);
   if (ranks.leads()) warn_of_unnamed_labels(run.recipe, *reader, outputs);
-  EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), used.checkpoint);
+  EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), used);
   const EvalSource opened = open_eval_source(model, *reader, DatasetUse::evaluate);
   const auto loss = registries.losses.make(model.plan.loss);
   const std::int64_t samples = opened.source->samples();

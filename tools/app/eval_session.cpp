@@ -82,14 +82,18 @@ std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* r
 
 EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
                           std::int64_t classes, const data::BetonReader* labels,
-                          const std::filesystem::path& checkpoint) {
+                          const RunArgument& used) {
+  if (ranks.leads()) {
+    for (const std::string& sentence : used.changed_plugins(run.recipe))
+      log_warning("{}", sentence);
+  }
   TrainPlan plan = make_plan(run, registries, 0, classes, RecipeUse::evaluate);
   auto model = build_model(run, plan, registries, WeightsUse::evaluate, labels);
-  if (checkpoint.empty() && ranks.leads())
+  if (used.checkpoint.empty() && ranks.leads())
     warn_of_averages(load_weights(run.config().model.weights));
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
-  if (!checkpoint.empty())
-    averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, checkpoint);
+  if (!used.checkpoint.empty())
+    averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, used.checkpoint);
   if (ranks.communicator().world() > 1) {
     ordered_json identity = describe_identity(run.recipe.resolved, *model);
     // Paths may differ between hosts; the weights themselves are compared.
@@ -159,7 +163,7 @@ EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader, D
   const at::ScalarType type = image_dtype(device, model.plan.precision);
   const Batch batch = data::make_batch_maker(reader, pipeline, fields, device, type)(
       2, recipe.config.validation.resolution);
-  const std::int64_t output_dims = check_output(model.model.get(), model.plan.model, batch).dim();
+  const std::int64_t output_dims = check_output(model.model.get(), model.plan, batch).dim();
   const bool images = batch.input().dim() == kImageDims;
   data::LoaderOptions options = val_loader_options(reader, model.run);
   options.order = std::move(order);

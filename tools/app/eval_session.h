@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 #include "framework/engine/evaluator.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/resolved_run.h"
+#include "tools/app/run_argument.h"
 
 namespace precast::tools {
 
@@ -56,12 +56,12 @@ enum class DatasetUse {
 /// Collective: every rank must call it.
 /// @param labels the dataset whose classes are compared with the classes of the weights; null: no
 /// comparison.
-/// @param checkpoint the folder of a checkpoint whose weights are model.weights; empty: none.
+/// @param used what model.weights belongs to. Rank 0 warns of plug-ins that have changed since the
+/// run.
 /// @throws ConfigError if configuration, `labels`, weights or versions differ between the ranks.
 [[nodiscard]] EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries,
                                         RankSession& ranks, std::int64_t classes,
-                                        const data::BetonReader* labels,
-                                        const std::filesystem::path& checkpoint = {});
+                                        const data::BetonReader* labels, const RunArgument& used);
 
 /// Runs an evaluation on the ranks that a recipe requests. Starts the ranks and waits for them; or,
 /// if this process is one of the ranks, calls `body`, after which all ranks leave their group

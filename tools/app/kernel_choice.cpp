@@ -15,10 +15,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Why no part of the run can use fused kernels; empty if some can.
+std::string obstacle(const ResolvedRun& run) {
+  if (!run.device.is_cuda()) return "on a CPU";
+  return models::detail::has_fused_kernels() ? "" : "build without CUDA";
+}
+
 /// Why no batch norm of the run can use fused kernels; empty if some can.
 std::string obstacle(const ResolvedRun& run, const TrainPlan& plan) {
-  if (!run.device.is_cuda()) return "on a CPU";
-  if (!models::detail::has_fused_kernels()) return "build without CUDA";
+  const std::string reason = obstacle(run);
+  if (!reason.empty()) return reason;
   return plan.channels_last ? "" : "training.channels_last: false";
 }
 
@@ -102,6 +108,18 @@ std::string kernels_warning(const ordered_json& kernels) {
       "model.kernels: fused has no effect ({}). All ops run as with model.kernels: reference",
       reasons.empty() ? "the model has no batch norms that are models::detail::BatchNorm2d"
                       : "batch norms: " + reasons);
+}
+
+std::vector<std::string> part_kernels_warnings(const ResolvedRun& run) {
+  std::vector<std::string> warnings;
+  const std::string reason = obstacle(run);
+  if (reason.empty()) return warnings;
+  for (const char* key : {"loss.kernels", "optimizer.kernels"}) {
+    // The key exists only if the chosen part has this option.
+    if (run.recipe.resolved.value(key, "") == "fused")
+      warnings.push_back(fmt::format("{}: fused has no effect ({})", key, reason));
+  }
+  return warnings;
 }
 
 }  // namespace precast::tools

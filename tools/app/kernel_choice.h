@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "framework/api/train_plan.h"
 #include "models/detail/norm_kernels.h"
@@ -35,5 +36,9 @@ namespace precast::tools {
 
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.
 [[nodiscard]] std::string kernels_warning(const nlohmann::ordered_json& kernels);
+
+/// A warning for each of loss.kernels and optimizer.kernels that requests fused kernels in a run
+/// that has none.
+[[nodiscard]] std::vector<std::string> part_kernels_warnings(const ResolvedRun& run);
 
 }  // namespace precast::tools

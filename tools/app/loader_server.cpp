@@ -11,7 +11,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "data/loader/batch_layout.h"
 #include "data/ring/producer.h"
@@ -21,6 +23,7 @@
 #include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
 #include "tools/cli/stopwatch.h"
+#include "tools/report/data_verdict.h"
 
 namespace precast::tools {
 namespace {
@@ -30,11 +33,13 @@ constexpr std::chrono::milliseconds kLookInterval{100};
 
 data::RingOptions ring_options(const ServedData& data, const ServeOptions& options) {
   const auto outputs = data::resolve_outputs(data.reader, data.pipeline, data.loader.normalize);
-  const data::BatchLayout largest(outputs, data.loader.batch_size,
+  const std::uint64_t samples = data.loader.order ? data.loader.order->size() : data.reader.size();
+  const std::int64_t batch_size = data::samples_of_batch(samples, data.loader);
+  const data::BatchLayout largest(outputs, batch_size,
                                   *std::ranges::max_element(data.image_size_px));
   return {.name = options.name,
           .slots = options.slots,
-          .batch_size = data.loader.batch_size,
+          .batch_size = batch_size,
           .batch_bytes = largest.bytes(),
           .buffers = options.slots + 1 + data.loader.batches_ahead,
           .description = data.description};
@@ -172,6 +177,9 @@ class LoaderServer {
     const std::uint64_t decoded = decoded_;
     const std::uint64_t delivered = ring_.samples_delivered();
     const double seconds = watch_ ? watch_->seconds() : 0;
+    const std::vector<ReplacedSample> replaced = loader_->statistics().replaced;
+    if (std::string_view(event) == "end" && !replaced.empty())
+      log_warning("{}", fmt::join(describe_replaced(replaced), "\n"));
     if (options_.json) {
       const nlohmann::ordered_json line = {{"event", event},
                                            {"process", ::getpid()},
@@ -180,6 +188,7 @@ class LoaderServer {
                                            {"samples_decoded", decoded},
                                            {"samples_delivered", delivered},
                                            {"consumers", ring_.consumers()},
+                                           {"replaced_samples", replaced.size()},
                                            {"seconds", seconds},
                                            {"cpu_seconds", watch_ ? watch_->cpu_seconds() : 0}};
       fmt::print("{}\n", line.dump());

@@ -12,11 +12,12 @@
 #include <exception>
 #include <memory>
 #include <set>
-#include <string_view>
 
 #include "framework/api/single_rank.h"
+#include "framework/api/torch_message.h"
 #include "framework/core/error.h"
 #include "framework/engine/out_of_memory.h"
+#include "framework/engine/precision.h"
 #include "tools/app/registries.h"
 
 namespace precast::tools {
@@ -53,10 +54,6 @@ at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64
   model->train(training);
   at::manual_seed(2);
   return model->forward(make_batch(at::randn({images, spec.in_channels, size_px, size_px})));
-}
-
-std::string first_line(std::string_view text) {
-  return std::string(text.substr(0, text.find('\n')));
 }
 
 bool heeds_blurpool(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
@@ -119,7 +116,8 @@ bool is_own_classifier(const ModelSpec& spec, const Batch& batch) {
   return images && spec.targets == TargetKind::class_index && is_built_in(spec.arch);
 }
 
-at::Tensor check_output(Model* model, const ModelSpec& spec, const Batch& batch) {
+at::Tensor check_output(Model* model, const TrainPlan& plan, const Batch& batch) {
+  const ModelSpec& spec = plan.model;
   if (is_own_classifier(spec, batch)) {
     return at::zeros({batch.size(), spec.num_classes},
                      at::device(batch.input().device()).dtype(at::kFloat));
@@ -136,15 +134,12 @@ at::Tensor check_output(Model* model, const ModelSpec& spec, const Batch& batch)
   };
   at::Tensor output;
   try {
+    const engine::AutocastScope autocast(input.device(), plan.precision);
     output = model->forward(batch);
-  } catch (const c10::NotImplementedError&) {
-    throw;  // an error of the device, not of the data
-  } catch (const c10::AcceleratorError&) {
-    throw;
   } catch (const c10::Error& error) {
-    if (engine::is_out_of_memory(error)) throw;
+    if (engine::is_error_of_device(error)) throw;
     wrong(fmt::format("a model that accepts inputs of shape {}", shape(input)),
-          fmt::format("an error: {}. See data.inputs", first_line(error.what_without_backtrace())));
+          fmt::format("an error: {}. See data.inputs", first_line(error)));
   }
   const bool classifies = spec.targets == TargetKind::class_index;
   const std::string expected =
@@ -174,7 +169,7 @@ std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
     } catch (const c10::NotImplementedError&) {
       return {};
     } catch (const c10::Error& error) {
-      const std::string reason = first_line(error.what_without_backtrace());
+      const std::string reason = first_line(error);
       if (sizes_px.size() == 1) {
         return fmt::format(
             "model '{}': expected a model that works on images of {} px, got an "

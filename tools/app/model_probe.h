@@ -26,13 +26,13 @@ namespace precast::tools {
 /// labels. Such a model needs no check.
 [[nodiscard]] bool is_own_classifier(const ModelSpec& spec, const Batch& batch);
 
-/// Runs a model in evaluation mode and checks its output. If is_own_classifier(), the model is not
-/// run and may be null, and the outputs are 0.
+/// Runs a model in evaluation mode, with autocast for the plan's precision, and checks its output.
+/// If is_own_classifier(), the model is not run and may be null, and the outputs are 0.
 /// @param batch two synthetic samples of the fields that the recipe reads; targets may be missing.
 /// @return the outputs. @throws ConfigError if the model has no parameters, fails on the batch, or
 /// does not return a floating-point tensor. Its shape must be [2, num_classes] if the targets are
 /// class indices, and [2, ...] otherwise. Errors of the device are rethrown.
-at::Tensor check_output(Model* model, const ModelSpec& spec, const Batch& batch);
+at::Tensor check_output(Model* model, const TrainPlan& plan, const Batch& batch);
 
 /// Explains why the plan's model cannot work on images of one of these sizes (for example, a linear
 /// layer after `flatten` fits only one size). Empty if it works on all sizes. An operation for

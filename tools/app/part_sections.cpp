@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "framework/core/error.h"
+
 namespace precast::tools {
 
 void PartSections::mount(Schema& schema, const PartSection& section, const Candidate& own,
@@ -11,6 +13,11 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
     const auto renamed = section.renamed.find(option);
     const std::string key =
         renamed == section.renamed.end() ? section.prefix + option : renamed->second;
+    if (schema.contains(key)) {
+      throw ConfigError(fmt::format(
+          "{}: {}: expected options whose keys are not yet in use, got '{}' (key {}). Rename it",
+          section.chooser, own.name, option, key));
+    }
     schema.add_renamed(key, own.options, option);
     if (key != section.prefix + option) schema.add_alias(section.prefix + option, key);
     keys_[section.prefix].emplace_back(option, key);
@@ -18,7 +25,8 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
   std::map<std::string, std::vector<std::string>> readers;
   for (const Candidate& other : others) {
     for (const std::string& option : other.options.names()) {
-      if (!own.options.contains(option)) readers[option].push_back(other.name);
+      // Neither an option of the chosen part nor another key of the recipe.
+      if (!schema.contains(section.prefix + option)) readers[option].push_back(other.name);
     }
   }
   if (!known) {

@@ -31,7 +31,8 @@ struct PartSection {
 class PartSections {
  public:
   /// Adds the options of the part `chosen` to `schema`. Options that only other parts of this kind
-  /// have are added as keys that nothing reads.
+  /// have are added as keys that nothing reads. @throws ConfigError if `schema` already has the key
+  /// of an option of `chosen`
   template <typename Product, typename... Inputs>
   void add(Schema& schema, const PartRegistry<Product, Inputs...>& registry,
            const PartSection& section, const std::string& chosen) {

@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/core/config/value.h"
 #include "framework/core/error.h"
@@ -12,6 +14,7 @@
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/kernel_choice.h"
+#include "tools/app/session.h"
 #include "tools/app/task.h"
 
 namespace precast::tools {
@@ -22,6 +25,10 @@ using nlohmann::ordered_json;
 Precision parse_precision(const std::string& name, bool on_gpu) {
   if (name == "fp16" || (name == "auto" && on_gpu)) return Precision::fp16;
   return name == "bf16" ? Precision::bf16 : Precision::fp32;
+}
+
+std::string format_epochs(std::int64_t epochs) {
+  return format_count(static_cast<std::uint64_t>(std::max<std::int64_t>(0, epochs)), "epoch");
 }
 
 /// @throws ConfigError if batch norms cannot split their batches as ghost_batch_norm requires.
@@ -68,29 +75,84 @@ void check_target_threshold(const TrainPlan& plan) {
       single(threshold) < single(off) ? 1 : 0));
 }
 
-/// Lets a method edit the plan. @throws ConfigError for changes that TrainPlan does not allow
-void configure(const NamedMethod& method, TrainPlan& plan) {
-  const TrainPlan before = plan;
-  method.method->configure(plan);
+/// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if
+/// the number of steps is known, those of the first and the last step of each epoch. `call()` is
+/// the text of the call that returned the rate.
+template <typename Visit>
+void visit_rates(const TrainPlan& plan, const Visit& visit) {
+  for (std::int64_t epoch = 0; epoch <= plan.epochs; ++epoch)
+    visit(plan.schedule->lr(epoch), [&] { return fmt::format("lr({})", epoch); });
+  if (plan.steps_per_epoch == 0) return;
+  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
+    for (const std::int64_t step : {std::int64_t{0}, plan.steps_per_epoch - 1}) {
+      visit(plan.lr(epoch, step),
+            [&] { return fmt::format("step_lr({}, {}, {})", epoch, step, plan.steps_per_epoch); });
+    }
+  }
+}
+
+/// @throws ConfigError if one of the rates of visit_rates() is not finite or is negative.
+void check_rates(const std::string& schedule, const TrainPlan& plan) {
+  visit_rates(plan, [&](double rate, const auto& call) {
+    if (std::isfinite(rate) && rate >= 0) return;
+    throw ConfigError(
+        fmt::format("schedule {}: expected finite rates of at least 0, got {} from {} (of {})",
+                    schedule, rate, call(), format_epochs(plan.epochs)));
+  });
+}
+
+constexpr double kRounding = 1 + 1e-9;
+
+/// The highest of the peak rate and the rates of visit_rates().
+double highest_rate(const TrainPlan& plan) {
+  double highest = plan.peak_lr;
+  if (plan.epochs == 0) return highest;
+  visit_rates(plan, [&](double rate, const auto& /*call*/) {
+    if (rate > highest * kRounding) highest = rate;
+  });
+  return highest;
+}
+
+/// @throws ConfigError for changes that TrainPlan does not allow
+void check_kept(const std::string& method, const TrainPlan& before, const TrainPlan& plan) {
   const auto keep = [&](std::string_view field, auto wanted, auto got) {
     if (got == wanted) return;
     throw ConfigError(
         fmt::format("method {}: expected configure() to keep the plan's {} ({}), got {}. Methods "
                     "must not change it, because other parts read it from the recipe",
-                    method.name, field, wanted, got));
+                    method, field, wanted, got));
   };
   keep("seed", before.seed, plan.seed);
   keep("steps_per_epoch", before.steps_per_epoch, plan.steps_per_epoch);
   keep("global_batch_size", before.global_batch_size, plan.global_batch_size);
   keep("peak_lr", before.peak_lr, plan.peak_lr);
-  const auto sizes = static_cast<std::int64_t>(plan.image_size_px.size());
-  if (sizes == plan.epochs) return;
-  throw ConfigError(fmt::format(
-      "method {}: expected configure() to leave one entry of the plan's image_size_px "
-      "for each of {}, got {}",
-      method.name,
-      format_count(static_cast<std::uint64_t>(std::max<std::int64_t>(0, plan.epochs)), "epoch"),
-      sizes));
+  keep("model.num_classes", before.model.num_classes, plan.model.num_classes);
+  keep("model.in_channels", before.model.in_channels, plan.model.in_channels);
+  keep("model.targets", name_of(before.model.targets), name_of(plan.model.targets));
+}
+
+/// Lets a method edit the plan. @param rank_batch samples of a step on one rank; 0: nothing is
+/// trained. @throws ConfigError if the plan is then invalid
+void configure(const NamedMethod& method, TrainPlan& plan, std::int64_t rank_batch) {
+  const TrainPlan before = plan;
+  method.method->configure(plan);
+  check_kept(method.name, before, plan);
+  const auto expect = [&](bool holds, std::string_view field, const std::string& wanted, auto got) {
+    if (holds) return;
+    throw ConfigError(fmt::format("method {}: expected {} after configure() to be {}, got {}",
+                                  method.name, field, wanted, got));
+  };
+  expect(plan.schedule != nullptr, "schedule", "a schedule", "null");
+  expect(plan.micro_batches >= 1, "micro_batches", "at least 1", plan.micro_batches);
+  // The recipe's own number is checked with its key.
+  expect(plan.micro_batches == before.micro_batches || rank_batch % plan.micro_batches == 0,
+         "micro_batches", fmt::format("a divisor of the batch of one rank ({})", rank_batch),
+         plan.micro_batches);
+  const auto entries = static_cast<std::int64_t>(plan.image_size_px.size());
+  expect(entries == plan.epochs, "image_size_px",
+         fmt::format("one entry for each of {}", format_epochs(plan.epochs)), entries);
+  for (const std::int64_t size_px : plan.image_size_px)
+    expect(size_px >= 1, "image_size_px", "sizes of at least 1", size_px);
 }
 
 /// `random, subset 64, filter label < 3`.
@@ -102,6 +164,33 @@ std::string order_text(const ordered_json& order) {
   }
   return order.at("repeats") == 1 ? text
                                   : fmt::format("{}, {} times", text, order.at("repeats").dump());
+}
+
+std::string count_text(const ordered_json& number, std::string_view one) {
+  return format_count(number.get<std::uint64_t>(), one);
+}
+
+void print_model(const ResolvedRun& run, const ordered_json& plan) {
+  const auto& model = plan.at("model");
+  const auto ghost_batch_size = model.at("ghost_batch_size").get<std::int64_t>();
+  fmt::print(
+      "model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
+      model.at("blurpool").get<bool>() ? " with BlurPool" : "",
+      ghost_batch_size == 0 ? "" : fmt::format(", ghost batches of {} samples", ghost_batch_size),
+      outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
+}
+
+void print_precision(const ordered_json& plan) {
+  fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
+             plan.at("channels_last").get<bool>() ? ", channels_last" : "");
+}
+
+void print_methods(const ordered_json& plan) {
+  fmt::print("methods     in this order:\n");
+  for (const auto& method : plan.at("methods")) {
+    for (const auto& [name, options] : method.items())
+      fmt::print("            {} {}\n", name, options.dump());
+  }
 }
 
 void print_data(const ordered_json& plan) {
@@ -145,8 +234,11 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   plan.loss = recipe.loss;
   plan.optimizer = recipe.optimizer;
   plan.precision = parse_precision(config.training.precision, run.device.is_cuda());
-  for (const NamedMethod& method : recipe.methods) configure(method, plan);
-  if (use == RecipeUse::train && !config.training.eval_only) {
+  const bool trains = use == RecipeUse::train && !config.training.eval_only;
+  const std::int64_t rank_batch = trains ? run.rank_batch_size() : 0;
+  for (const NamedMethod& method : recipe.methods) configure(method, plan, rank_batch);
+  if (trains) {
+    check_rates(recipe.schedule.name, plan);
     check_ghost_batches(run, plan);
     check_target_threshold(plan);
   }
@@ -194,6 +286,17 @@ void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
   }
 }
 
+void warn_of_high_rates(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
+  if (plan.epochs == 0) return;
+  const double highest = highest_rate(plan);
+  if (highest <= plan.peak_lr) return;
+  diagnostics.warning(
+      recipe.place_of("lr.lr"), "lr.lr",
+      fmt::format("expected the highest learning rate, got {:.6g}, but lr.lr_schedule_type: {} "
+                  "rises to {:.6g}",
+                  plan.peak_lr, recipe.schedule.name, highest));
+}
+
 ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
                            const ordered_json& values, bool per_step) {
   const Recipe& recipe = run.recipe;
@@ -232,6 +335,7 @@ ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
           {"lr",
            {{"schedule", recipe.config.lr.lr_schedule_type},
             {"peak", run.peak_lr()},
+            {"highest", highest_rate(plan)},
             {"reference_batch_size", recipe.config.lr.reference_batch_size}}},
           {"methods", recipe.resolved.at("methods")},
           {"plan", epochs},
@@ -239,44 +343,54 @@ ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
 }
 
 void print_plan(const ResolvedRun& run, const ordered_json& plan) {
-  const auto& model = plan.at("model");
-  const auto count = [](const ordered_json& number, std::string_view one) {
-    return format_count(number.get<std::uint64_t>(), one);
-  };
-  const auto ghost_batch_size = model.at("ghost_batch_size").get<std::int64_t>();
-  fmt::print(
-      "model       {}{}{}, {}\n", model.at("arch").get<std::string>(),
-      model.at("blurpool").get<bool>() ? " with BlurPool" : "",
-      ghost_batch_size == 0 ? "" : fmt::format(", ghost batches of {} samples", ghost_batch_size),
-      outputs_text(run.recipe.targets, model.at("num_classes").get<std::int64_t>()));
+  print_model(run, plan);
   fmt::print("batch       {} per step over {}, {} per epoch\n",
-             count(plan.at("global_batch_size"), "sample"), count(plan.at("world_size"), "rank"),
-             count(plan.at("steps_per_epoch"), "step"));
-  fmt::print("precision   {}{}\n", plan.at("precision").get<std::string>(),
-             plan.at("channels_last").get<bool>() ? ", channels_last" : "");
+             count_text(plan.at("global_batch_size"), "sample"),
+             count_text(plan.at("world_size"), "rank"),
+             count_text(plan.at("steps_per_epoch"), "step"));
+  print_precision(plan);
   fmt::print("kernels     {}\n", kernels_text(plan.at("kernels")));
   fmt::print("graphs      {}\n", graphs_text(plan.at("graphs")));
   if (const auto frozen = plan.at("frozen").get<std::vector<std::string>>(); !frozen.empty())
     fmt::print("frozen      {}\n", frozen_text(frozen));
   const auto& lr = plan.at("lr");
+  const bool scaled = lr.at("reference_batch_size") != 0 && lr.at("highest") == lr.at("peak");
   fmt::print("optimiser   {}, lr {}, at most {:.6g}{}\n", plan.at("optimizer").get<std::string>(),
-             lr.at("schedule").get<std::string>(), lr.at("peak").get<double>(),
-             lr.at("reference_batch_size") == 0
-                 ? ""
-                 : fmt::format(" (lr.lr scaled from a batch of {})",
-                               lr.at("reference_batch_size").dump()));
+             lr.at("schedule").get<std::string>(), lr.at("highest").get<double>(),
+             scaled ? fmt::format(" (lr.lr scaled from a batch of {})",
+                                  lr.at("reference_batch_size").dump())
+                    : "");
   print_data(plan);
-  fmt::print("methods     in this order:\n");
-  for (const auto& method : plan.at("methods")) {
-    for (const auto& [name, options] : method.items())
-      fmt::print("            {} {}\n", name, options.dump());
-  }
+  print_methods(plan);
   fmt::print("epoch   resolution   lr at its start   at its end\n");
   for (const auto& epoch : plan.at("plan")) {
     fmt::print("{:>5}   {:>7} px   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>() + 1,
                epoch.at("resolution").get<int>(), epoch.at("lr_begin").get<double>(),
                epoch.at("lr_end").get<double>());
   }
+}
+
+void print_evaluation(const ResolvedRun& run, const ordered_json& plan) {
+  const Recipe& recipe = run.recipe;
+  const auto& validation = recipe.config.validation;
+  print_model(run, plan);
+  fmt::print("weights     {}\n", recipe.config.model.weights);
+  fmt::print("batch       {} per rank, on {}\n",
+             format_count(static_cast<std::uint64_t>(validation.batch_size), "sample"),
+             count_text(plan.at("world_size"), "rank"));
+  const ordered_json& datasets = plan.at("datasets");
+  if (!datasets.contains("val") || datasets.at("val").contains("image_px")) {
+    fmt::print("images      {} px{}\n", validation.resolution,
+               mirrors_images(recipe) ? ", with flip TTA" : "");
+  }
+  print_precision(plan);
+  std::vector<std::string> figures = {"val_loss"};
+  if (recipe.targets == TargetKind::class_index) figures.insert(figures.end(), {"top_1", "top_5"});
+  for (const auto& metric : recipe.metrics) figures.push_back(metric->name());
+  fmt::print("metrics     {}\n", fmt::join(figures, ", "));
+  for (const auto& [name, dataset] : datasets.items()) print_dataset(name, dataset);
+  print_pipeline("val steps", plan.at("pipeline").at("val"));
+  print_methods(plan);
 }
 
 }  // namespace precast::tools

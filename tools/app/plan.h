@@ -15,9 +15,11 @@ namespace precast::tools {
 /// Makes the plan of the recipe, including the changes that methods make.
 /// @param samples number of samples in an epoch; 0: unknown, and the plan has no steps.
 /// @param num_classes 1 may also mean that the number is unknown.
-/// @param use if `train`, also checks that dist.sync_bn and the batch size suit the method
-/// ghost_batch_norm, and that loss.target_threshold suits the label smoothing and the number of
-/// classes, unless training.eval_only is set. @throws ConfigError
+/// @param use if `train`, also checks that the schedule's rates are finite and not negative, that
+/// the batch size suits the micro-batches that methods set, that dist.sync_bn and the batch size
+/// suit the method ghost_batch_norm, and that loss.target_threshold suits the label smoothing and
+/// the number of classes, unless training.eval_only is set. @throws ConfigError, also for changes
+/// by methods that TrainPlan does not allow
 [[nodiscard]] TrainPlan make_plan(const ResolvedRun& run, const Registries& registries,
                                   std::int64_t samples, std::int64_t num_classes,
                                   RecipeUse use = RecipeUse::train);
@@ -32,6 +34,10 @@ namespace precast::tools {
 /// recipe can be tried for one epoch, so this is no error.
 void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
 
+/// Warns if the schedule has a rate above lr.lr at the start or the end of an epoch or, if the plan
+/// has steps, in the first or the last step of an epoch.
+void warn_of_high_rates(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
+
 /// The plan as JSON. @param values the result of resolved_values(). @param per_step whether to add
 /// the learning rate of every step.
 [[nodiscard]] nlohmann::ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
@@ -40,5 +46,8 @@ void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
 
 /// Prints the plan of `train --dry-run --json` in human-readable form.
 void print_plan(const ResolvedRun& run, const nlohmann::ordered_json& plan);
+
+/// The same for training.eval_only: prints what the evaluation reads.
+void print_evaluation(const ResolvedRun& run, const nlohmann::ordered_json& plan);
 
 }  // namespace precast::tools

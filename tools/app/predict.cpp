@@ -167,7 +167,7 @@ class Predictor {
             PredictFormat format)
       : ranks_(ranks),
         model_(make_eval_model(run, registries, ranks, count_eval_outputs(run.recipe, dataset, use),
-                               dataset, used.checkpoint)),
+                               dataset, used)),
         writer_(std::move(format),
                 class_names(run.recipe, dataset, model_.plan.model.num_classes)) {}
 

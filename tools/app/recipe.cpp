@@ -13,6 +13,7 @@
 #include "tools/app/recipe_parts.h"
 #include "tools/app/recipe_trial.h"
 #include "tools/app/train_config_check.h"
+#include "tools/cli/recipe_arguments.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
 
@@ -189,29 +190,52 @@ void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics
   }
 }
 
-/// Warnings for given keys that only runs with several ranks read. ffcv-imagenet's keys
-/// (dist.world_size, address, port) are exempt, because a recipe may contain any of its keys.
-std::vector<std::string> rank_keys(const Schema& schema) {
-  Diagnostics found;
+/// Given keys that only runs with several ranks read. Not among them: dist.world_size, which a dry
+/// run compares with the number of ranks, and dist.address and dist.port, which do no harm.
+std::vector<UnreadKey> rank_keys(const Schema& schema) {
+  std::vector<UnreadKey> found;
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",
                           "dist.variable_update", "dist.timeout_s", "dist.join_timeout_s"}) {
     if (schema.given(key))
-      found.warning(schema.origin(key), key, "it has no effect in a run of one rank");
+      found.push_back({key, schema.origin(key), "it has no effect in a run of one rank"});
   }
-  return found.warnings();
+  return found;
+}
+
+/// Refuses the keys that select training samples, on the command line of a command that does not
+/// train. A value that selects all samples is accepted.
+void refuse_selection(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
+  const auto check = [&](const char* key, const auto& value, const auto& all, const char* wanted) {
+    if (value == all || schema.origin(key).source != kCommandLine) return;
+    diagnostics.error(
+        schema.origin(key), key,
+        fmt::format("expected {} in a command that does not train, because the key selects "
+                    "training samples, got '{}'. `precast select` writes some samples of a dataset "
+                    "to a file, for --data.val_dataset=FILE",
+                    wanted, value));
+  };
+  const TrainConfig defaults;
+  check("data.subset", config.data.subset, defaults.data.subset, "an empty value");
+  check("data.filter", config.data.filter, defaults.data.filter, "an empty value");
+  check("data.repeats", config.data.repeats, defaults.data.repeats, "1");
 }
 
 /// Warns of training keys on the command line of a command that does not train. In a file, they are
-/// part of the recipe and cause no warning.
+/// part of the recipe.
 void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& diagnostics) {
-  const std::set<std::string_view> of_ranks = {"dist.nproc",     "dist.world_size",
-                                               "dist.address",   "dist.port",
-                                               "dist.timeout_s", "dist.join_timeout_s"};
+  const std::set<std::string_view> read = {
+      "dist.nproc",         "dist.world_size",        "dist.address",
+      "dist.port",          "dist.timeout_s",         "dist.join_timeout_s",
+      "training.device",    "training.precision",     "training.distributed",
+      "training.eval_only", "training.loss",          "training.label_smoothing",
+      "training.seed",      "training.channels_last", "training.use_blurpool"};
   for (const Override& override : overrides) {
-    for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint."}) {
-      if (override.key.starts_with(section) && !of_ranks.contains(override.key))
-        diagnostics.warning(override.value.origin, override.key,
-                            "it has no effect in a command that does not train");
+    const auto& [key, value] = override;
+    if (value.origin.source != kCommandLine || read.contains(key)) continue;
+    for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint.", "training.",
+                                           "pipeline.train", "resolution.", "logging."}) {
+      if (key.starts_with(section))
+        diagnostics.warning(value.origin, key, "it has no effect in a command that does not train");
     }
   }
 }
@@ -252,7 +276,13 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   for (const Override& override : overrides) schema.apply(override, diagnostics);
   check_train_config(recipe.config, schema, use == RecipeUse::train, diagnostics);
   recipe.unread_by_one_rank = rank_keys(schema);
-  if (use == RecipeUse::evaluate) warn_of_training_keys(overrides, diagnostics);
+  if (use == RecipeUse::evaluate || recipe.config.training.eval_only) {
+    refuse_selection(recipe.config, schema, diagnostics);
+    warn_of_training_keys(overrides, diagnostics);
+  } else {
+    check_batch_sizes(recipe.config, read.recorded, schema, diagnostics);
+    check_checkpoints(recipe.config, read.recorded, schema, diagnostics);
+  }
   recipe.optimizer = parts.spec(schema, kOptimizerSection, chosen.optimizer);
   recipe.schedule = parts.spec(schema, kScheduleSection, chosen.schedule);
   recipe.order = parts.spec(schema, kOrderSection, chosen.order);

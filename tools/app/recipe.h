@@ -49,15 +49,18 @@ struct Recipe {
   /// Keys that were given although nothing reads them, with UnreadKeys::warning. ffcv-imagenet's
   /// keys, of which a recipe may contain any, are not among them.
   std::vector<UnreadKey> unread_keys;
-  /// Keys of ffcv-imagenet that were given and have no effect here.
+  /// Keys of the recipe that this run does not read, and that cause no errors, such as
+  /// ffcv-imagenet's keys or a training.batch_size that training.global_batch_size replaces.
   std::vector<UnreadKey> ignored_keys;
-  /// Warnings for a run of one rank: keys that were given but are read only with several ranks.
-  /// They are kept here because the number of ranks is not known until the ranks have joined.
-  std::vector<std::string> unread_by_one_rank;
+  /// Keys that were given but are read only with several ranks. They are kept here because the
+  /// number of ranks is not known until the ranks have joined.
+  std::vector<UnreadKey> unread_by_one_rank;
   /// The locations of all keys that were given, for errors that are found only after the dataset
   /// has been opened. The key "" is for the recipe itself.
   std::map<std::string, Origin, std::less<>> places;
 
+  /// False with training.eval_only: `train` then only evaluates the weights.
+  [[nodiscard]] bool trains() const { return !config.training.eval_only; }
   /// Where the key was given; the recipe itself if it was not.
   [[nodiscard]] const Origin& place_of(std::string_view key) const;
   /// @throws ConfigError `file:line:col: key: message`

@@ -33,6 +33,25 @@ std::vector<PartRequest> usual_metrics(TargetKind targets) {
   return {};
 }
 
+/// A metric with the option ignore_index ignores the class that the loss ignores, unless the
+/// request sets the option.
+PartSpec metric_spec(const PartRequest& request, const Recipe& recipe,
+                     const MetricRegistry& metrics) {
+  constexpr std::string_view kOption = "ignore_index";
+  PartSpec spec{request.name, request.options, fmt::format("{}.{}", request.key, request.name)};
+  const auto ignored = ignored_class(recipe);
+  const bool has_options =
+      spec.options.kind == ConfigNode::Kind::null || spec.options.kind == ConfigNode::Kind::map;
+  if (!ignored || !has_options || spec.options.find(kOption) != nullptr) return spec;
+  const auto part = metrics.create(request.name);
+  Schema schema;
+  part->options(schema);
+  // Metrics never count negative numbers, whichever of them a plug-in's loss ignores.
+  if (schema.contains(kOption))
+    spec.set(kOption, std::to_string(std::max<std::int64_t>(*ignored, -1)));
+  return spec;
+}
+
 }  // namespace
 
 std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
@@ -72,6 +91,12 @@ TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses) {
   }
 }
 
+std::optional<std::int64_t> ignored_class(const Recipe& recipe) {
+  const auto ignored = recipe.resolved.find("loss.ignore_index");
+  if (ignored == recipe.resolved.end() || !ignored->is_number_integer()) return std::nullopt;
+  return ignored->get<std::int64_t>();
+}
+
 void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                     Diagnostics& diagnostics) {
   // The user set a number and did not name a method.
@@ -96,8 +121,8 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
                                         ? usual_metrics(recipe.targets)
                                         : listed_parts(listed, kKey, diagnostics)) {
     try {
-      Metrics::value_type metric = registries.metrics.make(
-          {request.name, request.options, fmt::format("{}.{}", request.key, request.name)});
+      Metrics::value_type metric =
+          registries.metrics.make(metric_spec(request, recipe, registries.metrics));
       if (is_reserved_figure(metric->name())) {
         diagnostics.error(
             request.origin, request.key,

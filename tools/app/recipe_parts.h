@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +33,18 @@ struct PartRequest {
 /// kind_of() for the recipe's loss; class_index for an invalid loss, which is reported elsewhere.
 [[nodiscard]] TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses);
 
+/// loss.ignore_index: the class of masks that the loss ignores; none if the loss has no such
+/// option.
+[[nodiscard]] std::optional<std::int64_t> ignored_class(const Recipe& recipe);
+
 /// Reports a part that does not accept the targets of the recipe's loss. @param kind of part, such
 /// as "method".
 void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                     Diagnostics& diagnostics);
 
-/// Makes the metrics of validation.metrics, or the default ones for the recipe's targets.
+/// Makes the metrics of validation.metrics, or the default ones for the recipe's targets. They
+/// ignore the class that the loss ignores, unless validation.metrics sets their option
+/// ignore_index.
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics);
 
 /// validation.best_metric, or its default.

@@ -99,7 +99,10 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
   try {
     const TrainPlan plan = make_plan(as_requested(recipe), registries, 0, outputs, use);
     check_image_sizes(recipe, plan, diagnostics);
-    if (!evaluates) warn_of_short_run(recipe, plan, diagnostics);
+    if (!evaluates) {
+      warn_of_short_run(recipe, plan, diagnostics);
+      warn_of_high_rates(recipe, plan, diagnostics);
+    }
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
     const TargetKind targets = kind_of(plan.loss, registries.losses);
     if (targets != recipe.targets) {

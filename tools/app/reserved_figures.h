@@ -6,17 +6,17 @@
 namespace precast::tools {
 
 /// The keys that a run writes next to its metrics, which no metric may have as its name: those of
-/// the log (engine::Trainer, engine::JsonLinesLog), of summary.json (TrainRun), of the output of
-/// `eval --json`, and of the file of --result-json. For a loss with class labels, top_1 and top_5
-/// are reported too. The test ReservedFiguresTest compares this list with these files.
+/// the log (engine::Trainer, engine::JsonLinesLog), of summary.json (report_results()), of the
+/// output of `eval --json`, and of the file of --result-json. For a loss with class labels, top_1
+/// and top_5 are reported too. The test ReservedFiguresTest compares this list with these files.
 inline constexpr std::string_view kReservedFigures[] = {
     // the log
     "current_lr", "epoch", "epoch_step", "images", "loader_time", "loss", "relative_time",
     "resolution", "step", "steps", "timestamp", "train_loss", "train_time", "val_loss", "val_time",
     "wait_time",
     // summary.json
-    "best_metric", "classes", "eval_minutes", "images_per_second", "replaced_samples", "run_folder",
-    "train_minutes", "val_images", "wait_minutes", "world_size",
+    "best_metric", "classes", "epochs", "eval_minutes", "images_per_second", "replaced_samples",
+    "run_folder", "train_minutes", "val_images", "wait_minutes", "world_size",
     // eval
     "dataset", "run", "seconds", "top_1_correct", "top_5_correct", "weights",
     // --result-json

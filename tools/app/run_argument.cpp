@@ -14,6 +14,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/engine/run_folder.h"
+#include "tools/app/recipe.h"
 
 namespace precast::tools {
 namespace {
@@ -169,6 +170,16 @@ void find_datasets(const ordered_json& params, RunArgument& found) {
   }
 }
 
+/// The files of the plug-ins in `params` (params.json, or a recipe with all keys), with checksums.
+std::vector<std::pair<fs::path, std::string>> read_plugins(const ordered_json& params) {
+  const std::vector<std::string> files = texts_at(params, "plugins");
+  const std::vector<std::string> sums = texts_at(params, "plugins.xxh3");
+  std::vector<std::pair<fs::path, std::string>> plugins;
+  for (std::size_t i = 0; i < std::min(files.size(), sums.size()); ++i)
+    plugins.emplace_back(files[i], sums[i]);
+  return plugins;
+}
+
 /// Sets the weights and their number of classes.
 void use_weights(const fs::path& weights, RunArgument& found) {
   found.overrides.push_back(set_key("model.weights", weights.string(), found.run / kParams));
@@ -238,6 +249,22 @@ std::vector<Override> RunArgument::with(const std::vector<Override>& command_lin
   return all;
 }
 
+std::vector<std::string> RunArgument::changed_plugins(const Recipe& recipe) const {
+  std::vector<std::string> changed;
+  for (const auto& [file, sum] : read_plugins(recipe.resolved)) {
+    const auto has_name = [&](const auto& known) {
+      return known.first.filename() == file.filename();
+    };
+    const auto is_same = [&](const auto& known) { return has_name(known) && known.second == sum; };
+    if (std::ranges::none_of(plugins, has_name) || std::ranges::any_of(plugins, is_same)) continue;
+    changed.push_back(
+        fmt::format("plug-in {}: expected the file with which {} was trained, got a changed one. "
+                    "Results may differ from those of the run",
+                    file.string(), run.string()));
+  }
+  return changed;
+}
+
 RunArgument read_run_argument(const std::string& argument, const std::vector<Override>& given,
                               const std::string& folder_hint) {
   RunArgument found{.config = argument};
@@ -265,7 +292,9 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
   // The ranks of the training run are not used: they depend on the hosts of that run.
   found.overrides.push_back(set_key("training.distributed", "0", found.config));
   found.overrides.push_back(set_key("dist.nproc", "", found.config));
-  find_datasets(read_object(found.config), found);
+  const ordered_json params = read_object(found.config);
+  found.plugins = read_plugins(params);
+  find_datasets(params, found);
   if (!contains_key(given, "model.weights")) find_weights(path, found);
   return found;
 }

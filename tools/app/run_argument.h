@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/core/config/schema.h"
 
 namespace precast::tools {
+
+struct Recipe;
 
 /// The recipe, or the run with its weights, to which the first argument of `eval` and `predict`
 /// refers.
@@ -20,10 +23,16 @@ struct RunArgument {
   std::vector<Override> overrides = {};
   /// The run folder; empty for a recipe.
   std::filesystem::path run = {};
+  /// The plug-ins with which the run was trained, and their checksums, as params.json records them.
+  std::vector<std::pair<std::filesystem::path, std::string>> plugins = {};
   /// The checkpoint whose weights are used; empty if the weights are the run's final ones or were
   /// given as model.weights.
   std::filesystem::path checkpoint = {};
 
+  /// One sentence for each plug-in that `recipe`, which was read with these overrides, has loaded
+  /// and that has changed since the run: the run has a plug-in of the same file name, with another
+  /// checksum.
+  [[nodiscard]] std::vector<std::string> changed_plugins(const Recipe& recipe) const;
   /// All overrides in the order in which they apply.
   [[nodiscard]] std::vector<Override> with(const std::vector<Override>& command_line) const;
 };

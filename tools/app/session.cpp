@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "data/jobs/index_dataset.h"
+#include "data/order/class_names.h"
 #include "data/order/pages.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/core/system.h"
 #include "framework/engine/rehearsal.h"
 #include "framework/engine/weights.h"
@@ -21,6 +23,7 @@
 #include "tools/app/images_on_gpu.h"
 #include "tools/app/recipe_outputs.h"
 #include "tools/app/shared_loading.h"
+#include "tools/app/task.h"
 #include "tools/cli/custom_fields.h"
 
 namespace precast::tools {
@@ -87,9 +90,21 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
   if (targets.empty()) targets.emplace_back();
   for (const std::string& target : targets) {
     if (const auto labels = find_labels(*reader, pipeline, target))
-      check_common_classes(*reader, labels->field);
+      data::check_common_classes(*reader, labels->field);
   }
   return reader;
+}
+
+/// Checks that labels mean the same classes in both sets, if the targets are class indices.
+/// @return warnings about the classes, one sentence each. @throws ConfigError
+std::vector<std::string> check_classes(const data::BetonReader& train, const data::BetonReader& val,
+                                       const Recipe& recipe) {
+  if (recipe.targets != TargetKind::class_index) return {};
+  const TrainConfig& config = recipe.config;
+  const std::size_t train_field = labels_of_loss(train, recipe.train_pipeline, config).field;
+  const std::size_t val_field = labels_of_loss(val, recipe.val_pipeline, config).field;
+  check_same_classes(train, train_field, val, val_field);
+  return class_warnings(train, train_field, train_order_options(recipe, train), val, val_field);
 }
 
 }  // namespace
@@ -190,14 +205,14 @@ nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonRe
   return values;
 }
 
-std::vector<std::string> check_classes(const data::BetonReader& train, const data::BetonReader& val,
-                                       const Recipe& recipe) {
-  if (recipe.targets != TargetKind::class_index) return {};
-  const TrainConfig& config = recipe.config;
-  const std::size_t train_field = labels_of_loss(train, recipe.train_pipeline, config).field;
-  const std::size_t val_field = labels_of_loss(val, recipe.val_pipeline, config).field;
-  check_same_classes(train, train_field, val, val_field);
-  return class_warnings(train, train_field, train_order_options(recipe, train), val, val_field);
+void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
+                       const ResolvedRun& run, std::int64_t classes, bool warns) {
+  const Recipe& recipe = run.recipe;
+  const std::vector<std::string> warnings = check_classes(train, val, recipe);
+  if (warns)
+    for (const std::string& warning : warnings) log_warning("{}", warning);
+  static_cast<void>(count_outputs(val, recipe, recipe.val_pipeline, classes));
+  check_images_on_gpu(val, recipe.val_pipeline, run, {recipe.config.validation.resolution});
 }
 
 std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,

@@ -74,11 +74,12 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// The outputs that the model and the loss of a recipe read.
 [[nodiscard]] data::FieldChoice field_choice(const Recipe& recipe);
 
-/// Checks that labels mean the same classes in the training and the validation set, if the targets
-/// are class indices. @return warnings about the classes, one sentence each. @throws ConfigError
-[[nodiscard]] std::vector<std::string> check_classes(const data::BetonReader& train,
-                                                     const data::BetonReader& val,
-                                                     const Recipe& recipe);
+/// Checks the validation set of a training run: its classes and those of the training set, which
+/// must mean the same, its targets, and whether its images can be made on the GPU.
+/// @param classes the model's outputs, from count_outputs() of the training set.
+/// @param warns whether to log class_warnings(). @throws ConfigError; DataError
+void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
+                       const ResolvedRun& run, std::int64_t classes, bool warns);
 
 /// Builds the model with random weights from `training.seed`, loads `model.weights` if given, moves
 /// the model to the device, and freezes the parameters of `training.freeze`. Before loading,

@@ -149,6 +149,14 @@ std::vector<LoadingDifference> compare_loading(const ordered_json& there,
   return differences;
 }
 
+void use_ring(const std::string& name, ResolvedRun& run) {
+  const Recipe& recipe = run.recipe;
+  if (!recipe.outside.empty())
+    recipe.refuse("data.train_dataset",
+                  fmt::format("expected files with --ring, got {}", recipe.outside));
+  run.ring = name;
+}
+
 data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& data,
                              const ResolvedRun& run, const TrainPlan& plan) {
   if (run.recipe.ring.name.empty() && run.ring.empty()) return {};

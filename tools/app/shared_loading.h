@@ -36,6 +36,10 @@ struct LoadingDifference {
 [[nodiscard]] std::vector<LoadingDifference> compare_loading(const nlohmann::ordered_json& there,
                                                              const nlohmann::ordered_json& here);
 
+/// Sets the run's ring to `name`, the value of --ring. @throws ConfigError if another program makes
+/// the training batches
+void use_ring(const std::string& name, ResolvedRun& run);
+
 /// The ring from which a run takes its training batches: the ring of data.train_dataset:
 /// ring://NAME, else the ring of --ring if it loads the same batches, else none.
 /// @throws ConfigError naming every key in which the run differs from a ring that its recipe names.

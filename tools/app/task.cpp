@@ -17,14 +17,17 @@
 #include "data/loader/outputs.h"
 #include "data/torch/batch_source.h"
 #include "data/torch/value_range.h"
+#include "framework/api/torch_message.h"
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/suggest.h"
 #include "framework/engine/metric_counts.h"
 #include "framework/engine/out_of_memory.h"
+#include "framework/engine/precision.h"
 #include "framework/engine/state_archive.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/recipe_outputs.h"
+#include "tools/app/recipe_parts.h"
 #include "tools/app/session.h"
 
 namespace precast::tools {
@@ -134,16 +137,16 @@ void check_multi_hot(const data::BetonReader& reader, const Recipe& recipe,
 /// @throws DataError naming the sample and the value
 void check_masks(const data::BetonReader& reader, const Recipe& recipe,
                  const data::Pipeline& pipeline, std::int64_t classes) {
-  const auto ignored = recipe.resolved.find("loss.ignore_index");
-  if (ignored == recipe.resolved.end() || !ignored->is_number_integer()) return;
+  const auto ignored = ignored_class(recipe);
+  if (!ignored) return;
   const auto wrong = find_wrong_number(
       reader, recipe, pipeline,
-      {.low = 0, .high = static_cast<double>(classes - 1), .also = ignored->get<double>()});
+      {.low = 0, .high = static_cast<double>(classes - 1), .also = static_cast<double>(*ignored)});
   if (!wrong) return;
   throw DataError(fmt::format(
       "{}: expected a class from 0 to {} or {} (loss.ignore_index) in each pixel of '{}', got {:g}",
-      reader.sample_text(wrong->sample), classes - 1, ignored->get<std::int64_t>(),
-      recipe.config.data.targets.front(), wrong->value));
+      reader.sample_text(wrong->sample), classes - 1, *ignored, recipe.config.data.targets.front(),
+      wrong->value));
 }
 
 /// Runs `work`; exceptions about shapes that do not fit become errors at `key`.
@@ -151,14 +154,9 @@ template <typename Work>
 auto at_place(const Recipe& recipe, std::string_view key, const std::string& what, Work work) {
   try {
     return work();
-  } catch (const c10::NotImplementedError&) {
-    throw;  // an error of the device, not of the data
-  } catch (const c10::AcceleratorError&) {
-    throw;
   } catch (const c10::Error& error) {
-    if (engine::is_out_of_memory(error)) throw;
-    const std::string text = error.what_without_backtrace();
-    recipe.refuse(key, fmt::format("{}: {}", what, text.substr(0, text.find('\n'))));
+    if (engine::is_error_of_device(error)) throw;
+    recipe.refuse(key, fmt::format("{}: {}", what, first_line(error)));
   } catch (const ConfigError& error) {
     recipe.refuse(key, error.what());
   } catch (const std::logic_error& error) {
@@ -248,14 +246,16 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
   return width;
 }
 
-void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
                  const Batch& batch) {
   const at::NoGradGuard no_grad;
   const at::Tensor outputs =
-      at_place(recipe, "model.arch", "model", [&] { return check_output(model, spec, batch); });
+      at_place(recipe, "model.arch", "model", [&] { return check_output(model, plan, batch); });
   at_place(recipe, "training.loss",
-           fmt::format("{} does not fit the outputs and targets", recipe.loss.name),
-           [&] { check_loss(recipe.loss.name, loss(outputs, batch)); });
+           fmt::format("{} does not fit the outputs and targets", recipe.loss.name), [&] {
+             const engine::AutocastScope autocast(batch.input().device(), plan.precision);
+             check_loss(recipe.loss.name, loss(outputs, batch));
+           });
   for (const auto& metric : recipe.metrics) {
     at_place(recipe, "validation.metrics",
              fmt::format("{} does not fit the outputs and targets", metric->name()),
@@ -286,12 +286,12 @@ std::vector<TrialBatch> trial_batches(const ResolvedRun& run, const TrainPlan& p
   return trials;
 }
 
-void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
                  const std::vector<TrialBatch>& trials) {
   const WithoutBenchmark fast;
   for (const TrialBatch& trial : trials) {
     try {
-      check_parts(model, spec, loss, recipe, trial.batch);
+      check_parts(model, plan, loss, recipe, trial.batch);
     } catch (const ConfigError& error) {
       if (trial.place.empty()) throw;
       throw ConfigError(fmt::format("{} ({})", error.what(), trial.place));

@@ -29,11 +29,12 @@ namespace precast::tools {
 [[nodiscard]] std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                          const data::Pipeline& pipeline, std::int64_t given);
 
-/// Runs model, loss and metrics on a batch, in evaluation mode, and checks the shapes and types of
-/// their results. @param model not run, and may be null, if is_own_classifier(); loss and metrics
-/// are then run on outputs that are 0. @param batch two synthetic samples of the fields that the
-/// recipe reads. @throws ConfigError with the location of the part that does not fit.
-void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+/// Runs model, loss and metrics on a batch, in evaluation mode and in the plan's precision, and
+/// checks the shapes and types of their results. @param model not run, and may be null, if
+/// is_own_classifier(); loss and metrics are then run on outputs that are 0. @param batch two
+/// synthetic samples of the fields that the recipe reads. @throws ConfigError with the location of
+/// the part that does not fit.
+void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
                  const Batch& batch);
 
 /// Two synthetic samples for check_parts().
@@ -52,7 +53,7 @@ struct TrialBatch {
                                                     const data::BetonReader* train,
                                                     const data::BetonReader* val);
 /// check_parts() with each of these batches.
-void check_parts(Model* model, const ModelSpec& spec, const Loss& loss, const Recipe& recipe,
+void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
                  const std::vector<TrialBatch>& trials);
 
 /// Checks that weights files can store the model. @throws ConfigError naming model.arch and the

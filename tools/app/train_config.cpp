@@ -328,7 +328,8 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema
       .add("checkpoint.keep_best", &checkpoint.keep_best,
-           "number of checkpoints to keep with the best values of validation.best_metric")
+           "number of checkpoints to keep with the best values of validation.best_metric; only "
+           "checkpoints saved at the end of an epoch have a value")
       .min(0)
       .max(1e6);
   schema

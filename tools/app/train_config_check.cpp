@@ -10,6 +10,7 @@
 #include "data/http/http_client.h"
 #include "data/order/order.h"
 #include "data/order/pages.h"
+#include "tools/cli/recipe_arguments.h"
 
 namespace precast::tools {
 namespace {
@@ -87,6 +88,51 @@ void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const Report
   }
   if (training.cuda_graphs == "on" && ranks > 1)
     wrong("training.cuda_graphs", "expected auto, off or step with several ranks, got on");
+}
+
+void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& schema,
+                       Diagnostics& diagnostics) {
+  constexpr const char* kBatch = "training.batch_size";
+  const std::int64_t global = config.training.global_batch_size;
+  if (global == 0 || !schema.given(kBatch)) return;
+  const std::string& batch_source = schema.origin(kBatch).source;
+  const std::string& global_source = schema.origin("training.global_batch_size").source;
+  // An override of a recipe's batch size by a global one is no mistake, and a params.json records
+  // the keys of the recipe and of the command line without their order.
+  const bool overridden = global_source == kCommandLine && batch_source != kCommandLine;
+  if (overridden || (recorded && batch_source != kCommandLine)) return;
+  diagnostics.ignored(schema.origin(kBatch), kBatch,
+                      fmt::format("it has no effect with training.global_batch_size: {}, only with "
+                                  "training.global_batch_size: 0",
+                                  global));
+}
+
+void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& schema,
+                       Diagnostics& diagnostics) {
+  const auto& checkpoint = config.checkpoint;
+  if (checkpoint.every_steps > 0 || checkpoint.every_epochs > 0) return;
+  // A recorded run may be of a version that accepted the key.
+  const auto is_checked = [&](const char* key) {
+    return schema.given(key) && (!recorded || schema.origin(key).source == kCommandLine);
+  };
+  constexpr const char* kNone = "checkpoint.every_epochs: 0 and checkpoint.every_steps: 0";
+  constexpr const char* kRestore = "training.on_nonfinite";
+  if (config.training.on_nonfinite == "restore" && is_checked(kRestore)) {
+    diagnostics.error(
+        schema.origin(kRestore), kRestore,
+        fmt::format("expected stop or skip with {}, which save no checkpoints, got restore",
+                    kNone));
+  }
+  constexpr const char* kBest = "checkpoint.keep_best";
+  if (checkpoint.keep_best == 0 || !is_checked(kBest)) return;
+  const Origin& place = schema.origin(kBest);
+  const std::string reason =
+      fmt::format("it has no effect with {}, which save no checkpoints", kNone);
+  // The default of every_epochs is above 0, so the key was given.
+  if (place.source == schema.origin("checkpoint.every_epochs").source)
+    schema.report_unread(kBest, reason, diagnostics);
+  else if (place.source == kCommandLine)  // otherwise, the command line overrides the recipe
+    diagnostics.ignored(place, kBest, reason);
 }
 
 void check_waits(const TrainConfig& config, bool has_producer, const Schema& schema,

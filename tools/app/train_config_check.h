@@ -15,6 +15,20 @@ using ReportKey = std::function<void(const char* key, const std::string& message
 /// Checks that depend on the number of ranks that train.
 void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
 
+/// Reports training.batch_size as ignored if training.global_batch_size replaces it, unless a
+/// command line overrides a recipe's training.batch_size in this way.
+/// @param recorded whether the recipe is the params.json of a run
+void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& schema,
+                       Diagnostics& diagnostics);
+
+/// Checks the keys that need checkpoints, if no checkpoints are saved: training.on_nonfinite:
+/// restore is an error, and so is checkpoint.keep_best if it has the same source as
+/// checkpoint.every_epochs. A keep_best that the command line gives for a recipe without
+/// checkpoints is reported as ignored. @param recorded whether the recipe is the params.json of a
+/// run, which may contain these keys
+void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& schema,
+                       Diagnostics& diagnostics);
+
 /// Requires shorter time limits for data that does not arrive than for the watchdog. Otherwise the
 /// watchdog would end the run first, with a message that does not name the cause. Call it when the
 /// files of a ring are known.

@@ -86,6 +86,10 @@ class GuardedMethod final : public GuardedState<Method> {
     return part_.before("smallest_side",
                         [&](auto& method) { return method.smallest_side(size_px); });
   }
+  [[nodiscard]] bool varies_between_steps() const override {
+    return part_.during("varies_between_steps",
+                        [](auto& method) { return method.varies_between_steps(); });
+  }
   void on_run(const RunFacts& run) override {
     part_.during("on_run", [&](auto& method) { method.on_run(run); });
   }

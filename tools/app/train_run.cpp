@@ -3,7 +3,6 @@
 #include <ATen/Context.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/resource.h>
 
 #include <map>
 #include <optional>
@@ -14,30 +13,18 @@
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "framework/core/rng.h"
-#include "framework/core/system.h"
 #include "framework/engine/stop_request.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
-#include "models/detail/norm_kernels.h"
-#include "tools/app/class_figures.h"
-#include "tools/app/data_description.h"
-#include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/images_on_gpu.h"
-#include "tools/app/kernel_choice.h"
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
-#include "tools/app/run_results.h"
 #include "tools/app/task.h"
-#include "tools/cli/json_output.h"
 #include "tools/cli/shell_word.h"
-#include "tools/cli/version.h"
-#include "tools/doctor/torch/torch_versions.h"
 #include "tools/report/event_sink.h"
-#include "tools/report/report_page.h"
 #include "tools/report/run_record.h"
 
 namespace precast::tools {
@@ -49,13 +36,6 @@ engine::NonFinite nonfinite_policy(const TrainConfig& config) {
   if (config.training.on_nonfinite == "skip") return engine::NonFinite::skip;
   if (config.training.on_nonfinite == "restore") return engine::NonFinite::restore;
   return engine::NonFinite::stop;
-}
-
-/// The number of page faults of this process so far that had to read from disk.
-std::int64_t major_faults() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_majflt;
 }
 
 /// Warns if the log of a resumed run lacks epochs that the checkpoint has finished.
@@ -81,8 +61,9 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
                                                : nullptr),
       val_reader_(open_dataset("data.val_dataset", run.recipe)),
       train_data_(train_reader_ ? make_train_data(*train_reader_, run, registries) : TrainData{}),
-      values_(resolved_values(run.recipe, fields(), train_data_)),
-      parts_(run, checked_plan(registries), registries, ranks, &fields(), val_reader_.get()),
+      values_(resolved_values(run.recipe, dataset_with_batch_fields(), train_data_)),
+      parts_(run, checked_plan(registries), registries, ranks, &dataset_with_batch_fields(),
+             val_reader_.get()),
       train_source_(open_train_source()),
       val_source_(open_val_source()),
       identity_(identity()),
@@ -104,7 +85,8 @@ std::int64_t TrainRun::train_samples() const {
 }
 
 std::unique_ptr<BatchSource> TrainRun::open_train_source() const {
-  if (!train_reader_) return make_outside_train_source(fields(), run_, parts_.plan());
+  if (!train_reader_)
+    return make_outside_train_source(dataset_with_batch_fields(), run_, parts_.plan());
   check_images_on_gpu(*train_reader_, run_.recipe.train_pipeline, run_,
                       parts_.plan().image_size_px);
   return make_train_source(*train_reader_, train_data_, run_, parts_.plan());
@@ -114,14 +96,12 @@ std::unique_ptr<BatchSource> TrainRun::open_val_source() const {
   data::LoaderOptions options = val_loader_options(*val_reader_, run_);
   options.plan_images = keeps_images_on_gpu(run_);
   options.cancel_copy = &StopSignals::requested();
-  check_images_on_gpu(*val_reader_, run_.recipe.val_pipeline, run_,
-                      {run_.config().validation.resolution});
   return make_val_source(*val_reader_, run_, parts_.plan(), options);
 }
 
 ordered_json TrainRun::identity() const {
-  ordered_json identity =
-      describe_identity(values_, parts_.plan(), fields(), *val_reader_, parts_.model());
+  ordered_json identity = describe_identity(values_, parts_.plan(), dataset_with_batch_fields(),
+                                            *val_reader_, parts_.model());
   identity["plan.best_metric"] = run_.recipe.best.name;
   identity["plan.precision"] = precision_name(parts_.plan().precision);
   if (!train_reader_) identity["dataset.train"] = outside_identity(run_);
@@ -130,13 +110,10 @@ ordered_json TrainRun::identity() const {
 
 TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const Recipe& recipe = run_.recipe;
-  const std::int64_t classes =
-      count_outputs(fields(), recipe, recipe.train_pipeline, recipe.config.model.num_classes);
+  const std::int64_t classes = count_outputs(
+      dataset_with_batch_fields(), recipe, recipe.train_pipeline, recipe.config.model.num_classes);
   if (!train_reader_) return make_plan(run_, registries, train_samples(), classes);
-  const auto warnings = check_classes(*train_reader_, *val_reader_, run_.recipe);
-  static_cast<void>(count_outputs(*val_reader_, recipe, recipe.val_pipeline, classes));
-  if (ranks_.leads())
-    for (const std::string& warning : warnings) log_warning("{}", warning);
+  check_val_dataset(*train_reader_, *val_reader_, run_, classes, /*warns=*/ranks_.leads());
   TrainPlan plan = make_plan(run_, registries, train_samples(), classes);
   if (const std::string why = why_no_steps(plan, train_samples(), train_reader_->path().string());
       !why.empty())
@@ -209,7 +186,7 @@ int TrainRun::run(bool json) {
     events = std::make_unique<EventSink>(folder_ / kEventFile);
     // In the order in which checkpoints store their positions.
     sinks = {log.get(), events.get()};
-    announce();
+    announce(reported());
   }
   const engine::Evaluator evaluator = make_evaluator(run_, parts_.plan());
   engine::Checkpointer checkpointer(
@@ -256,8 +233,8 @@ int TrainRun::run(bool json) {
 }
 
 engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Evaluator& evaluator) {
-  run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, fields(), *val_reader_,
-                val_source_.samples());
+  run_preflight(run_, parts_.plan(), parts_.step_parts(), evaluator, dataset_with_batch_fields(),
+                *val_reader_, val_source_.samples());
   trainer.start();
   // These files are written only now, after start() has checked that the checkpoint belongs to this
   // run.
@@ -267,12 +244,12 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
     const bool keeps = run_.config().checkpoint.resume == "force" && trainer.global_step() > 0 &&
                        trainer.epochs_done() >= parts_.plan().epochs;
     if (!keeps || !std::filesystem::exists(folder_ / "params.json")) folder_.write_params(values_);
-    if (!keeps || !std::filesystem::exists(folder_ / "run.json")) write_facts();
+    if (!keeps || !std::filesystem::exists(folder_ / "run.json")) write_facts(reported());
     warn_of_missing_epochs(folder_.path(), trainer.epochs_done());
   }
   engine::TrainSummary summary = trainer.run();
   if (!summary.final_eval && ranks_.leads()) {
-    write_page();
+    write_page(folder_);
     say_stopped(/*saved=*/true);
   }
   return summary;
@@ -303,128 +280,21 @@ void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summ
       engine::save_model_weights(parts_.model(), folder_ / "final_weights", parts_.weights_spec());
     }
   });
-  if (ranks_.leads()) report(summary, trainer.global_step(), json);
+  if (ranks_.leads()) report_results(reported(), summary, trainer.global_step(), json);
   // No rank leaves before rank 0 has written the results.
   static_cast<void>(ranks_.communicator().all_gather("done"));
 }
 
-bool TrainRun::reads_images() const {
-  return tools::reads_images(*val_reader_, run_, parts_.plan());
-}
-
-void TrainRun::announce() const {
-  const int world = ranks_.communicator().world();
-  const std::string kind = reads_images() ? "image" : "sample";
-  log_info("=> {} on {}{}: {} and {}, {}", parts_.plan().model.arch,
-           world > 1 ? fmt::format("{} x ", world) : "",
-           c10::DeviceTypeName(run_.device.type(), true),
-           format_count(static_cast<std::uint64_t>(train_samples()), "training " + kind),
-           format_count(val_reader_->size(), "validation " + kind),
-           outputs_text(run_.recipe.targets, parts_.plan().model.num_classes));
-  log_info("=> {} of {}, batch {}, run folder {}",
-           format_count(static_cast<std::uint64_t>(parts_.plan().epochs), "epoch"),
-           format_count(static_cast<std::uint64_t>(parts_.plan().steps_per_epoch), "step"),
-           parts_.plan().global_batch_size, folder_.path().string());
-  if (train_reader_) {
-    log_info("=> memory for data: {}",
-             plan_train_memory(*train_reader_, train_data_, run_, parts_.plan()).text());
-  } else {
-    log_info("=> training batches from {}", run_.recipe.outside);
-  }
-  if (const auto frozen = frozen_parameters(parts_.model()); !frozen.empty())
-    log_info("=> frozen: {}", frozen_text(frozen));
-  if (!parts_.plan().model.fused_kernels) return;
-  const ordered_json kernels =
-      describe_kernels(run_, parts_.plan(), models::norm_kernels(parts_.model()));
-  log_info("=> kernels: {}", kernels_text(kernels));
-  if (const std::string text = kernels_warning(kernels); !text.empty()) log_warning("{}", text);
-}
-
-void TrainRun::write_facts() const {
-  std::int64_t parameters = 0;
-  for (const NamedTensor& parameter : parts_.model().parameters())
-    parameters += parameter.tensor.numel();
-  std::error_code unknown;  // Another process may have removed the folder.
-  const ordered_json facts = {
-      {"precast", kVersion},
-      {"torch", torch_version()},
-      {"device", device_name(run_.device)},
-      {"kernels",
-       kernels_used(describe_kernels(run_, parts_.plan(), models::norm_kernels(parts_.model())))},
-      {"processor", processor_name()},
-      {"cores", usable_cores()},
-      {"loader_threads", run_.loader_threads()},
-      {"memory_bytes", memory_limit_bytes()},
-      {"world_size", ranks_.communicator().world()},
-      {"train_images", train_samples()},
-      {"val_images", val_reader_->size()},
-      {"train_dataset_bytes", train_reader_ ? train_reader_->file_bytes() : 0},
-      {"val_dataset_bytes", val_reader_->file_bytes()},
-      {"classes", parts_.plan().model.num_classes},
-      {"best_metric", best_json()},
-      {"parameters", parameters},
-      {"global_batch_size", parts_.plan().global_batch_size},
-      {"epochs", parts_.plan().epochs},
-      {"steps_per_epoch", parts_.plan().steps_per_epoch},
-      {"started_in", std::filesystem::current_path(unknown).string()}};
-  folder_.write_json("run.json", facts);
-}
-
-void TrainRun::write_page() const {
-  try {
-    write_run_report(folder_.path());
-  } catch (const std::exception& error) {
-    log_warning("report.html could not be written: {}", error.what());
-  }
-}
-
-DataFacts TrainRun::data_facts(const engine::TrainSummary& summary) const {
-  std::vector<ReplacedSample> replaced = summary.replaced.train;
-  replaced.insert(replaced.end(), summary.replaced.val.begin(), summary.replaced.val.end());
-  return {.train_seconds = summary.train_seconds,
-          .wait_seconds = summary.wait_seconds,
-          .times = summary.loader_times,
-          .process_images = summary.process_images / ranks_.communicator().world(),
-          .major_faults = major_faults() - faults_before_,
-          .workers = run_.loader_threads(),
-          .default_workers = data::loader_threads(
-              usable_cores(), static_cast<int>(run_.local_world), run_.device.is_cuda()),
-          .has_jpegs = train_reader_ && has_jpegs(*train_reader_),
-          .in_memory = run_.config().data.in_memory,
-          .replaced = std::move(replaced)};
-}
-
-ordered_json TrainRun::best_json() const {
-  const BestMetric& best = run_.recipe.best;
-  return {{"name", best.name}, {"higher_is_better", best.higher_is_better}};
-}
-
-void TrainRun::report(const engine::TrainSummary& summary, std::int64_t steps, bool json) const {
-  const engine::EvalResult& eval = *summary.final_eval;
-  ordered_json figures = {{"run_folder", folder_.path().string()}};
-  figures.update(eval_figures(eval));
-  figures.update(ordered_json{{"val_images", eval.samples},
-                              {"train_loss", summary.train_loss},
-                              {"train_minutes", summary.train_seconds / 60},
-                              {"eval_minutes", summary.eval_seconds / 60},
-                              {"wait_minutes", summary.wait_seconds / 60},
-                              {"images_per_second", train_rate(summary)},
-                              {"world_size", ranks_.communicator().world()},
-                              {"steps", steps},
-                              {"replaced_samples", data_facts(summary).replaced.size()}});
-  figures["best_metric"] = best_json();
-  figures["classes"] = class_figures(eval, *val_reader_, run_.recipe);
-  folder_.write_json(engine::kSummaryFile, figures);
-  write_page();
-  if (json) {
-    print_json(figures);
-    return;
-  }
-  print_results({.summary = summary,
-                 .images = reads_images(),
-                 .flip_tta = reads_images() && run_.config().validation.lr_tta,
-                 .data = describe_data(data_facts(summary)),
-                 .folder = folder_.path()});
+ReportedRun TrainRun::reported() const {
+  return {.run = run_,
+          .parts = parts_,
+          .train = train_reader_.get(),
+          .val = *val_reader_,
+          .train_data = train_data_,
+          .train_samples = train_samples(),
+          .world = ranks_.communicator().world(),
+          .folder = folder_,
+          .faults_before = faults_before_};
 }
 
 }  // namespace precast::tools

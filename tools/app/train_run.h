@@ -11,8 +11,8 @@
 #include "tools/app/assembly.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/resolved_run.h"
+#include "tools/app/run_report.h"
 #include "tools/app/session.h"
-#include "tools/report/data_verdict.h"
 
 namespace precast::tools {
 
@@ -30,7 +30,7 @@ class TrainRun {
 
  private:
   /// The dataset that has the fields of training batches.
-  [[nodiscard]] const data::BetonReader& fields() const {
+  [[nodiscard]] const data::BetonReader& dataset_with_batch_fields() const {
     return train_reader_ ? *train_reader_ : *val_reader_;
   }
   /// The number of training samples in an epoch.
@@ -50,16 +50,8 @@ class TrainRun {
   void say_stopped(bool saved) const;
   /// Writes the results of a run that finished.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
-  void announce() const;
-  [[nodiscard]] bool reads_images() const;
-  [[nodiscard]] DataFacts data_facts(const engine::TrainSummary& summary) const;
-  /// The metric that determines the best checkpoint, as it is recorded.
-  [[nodiscard]] nlohmann::ordered_json best_json() const;
-  void report(const engine::TrainSummary& summary, std::int64_t steps, bool json) const;
-  /// run.json: facts about the run other than its configuration.
-  void write_facts() const;
-  /// Writes report.html. An error is only a warning.
-  void write_page() const;
+  /// What run_report.h needs.
+  [[nodiscard]] ReportedRun reported() const;
 
   const ResolvedRun& run_;
   RankSession& ranks_;

@@ -138,7 +138,8 @@ void print_rows(const std::vector<LoaderRow>& rows, const TableFiles& files,
   print_replaced(points);
 }
 
-/// The rows to measure: all rows of the table, or with --rows those whose name contains its text.
+/// The rows to measure: all rows of the table or, with `--rows TEXT`, those whose name contains
+/// TEXT.
 /// @throws ConfigError if there are none.
 std::vector<LoaderRow> chosen_rows(const Arguments& arguments) {
   std::vector<LoaderRow> rows = seeds_rows(cpu_facts().cores);

@@ -6,9 +6,10 @@
 Each figure comes from a separate process, `precast bench step` on one synthetic batch that stays on the device, after a
 warm-up step. A round measures the plain step (without methods), two methods, the plain step, two methods, and so on;
 each method is compared with the plain step next to it, so that other load on the machine affects both. Every second
-round runs in reverse order. The ratio is the median over the rounds. The methods' options make them act in every
-measured step. Costs that occur once per epoch (`swa`), before training (`zero_init_residual`, `scale_schedule`) or in
-the loader are not measured. `progressive_resize` and `batch_resize` reduce the sides of images to 3/4 and 1/2.
+round runs in reverse order. The ratio is the median over the rounds. The measured steps are the first ones of a run:
+`selective_backprop` gets options with which it acts in all of them; `layer_freezing` freezes nothing in the first
+epoch. Costs that occur once per epoch (`swa`), before training (`zero_init_residual`, `scale_schedule`) or in the
+loader are not measured. `progressive_resize` and `batch_resize` reduce the sides of images to 3/4 and 1/2.
 `channels_last`, the default, is compared with `--layout nchw`. On a CPU, the CPU seconds of the process are compared,
 on a GPU the seconds of the steps.
 Prints a Markdown table.
@@ -36,13 +37,13 @@ METHODS = {
     "cutmix": "{}",
     "mixup_or_cutmix": "{}",
     "progressive_resize": f"{{min_res: {SIZE_PX * 3 // 4}, max_res: {SIZE_PX * 3 // 4}}}",
-    "batch_resize": "{delay_fraction: 1, finetune_fraction: 0}",
+    "batch_resize": "{}",
     "channels_last": "{}",
     "gradient_clipping": "{}",
     "adaptive_gradient_clipping": "{}",
-    "layer_freezing": "{freeze_start: 0}",
+    "layer_freezing": "{}",
     "sam": "{}",
-    "selective_backprop": "{start: 0, end: 1, interrupt: 0}",
+    "selective_backprop": "{start: 0, interrupt: 0}",
     "ema": "{}",
     "swa": "{}",
     "scale_schedule": "{ratio: 1}",

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/suggest.h"
 #include "tools/cli/help_text.h"
 
 namespace precast::tools {
@@ -45,10 +48,16 @@ std::string help_of_first(RecipeArguments::Takes takes) {
   return "a .beton file or its URL, as in data.train_dataset; or a " + recipe;
 }
 
-}  // namespace
+/// Words without `--` that were read as overrides, and the sections of their keys.
+using Words = std::vector<std::pair<std::string, std::string>>;
 
-std::vector<Override> take_overrides(std::vector<std::string>& args) {
-  const Origin origin{"command line", 0, 0};
+bool is_path(const std::string& word) {
+  std::error_code unknown;
+  return std::filesystem::exists(word, unknown);
+}
+
+std::vector<Override> take_overrides(std::vector<std::string>& args, Words& words) {
+  const Origin origin{std::string(kCommandLine), 0, 0};
   std::vector<Override> overrides;
   std::vector<std::string> rest;
   Diagnostics diagnostics;
@@ -57,11 +66,13 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
     const std::size_t dashes = arg.starts_with("--") ? 2 : 0;
     const std::size_t equals = arg.find('=');
     std::string name = arg.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
-    if (!names_a_key(name) || (dashes == 0 && equals == std::string::npos)) {
+    const bool is_word = dashes == 0;
+    if (!names_a_key(name) || (is_word && (equals == std::string::npos || is_path(arg)))) {
       rest.push_back(arg);
       continue;
     }
     std::ranges::replace(name, '-', '_');
+    if (is_word) words.emplace_back(arg, name.substr(0, name.find('.')));
     if (equals != std::string::npos) {
       overrides.push_back({name, parse_override(arg.substr(equals + 1), origin, diagnostics)});
     } else if (i + 1 == args.size()) {
@@ -83,6 +94,30 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
   return overrides;
 }
 
+/// @throws ConfigError for a word whose section no key has: it is probably the name of a file
+void check_words(const Words& words, const std::vector<RecipeKey>& keys) {
+  std::vector<std::string> sections = {"order"};  // only the orders of plug-ins have options
+  for (const RecipeKey& key : keys) {
+    std::string section = key.section();
+    if (std::ranges::find(sections, section) == sections.end())
+      sections.push_back(std::move(section));
+  }
+  for (const auto& [word, section] : words) {
+    if (std::ranges::find(sections, section) != sections.end()) continue;
+    throw ConfigError(fmt::format(
+        "command line: {}: expected a key in a section of a recipe, got the section '{}'. {} To "
+        "name a file, write ./{}",
+        word, section, suggest(section, sections), word));
+  }
+}
+
+}  // namespace
+
+std::vector<Override> take_overrides(std::vector<std::string>& args) {
+  Words words;
+  return take_overrides(args, words);
+}
+
 RecipeArguments::RecipeArguments(const std::string& command, std::string about, Takes takes)
     : name_(name_of_first(takes)),
       takes_(takes),
@@ -101,13 +136,15 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
     fmt::print("{}", keys_text(keys, help_width()));
     return false;
   }
-  arguments_.take_keys(std::move(keys));
   std::vector<std::string> own = args;
-  overrides_ = take_overrides(own);
+  Words words;
+  overrides_ = take_overrides(own, words);
+  check_words(words, keys);
+  arguments_.take_keys(std::move(keys));
   if (!arguments_.parse(own)) return false;
   if (names_dataset()) {
     Diagnostics diagnostics;
-    const Origin origin{"command line", 0, 0};
+    const Origin origin{std::string(kCommandLine), 0, 0};
     overrides_.push_back(
         {"data.train_dataset", parse_override(arguments_.text(name_), origin, diagnostics)});
     diagnostics.throw_if_errors();

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/config/schema.h"
 #include "tools/cli/arguments.h"
 
 namespace precast::tools {
+
+/// Origin::source of the values that a command line gives.
+inline constexpr std::string_view kCommandLine = "command line";
 
 /// The command line of a command that accepts a recipe: `CONFIG.yaml [--section.key=value ...]
 /// [options]`.
@@ -42,7 +46,7 @@ class RecipeArguments {
 /// Removes the overrides from `args` and keeps the rest. An argument is an override if its name
 /// contains a dot and no slash, or is `methods` or `plugins`: `--section.key=value`,
 /// `--section.key value`, `section.key=value`. A separate value must not begin with `--`. Hyphens
-/// in a key are read as underscores.
+/// in a key are read as underscores. A word without `--` that names a file or a folder is kept.
 /// @throws ConfigError if a value is missing or invalid.
 [[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
 

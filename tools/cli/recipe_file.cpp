@@ -75,24 +75,30 @@ void erase_key(ConfigNode& params, const std::string& key) {
   std::erase_if(params.entries, [&](const ConfigNode::Entry& entry) { return entry.key == key; });
 }
 
-/// Keeps either the method in the list or its keys, so that it is not enabled twice.
+/// Keeps either the method in the list or its keys, so that it is not enabled twice. The methods
+/// that keys select come first, in the order of keyed_methods(). So only methods at the start of
+/// the list and in this order are left to their keys; otherwise the order would change.
 void settle_methods(ConfigNode& params) {
   const auto list = std::ranges::find(params.entries, "methods", &ConfigNode::Entry::key);
   if (list == params.entries.end() || list->value.kind != Kind::list) return;
   std::vector<ConfigNode> kept;
   std::vector<std::string> replaced, found;
+  auto next = keyed_methods().begin();  // the first method that keys may still select here
   for (const ConfigNode& item : list->value.items) {
     if (item.entries.size() != 1) continue;
     const auto& [name, origin, options] = item.entries[0];
     found.push_back(name);
-    const auto keyed = std::ranges::find(keyed_methods(), name, &KeyedMethod::name);
-    if (keyed == keyed_methods().end()) {
-      kept.push_back(item);
-    } else if (!follows_from_keys(*keyed, options, params)) {
-      kept.push_back(item);
-      const std::vector<std::string> keys = keyed->keys();
-      replaced.insert(replaced.end(), keys.begin(), keys.end());
+    const auto keyed = std::ranges::find(next, keyed_methods().end(), name, &KeyedMethod::name);
+    if (keyed != keyed_methods().end() && follows_from_keys(*keyed, options, params)) {
+      next = std::next(keyed);
+      continue;
     }
+    next = keyed_methods().end();
+    kept.push_back(item);
+    const auto listed = std::ranges::find(keyed_methods(), name, &KeyedMethod::name);
+    if (listed == keyed_methods().end()) continue;
+    const std::vector<std::string> keys = listed->keys();
+    replaced.insert(replaced.end(), keys.begin(), keys.end());
   }
   list->value.items = std::move(kept);
   for (const std::string& key : replaced) erase_key(params, key);
@@ -165,13 +171,13 @@ const std::vector<KeyedMethod>& keyed_methods() {
   static const std::vector<KeyedMethod> methods = {
       {"blurpool", "training.use_blurpool", {}},
       {"channels_last", "training.channels_last", {}},
-      {"label_smoothing", "", {{"smoothing", kSmoothingKey}}},
       {"progressive_resize",
        "",
        {{"min_res", "resolution.min_res"},
         {"max_res", "resolution.max_res"},
         {"start_ramp", "resolution.start_ramp"},
-        {"end_ramp", "resolution.end_ramp"}}}};
+        {"end_ramp", "resolution.end_ramp"}}},
+      {"label_smoothing", "", {{"smoothing", kSmoothingKey}}}};
   return methods;
 }
 

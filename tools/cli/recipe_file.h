@@ -20,6 +20,7 @@ struct KeyedMethod {
 
   [[nodiscard]] std::vector<std::string> keys() const;
 };
+/// These methods, in the order in which their keys apply them.
 [[nodiscard]] const std::vector<KeyedMethod>& keyed_methods();
 
 /// A recipe, or the params.json of a run, as read from its file.
@@ -34,7 +35,8 @@ struct RecipeFile {
 /// recipe, keys such as `lr.lr` at the top level are errors. A recorded configuration is converted
 /// to the form of a recipe: in sections, and without the methods that keys such as
 /// `training.use_blurpool` enable, so that overrides of these keys work as they do with a recipe.
-/// If a method was recorded with options that differ from its keys, the keys are left out instead.
+/// If a method was recorded with options that differ from its keys, or after a method that no key
+/// enables, the keys are left out instead.
 /// @param path empty: an empty map. @throws IoError if the file cannot be read.
 [[nodiscard]] RecipeFile read_recipe_file(const std::filesystem::path& path,
                                           Diagnostics& diagnostics);

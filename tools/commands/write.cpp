@@ -24,13 +24,13 @@
 #include "framework/core/error.h"
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
-#include "framework/core/suggest.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/field_options.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/version.h"
+#include "tools/commands/chosen_fields.h"
 #include "tools/commands/dataset_output.h"
 #include "tools/commands/source_options.h"
 #include "tools/plugins/plugins.h"
@@ -118,50 +118,6 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
   return args;
 }
 
-/// The columns that --field-kind stores as text or documents, by the option of a table for that.
-std::map<std::string, std::vector<std::string>> kept_columns(
-    const std::vector<std::string>& choices) {
-  std::map<std::string, std::string> kinds;
-  for (const std::string& choice : choices) {
-    const std::size_t equals = choice.find('=');
-    if (equals != std::string::npos) kinds[choice.substr(0, equals)] = choice.substr(equals + 1);
-  }
-  std::map<std::string, std::vector<std::string>> columns;
-  for (const auto& [name, kind] : kinds) {
-    if (kind == "bytes") columns["texts"].push_back(name);
-    if (kind == "json") columns["documents"].push_back(name);
-  }
-  return columns;
-}
-
-/// The source's fields. --field-kind replaces the default kinds. @throws ConfigError
-std::vector<data::SourceField> choose_fields(const std::vector<std::string>& choices,
-                                             std::vector<data::SourceField> fields,
-                                             const data::FieldRegistry& registry) {
-  for (const std::string& choice : choices) {
-    const std::size_t equals = choice.find('=');
-    const std::string name = choice.substr(0, equals);
-    const std::string kind = equals == std::string::npos ? "" : choice.substr(equals + 1);
-    const auto field = std::ranges::find(fields, name, &data::SourceField::name);
-    if (field == fields.end()) {
-      std::vector<std::string> names;
-      for (const data::SourceField& known : fields) names.push_back(known.name);
-      throw ConfigError(fmt::format("--field-kind: expected a field of SOURCE, got '{}'. {}", name,
-                                    suggest(name, names)));
-    }
-    if (!registry.contains(kind)) throw ConfigError("--field-kind: " + registry.unknown(kind));
-    field->type = kind;
-  }
-  return fields;
-}
-
-/// The name of the field whose values are the source's classes; empty if there is none.
-std::string class_field_of(const data::Source& source) {
-  if (!source.class_field().empty()) return source.class_field();
-  const auto label = std::ranges::find(source.fields(), "int", &data::SourceField::type);
-  return label == source.fields().end() ? "" : label->name;
-}
-
 /// The options under the names used in files (with underscores), except those that describe the
 /// source or do not change the file's contents.
 std::map<std::string, std::string> written_options(
@@ -183,10 +139,11 @@ std::map<std::string, std::string> written_options(
 }
 
 /// The description stored in the file: nothing that would differ on another machine, and no paths.
-data::FileInfo describe_file(const Arguments& arguments, const data::Source& source) {
+/// @param class_field class_field_of().
+data::FileInfo describe_file(const Arguments& arguments, const data::Source& source,
+                             const std::string& class_field) {
   data::FileInfo info{.classes = source.other_class_names(), .written = {}};
-  const std::string label = class_field_of(source);
-  if (!label.empty() && !source.class_names().empty()) info.classes[label] = source.class_names();
+  if (!class_field.empty()) info.classes[class_field] = source.class_names();
   info.written = written_options(arguments.texts());
   info.written["subset"] =
       data::subset_identity(arguments.text("subset"), source.size(), arguments.text("SOURCE"));
@@ -214,16 +171,14 @@ std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint6
   }
 }
 
-/// The labels of the source's classes that no written sample has.
-std::vector<std::int64_t> absent_classes(const std::string& out, const data::Source& source) {
-  if (source.class_names().empty()) return {};
+/// The labels of the source's classes that no written sample has. @param class_field
+/// class_field_of().
+std::vector<std::int64_t> absent_classes(const std::string& out, const data::Source& source,
+                                         const std::string& class_field) {
+  if (class_field.empty()) return {};
   const data::BetonReader written(out);
-  const std::string name = class_field_of(source);
-  const auto field = std::ranges::find(written.fields(), name, &data::FieldInfo::name);
-  if (field == written.fields().end() || field->type != data::FieldType::integer) return {};
   const auto present =
-      data::labels_of(written, static_cast<std::size_t>(field - written.fields().begin()),
-                      data::Members(0, written.size()));
+      data::labels_of(written, written.field(class_field), data::Members(0, written.size()));
   std::vector<std::int64_t> absent;
   for (std::int64_t label = 0; std::cmp_less(label, source.class_names().size()); ++label)
     if (!present.contains(label)) absent.push_back(label);
@@ -234,6 +189,8 @@ std::vector<std::int64_t> absent_classes(const std::string& out, const data::Sou
 struct Written {
   std::string out;
   const data::Source& source;
+  const std::vector<data::SourceField>& fields;
+  std::string class_field;
   data::WriteSummary summary;
   std::vector<std::int64_t> absent_classes;
 };
@@ -259,7 +216,7 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"skipped", skipped_json(written.summary.skipped)},
           {"skipped_files", left_out},
           {"classes", source.class_names()},
-          {"class_field", source.class_names().empty() ? "" : class_field_of(source)},
+          {"class_field", written.class_field},
           {"absent_classes", written.absent_classes},
           {"pages", written.summary.pages},
           {"bytes", written.summary.file_bytes},
@@ -267,31 +224,6 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"seconds", written.summary.seconds},
           {"images_per_second", rate_of(written.summary)},
           {"counts", counts_of(written)}};
-}
-
-/// Prints which field the classes come from, or could come from.
-void print_class_field(const data::Source& source) {
-  const auto none = source.fields().end();
-  const auto first = [&](const char* type) {
-    return std::ranges::find(source.fields(), type, &data::SourceField::type);
-  };
-  const auto number = first("int");
-  if (!source.class_field().empty()) {
-    fmt::print("classes: the values of field '{}'\n", source.class_field());
-    if (number == none || number->name == source.class_field()) return;
-    fmt::print(stderr,
-               "note: '{0}' is the first int field: recipes need data.targets: {1} to train on "
-               "the classes\n",
-               number->name, source.class_field());
-    return;
-  }
-  if (first("image") == none || number != none || first("ndarray") != none) return;
-  if (const auto text = first("bytes"); text != none) {
-    fmt::print(
-        stderr,
-        "note: no field has labels. If the strings in '{0}' are classes, use --class-column {0}\n",
-        text->name);
-  }
 }
 
 /// Prints the counts of written samples, then those of the source, then what was skipped.
@@ -321,7 +253,7 @@ void print_summary(const Written& written) {
   if (summary.index_bytes > 0)
     fmt::print("{}: {}\n", data::jpeg_sidecar(written.out).string(),
                format_bytes(static_cast<double>(summary.index_bytes)));
-  print_class_field(written.source);
+  print_chosen_fields(written.source, written.fields);
   fmt::print("time: {}, {:.0f} images/s\n", format_duration(summary.seconds), rate_of(summary));
   print_counts(written);
   if (!written.absent_classes.empty()) {
@@ -382,7 +314,8 @@ int run_write(const std::vector<std::string>& given) {
                                   : order[0];
   const auto fields = plan_fields(chosen, *source, first, options, parts.fields);
   check_kinds(fields, chosen, *source, first, options, parts.fields);
-  write.layout.info = data::file_info_text(describe_file(arguments, *source));
+  const std::string class_field = class_field_of(*source, chosen);
+  write.layout.info = data::file_info_text(describe_file(arguments, *source, class_field));
 
   const std::string out = arguments.text("OUT.beton");
   data::WriteSummary summary =
@@ -394,8 +327,12 @@ int run_write(const std::vector<std::string>& given) {
   // Reports identify skipped samples by their position in the source.
   for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];
   print_skipped(summary.skipped);
-  const std::vector<std::int64_t> absent = absent_classes(out, *source);
-  const Written written{out, *source, std::move(summary), absent};
+  const Written written{out,
+                        *source,
+                        chosen,
+                        class_field,
+                        std::move(summary),
+                        absent_classes(out, *source, class_field)};
   arguments.get<bool>("json") ? print_json(written_as_json(written)) : print_summary(written);
   return static_cast<int>(ExitCode::done);
 }

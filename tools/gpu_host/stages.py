@@ -15,6 +15,7 @@ LIMITS_S = {"correctness": 300, "baseline": 480, "speed": 420, "training": 300, 
 DEFAULT_STAGES = ["correctness", "baseline", "speed", "training"]
 SANITIZER = "compute-sanitizer"
 EPOCHS = 6
+LAYERS = "{layers: [conv: {out: 16, bias: false}, bn, relu, global_avg_pool, flatten, linear]}"
 # ImageNet recipe, side of all images in px, batch size, and the value of data.repeats with which an epoch takes a few
 # seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
@@ -150,10 +151,23 @@ def training_steps(place):
             ours("recipe", "train", *quickstart, "--dry-run", limit_s=60, read=keep, rehearsal="works"),
             ours("quickstart", "train", *quickstart, limit_s=120),
             ours("quickstart, images on the GPU", "train", *quickstart, "--data.in_memory=gpu", limit_s=120),
+            *layers_steps(place),
             python("quickstart twin", "twin/twin_train.py", recipe, "--train", place.data / "train",
                    "--val", place.data / "val", "--crop", "whole", "--val-ratio", 1, "--device", "cuda",
                    limit_s=120, ours=False),
             *end_to_end_steps(place)]
+
+
+def layers_steps(place):
+    """Trains, evaluates and runs a model that is not built in: it is tested on half-precision images, the default of a
+    GPU, before it is used."""
+    run = place.state / "runs/layers"
+    model = [*quickstart_arguments(place), "--model.arch=layers", f"--model.params={LAYERS}", "--lr.lr=0.01",
+             "--training.epochs=2"]
+    weights = f"--model.weights={run / 'final_weights.safetensors'}"
+    return [ours("layers", "train", *model, f"--logging.run_id={run.name}", "--checkpoint.resume=auto", limit_s=60),
+            ours("layers, eval", "eval", *model, weights, limit_s=60),
+            ours("layers, predict", "predict", *model, weights, limit_s=60)]
 
 
 def end_to_end_steps(place):

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
+#include <span>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -39,6 +40,10 @@ std::string read_plugin(const std::filesystem::path& path) {
   return content;
 }
 
+std::string digest_of(std::span<const std::byte> bytes) {
+  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
+}
+
 /// The library being loaded, for the handler below.
 std::string being_loaded;
 
@@ -66,10 +71,14 @@ void* open_library(const std::filesystem::path& path) noexcept {
 
 }  // namespace
 
+std::string plugin_digest(const std::filesystem::path& path) {
+  return digest_of(read_file(path, kMaxBytes));
+}
+
 PluginFile::PluginFile(std::filesystem::path path)
     : path_(std::filesystem::absolute(path).lexically_normal()) {
   const std::string content = read_plugin(path_);
-  digest_ = fmt::format("{:016x}", XXH3_64bits(content.data(), content.size()));
+  digest_ = digest_of(std::as_bytes(std::span(content)));
   const std::size_t begin = content.find(kMagic);
   if (begin == std::string::npos) {
     throw ConfigError(fmt::format(

@@ -8,6 +8,9 @@
 
 namespace precast::tools {
 
+/// The digest that PluginFile has of a file, which need not be a plug-in. @throws IoError
+[[nodiscard]] std::string plugin_digest(const std::filesystem::path& path);
+
 enum class PluginKind { train, data };
 
 /// A plug-in file. The constructor reads the file and compares the string that describes how it was

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "framework/core/error.h"
+#include "tools/cli/recipe_arguments.h"
 #include "tools/plugins/data_guards.h"
 
 namespace precast::tools {
@@ -57,14 +58,14 @@ void add_data_plugin(const PluginFile& file, data::DataParts& parts) {
   }
 }
 
-std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
+std::vector<PluginPath> plugin_paths(const ConfigNode& recipe,
                                      const std::vector<Override>& overrides,
                                      Diagnostics& diagnostics) {
   const ConfigNode* list = recipe.find("plugins");
   for (const Override& override : overrides) {
     if (override.key == "plugins") list = &override.value;
   }
-  std::vector<PluginFile> files;
+  std::vector<PluginPath> files;
   if (list == nullptr || list->kind == ConfigNode::Kind::null) return files;
   if (list->kind != ConfigNode::Kind::list) {
     diagnostics.error(
@@ -78,11 +79,20 @@ std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                         fmt::format("expected the path of a file, got {}", item.text()));
       continue;
     }
-    const bool in_file = item.origin.line > 0 && item.origin.source != "command line";
+    const bool in_file = item.origin.line > 0 && item.origin.source != kCommandLine;
     const std::filesystem::path folder =
         in_file ? std::filesystem::path(item.origin.source).parent_path() : "";
-    files.emplace_back(folder / item.scalar);
+    files.push_back({item.scalar, folder / item.scalar});
   }
+  return files;
+}
+
+std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
+                                     const std::vector<Override>& overrides,
+                                     Diagnostics& diagnostics) {
+  std::vector<PluginFile> files;
+  for (const PluginPath& plugin : plugin_paths(recipe, overrides, diagnostics))
+    files.emplace_back(plugin.path);
   return files;
 }
 

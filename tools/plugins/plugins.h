@@ -18,9 +18,21 @@ namespace precast::tools {
 /// Adds the parts of a data plug-in. @throws as PluginFile, and ConfigError if a name is taken.
 void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 
-/// The plug-ins that a recipe's key `plugins` lists; the last override replaces the list. Paths in
-/// a recipe are relative to its folder, paths on the command line to the current folder.
+/// A file that the key `plugins` lists.
+struct PluginPath {
+  /// As it was given.
+  std::string name;
+  std::filesystem::path path;
+};
+
+/// The files that a recipe's key `plugins` lists; the last override replaces the list. Paths in a
+/// recipe are relative to its folder, paths on the command line to the current folder.
 /// @param recipe the parsed recipe; of kind null if there is none.
+[[nodiscard]] std::vector<PluginPath> plugin_paths(const ConfigNode& recipe,
+                                                   const std::vector<Override>& overrides,
+                                                   Diagnostics& diagnostics);
+
+/// The plug-ins in plugin_paths(). @throws as PluginFile
 [[nodiscard]] std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                                                    const std::vector<Override>& overrides,
                                                    Diagnostics& diagnostics);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/report/chart/svg.h"
 #include "tools/report/run_charts.h"
@@ -12,14 +13,13 @@
 namespace precast::tools {
 namespace {
 
-/// The epoch with the best top-1, or with the best value of another metric that determines the best
-/// checkpoint; nothing if no epoch was evaluated.
-const RunRow* best_epoch(const RunRecord& run, double RunRow::*value) {
+/// The epoch with the best value of the run's metric; nothing if no epoch was evaluated.
+const RunRow* best_epoch(const RunRecord& run) {
   const RunRow* best = nullptr;
   for (const RunRow& row : run.epochs) {
-    if (std::isnan(row.*value)) continue;
-    const bool better = best == nullptr || (run.higher_is_better ? row.*value > best->*value
-                                                                 : row.*value < best->*value);
+    if (std::isnan(row.metric)) continue;
+    const bool better = best == nullptr || (run.higher_is_better ? row.metric > best->metric
+                                                                 : row.metric < best->metric);
     if (better) best = &row;
   }
   return best;
@@ -32,12 +32,16 @@ std::string metric_label(const std::string& metric) {
 
 /// `best 71.23 % in epoch 9`; empty if no epoch was evaluated.
 std::string best_text(const RunRecord& run) {
-  const bool accuracy = run.best_by_accuracy();
-  const RunRow* best = best_epoch(run, accuracy ? &RunRow::top_1 : &RunRow::metric);
+  const RunRow* best = best_epoch(run);
   if (best == nullptr) return {};
-  return fmt::format("best {} in epoch {}",
-                     accuracy ? percent_text(best->top_1) : number_text(best->metric),
-                     best->epoch + 1);
+  return fmt::format(
+      "best {} in epoch {}",
+      run.best_by_accuracy() ? percent_text(best->metric) : number_text(best->metric),
+      best->epoch + 1);
+}
+
+bool best_by_top_5(const RunRecord& run) {
+  return run.metric == "top_5";
 }
 
 /// `10,000 validation images`; empty before the end of the run.
@@ -65,6 +69,7 @@ std::vector<HtmlFigure> quality_figures(const RunRecord& run) {
   if (run.classifies()) {
     figures.push_back({percent_text(run.top_1()), "top-1"});
     figures.push_back({percent_text(run.top_5()), "top-5"});
+    if (best_by_top_5(run)) std::swap(figures[0], figures[1]);
   } else if (run.metric != "val_loss") {
     figures.push_back({number_text(run.val_loss()), "validation loss"});
   }
@@ -85,6 +90,7 @@ std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs)
   if (std::ranges::any_of(runs, &RunRecord::classifies)) {
     figures.push_back({"top-1", &RunRecord::top_1, share});
     figures.push_back({"top-5", &RunRecord::top_5, share});
+    if (std::ranges::all_of(runs, best_by_top_5)) std::swap(figures[0], figures[1]);
   } else if (metric != "val_loss") {
     figures.push_back({"validation loss", &RunRecord::val_loss, number_text,
                        /*higher_is_better=*/false});

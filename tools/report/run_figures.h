@@ -15,7 +15,8 @@ namespace precast::tools {
 [[nodiscard]] std::string number_text(double value);
 
 /// What the evaluations of a run measured, as the first figures of its page: the metric that
-/// determines the best checkpoint, then the accuracies or, if the run has none, the loss.
+/// determines the best checkpoint, then the accuracies (top-5 first if it is this metric) or, if
+/// the run has none, the loss.
 [[nodiscard]] std::vector<HtmlFigure> quality_figures(const RunRecord& run);
 
 /// A column of a table of several runs.
@@ -26,8 +27,8 @@ struct ComparedFigure {
   bool higher_is_better = true;
 };
 
-/// As quality_figures(), for several runs. Without a common_metric(), the first is the top-1 or, if
-/// no run has accuracies, the validation loss.
+/// As quality_figures(), for several runs. Without a common_metric(), the first is the top-1 (top-5
+/// if it is the metric of all runs) or, if no run has accuracies, the validation loss.
 [[nodiscard]] std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs);
 
 }  // namespace precast::tools

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -63,7 +64,7 @@ RunRow row_of(const ordered_json& record, const std::string& metric) {
     row.blocked = number_of(*loader, "blocked");
     row.ahead = number_of(*loader, "ahead");
   }
-  // For a step: the number of steps within the epoch. load_run() turns it into epochs.
+  // For a step: the number of steps within the epoch. place_steps() turns it into epochs.
   row.epochs_done = is_step ? number_of(record, "epoch_step") : static_cast<double>(row.epoch + 1);
   return row;
 }
@@ -81,7 +82,7 @@ void add_row(RunRecord& run, const ordered_json& record) {
   run.steps.push_back(row);
 }
 
-/// The number of steps per epoch: from the run's facts, or from its lines.
+/// The number of steps per epoch of the run's newest part: from its facts, or from its lines.
 double steps_per_epoch(const RunRecord& run) {
   if (const double told = number_of(run.facts, "steps_per_epoch"); told > 0) return told;
   if (!run.epochs.empty() && run.epochs.back().step > 0)
@@ -89,6 +90,24 @@ double steps_per_epoch(const RunRecord& run) {
   double most = 0;
   for (const RunRow& row : run.steps) most = std::max(most, row.epochs_done);
   return most + 1;
+}
+
+/// Sets RunRow::epochs_done of the steps. The number of steps of an epoch that has a record follows
+/// from the records, because an earlier part of the run may have had another batch size.
+void place_steps(RunRecord& run) {
+  const double newest = steps_per_epoch(run);
+  std::map<std::int64_t, double> ends = {{-1, 0}};
+  for (const RunRow& row : run.epochs) ends[row.epoch] = row.step;
+  const auto end_of = [&](std::int64_t epoch) {
+    const auto end = ends.find(epoch);
+    return end == ends.end() ? NAN : end->second;
+  };
+  for (RunRow& row : run.steps) {
+    const double begin = end_of(row.epoch - 1);
+    double share = (row.step - begin) / (end_of(row.epoch) - begin);
+    if (std::isnan(share)) share = row.epochs_done / newest;
+    row.epochs_done = static_cast<double>(row.epoch) + std::clamp(share, 0.0, 1.0);
+  }
 }
 
 void read_log(RunRecord& run, std::string_view text) {
@@ -135,6 +154,17 @@ double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
 }
 
+/// Images per second according to the log. The line of a step counts its images, but not its time,
+/// so the totals of steps cannot be divided.
+double logged_rate(const RunRecord& run) {
+  const double rate =
+      last_of(run.epochs, &RunRow::images) / last_of(run.epochs, &RunRow::train_seconds);
+  if (!std::isnan(rate) || run.steps.empty()) return rate;
+  const RunRow &first = run.steps.front(), &last = run.steps.back();
+  const double seconds = last.train_seconds - first.train_seconds;
+  return seconds > 0 ? (last.images - first.images) / seconds : NAN;
+}
+
 /// Whether the run has trained more than `finished` steps according to its log, or will train more
 /// according to its facts. The result for NaN is false.
 bool trains_beyond(const RunRecord& run, double finished) {
@@ -142,9 +172,12 @@ bool trains_beyond(const RunRecord& run, double finished) {
   const double logged =
       std::fmax(last_of(run.epochs, &RunRow::step), last_of(run.steps, &RunRow::step) + 1);
   if (logged > finished) return true;
-  // If an earlier part of the run had another number of steps per epoch, the product below is not
-  // the number of steps of the whole run. A run whose last epoch is in the log has finished.
   const double epochs = number_of(run.facts, "epochs");
+  if (const double before = number_of(run.summary, "epochs"); !std::isnan(before))
+    return epochs > before;
+  // Summaries of earlier versions. If an earlier part of the run had another number of steps per
+  // epoch, the product below is not the number of steps of the whole run. A run whose last epoch is
+  // in the log has finished.
   const double logged_epochs =
       run.epochs.empty() ? 0 : static_cast<double>(run.epochs.back().epoch + 1);
   return epochs > logged_epochs && epochs * number_of(run.facts, "steps_per_epoch") > finished;
@@ -220,9 +253,7 @@ double RunRecord::train_minutes() const {
 }
 
 double RunRecord::images_per_second() const {
-  return from_summary(
-      *this, "images_per_second",
-      newest_total(*this, &RunRow::images) / newest_total(*this, &RunRow::train_seconds));
+  return from_summary(*this, "images_per_second", logged_rate(*this));
 }
 
 double RunRecord::wait_share() const {
@@ -246,9 +277,7 @@ RunRecord load_run(const std::filesystem::path& folder) {
   drop_earlier_summary(run);
   if (const std::string missing = missing_epochs(run, finished_epochs(run)); !missing.empty())
     run.notes.push_back("log: " + missing);
-  const double steps = steps_per_epoch(run);
-  for (RunRow& row : run.steps)
-    row.epochs_done = static_cast<double>(row.epoch) + row.epochs_done / steps;
+  place_steps(run);
   return run;
 }
 

@@ -54,13 +54,23 @@ class _Lease:
         # Not at exit: views may be in use until the process ends.
         weakref.finalize(self, function("batch_release"), handle).atexit = False
 
+    def __copy__(self) -> _Lease:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> _Lease:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a precast.Batch or precast.Tensor cannot be pickled: convert the tensors to numpy or torch "
+                        "first")
+
 
 class Tensor:
     """One tensor of a batch, in the loader's memory, in C order. Writable.
 
     numpy.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and memoryview(t.buffer) are views without a
     copy. The memory goes back to the loader when the batch, this object and all views are gone; until then it is never
-    overwritten.
+    overwritten. A copy made with copy.copy() or copy.deepcopy() shares the memory; a tensor cannot be pickled.
     """
 
     __slots__ = ("_lease", "_index", "_pointer", "_type", "name", "shape", "__weakref__")

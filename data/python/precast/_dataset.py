@@ -52,17 +52,18 @@ class Dataset:
     """
 
     def __init__(self, path: PathLike | Sequence[PathLike], *, in_memory: int = 1, direct_io: bool = False,
-                 cache_dir: PathLike = "", http_retry_s: float = 300) -> None:
+                 cache_dir: PathLike = "", http_retry_s: float = 300, fields: Sequence[str] = ()) -> None:
         """in_memory: 1: read through the page cache; 2: load the entire file now; 0: a loader reads the pages that it
         needs into a cache of `cache_mb` MiB, and single values cannot be read. direct_io: these reads bypass the page
-        cache; only with in_memory=0. cache_dir, http_retry_s: for URLs, as data.* in recipes.
+        cache; only with in_memory=0. cache_dir, http_retry_s: for URLs, as data.* in recipes. fields: layouts of custom
+        fields that FFCV wrote, "NAME=BYTES:ALIGNMENT" or "NAME=BYTES:ALIGNMENT:POINTER" (data/FORMAT.md).
 
         @raises ConfigError, IoError, and DataError for a damaged file.
         """
         paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
         names = (c_char_p * len(paths))(*(os.fsencode(name) for name in paths))
         options = {"in_memory": in_memory, "direct_io": direct_io, "cache_dir": os.fspath(cache_dir),
-                   "http_retry_s": http_retry_s}
+                   "http_retry_s": http_retry_s, "fields": list(fields)}
         self._handle = new_handle("dataset_open", names, len(paths), as_options(options))
         self._close = weakref.finalize(self, function("dataset_destroy"), self._handle)
         info = info_of("dataset_info", self._handle)

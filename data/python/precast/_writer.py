@@ -47,7 +47,8 @@ class Writer:
         fields  by name: a type (image, int, float, bytes, json, ndarray, tensor, pixels, ragged), or {TYPE: OPTIONS}.
                 Arrays need their type: {"ndarray": {"dtype": "<f4", "shape": [4]}}, {"pixels": {"dtype": "<u2",
                 "channels": 1}}, {"ragged": {"dtype": "<i4", "dims": 1}}.
-        samples the largest number of samples that will be added
+        samples the largest number of samples that will be added. The file has space for the metadata of all of them,
+                8 to 16 bytes per field, even if fewer are added
         classes {FIELD: [NAME OF LABEL 0, NAME OF LABEL 1, ...]} for int fields; stored with the checksums
 
         @raises ConfigError, IoError
@@ -66,26 +67,45 @@ class Writer:
         self._close = weakref.finalize(self, function("writer_destroy"), self._handle)
 
     def add(self, sample: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> None:
-        """Adds a sample: values in the order of the fields, or by name. @raises DataError naming sample and field"""
+        """Adds a sample: values in the order of the fields, or by name.
+
+        int     a number, also of NumPy or torch, or a bool
+        float   a number
+        bytes   bytes, or an array [N] of uint8
+        json    anything that json.dumps() accepts: a str becomes a JSON string; bytes are stored as the JSON text
+        image   uint8 [H, W, 3], or the bytes of an image file
+        others  an array
+
+        @raises TypeError, DataError naming file, sample and field; the sample is left out
+        """
         self._check_open()
+        given = self._in_order(sample, values)
+        structs = (ValueStruct * max(1, len(given)))()
+        self._check_pictures(given)
+        kept = []
+        for struct, name, kind, value in zip(structs, self._fields, self._types, given, strict=False):
+            try:
+                kept.append(_fill(struct, kind, value))
+            except TypeError as error:
+                raise TypeError(f"{self._path}: sample {self._samples}, field '{name}': {error}") from None
+            except (ValueError, OverflowError) as error:
+                raise DataError(f"{self._path}: sample {self._samples}, field '{name}': {error}") from None
+        check(function("writer_add")(self._handle, structs, len(given)))
+        self._samples += 1
+        del kept
+
+    def _in_order(self, sample: Sequence[Any] | Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[Any]:
+        """The arguments of add() in the order of the fields. @raises ConfigError"""
         if sample is not None and not isinstance(sample, Mapping):
             if values:
                 raise ConfigError(f"{self._path}: expected all values in a list or all by name, got a list and also "
                                   f"{', '.join(values)}")
-            given = list(sample)
-        else:
-            named = {**(sample or {}), **values}
-            if set(named) != set(self._fields):
-                raise ConfigError(f"expected values for {', '.join(self._fields)}, got {', '.join(named)}")
-            given = [named[name] for name in self._fields]
-        structs = (ValueStruct * max(1, len(given)))()
-        # Pads the types, so that all values reach the library, which reports a wrong number of values.
-        kinds = self._types + [""] * len(given)
-        self._check_pictures(given)
-        kept = [_fill(struct, kind, value) for struct, kind, value in zip(structs, kinds, given, strict=False)]
-        check(function("writer_add")(self._handle, structs, len(given)))
-        self._samples += 1
-        del kept
+            return list(sample)
+        named = {**(sample or {}), **values}
+        if set(named) != set(self._fields):
+            raise ConfigError(f"{self._path}: sample {self._samples}: expected values for {', '.join(self._fields)}, "
+                              f"got {', '.join(map(str, named)) or 'none'}")
+        return [named[name] for name in self._fields]
 
     def finish(self) -> None:
         """Writes the rest and makes the file visible. Called by the `with` statement."""
@@ -125,38 +145,38 @@ class Writer:
 
 def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
     """Sets the struct to the value. @return the objects that must stay alive until the struct has been used."""
-    if field == "json" and not isinstance(value, (str, bytes)):
+    if field == "json" and not isinstance(value, bytes):
         value = json.dumps(value)
     if isinstance(value, str):
-        value, kind = value.encode("utf-8", "surrogateescape"), TEXT
-    elif isinstance(value, (bytes, bytearray)):
-        kind = BYTES
-    elif (number := _integer_of(value)) is not None:
+        return _fill_bytes(struct, TEXT, value.encode("utf-8", "surrogateescape"))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _fill_bytes(struct, BYTES, bytes(value))
+    # A scalar or array of one value of NumPy or torch as a number of Python.
+    if hasattr(value, "item") and not getattr(value, "shape", None):
+        value = value.item()
+    if hasattr(value, "__index__") and not getattr(value, "shape", ()):
+        number = value.__index__()
         if -2**63 <= number < 2**63:
             struct.kind, struct.integer = INTEGER, number
-            return value
-        # Float fields round it, int fields refuse it.
-        struct.kind, struct.floating = FLOATING, float(number)
+        else:
+            # Float fields round it, int fields refuse it.
+            struct.kind, struct.floating = FLOATING, float(number)
         return value
-    elif hasattr(value, "__float__") and not getattr(value, "shape", ()):
+    if hasattr(value, "__float__") and not getattr(value, "shape", ()):
         struct.kind, struct.floating = FLOATING, float(value)
         return value
-    else:
-        return _fill_array(struct, value)
-    struct.kind, struct.bytes = kind, len(value)
-    return _point_to_copy(struct, value)
+    kept = _fill_array(struct, value)
+    if field == "bytes" and struct.dtype == b"|u1" and struct.ndim == 1:
+        struct.kind = BYTES
+    return kept
 
 
-def _integer_of(value: Any) -> int | None:
-    if not hasattr(value, "__index__") or getattr(value, "shape", ()):
-        return None
-    try:
-        return value.__index__()
-    except TypeError:  # an array of one float
-        return None
+def _fill_bytes(struct: ValueStruct, kind: int, content: bytes) -> Any:
+    struct.kind, struct.bytes = kind, len(content)
+    return _point_to_copy(struct, content)
 
 
-def _point_to_copy(struct: ValueStruct, content: bytes | bytearray | memoryview) -> Any:
+def _point_to_copy(struct: ValueStruct, content: bytes | memoryview) -> Any:
     """Sets the struct's data to a copy of the content. @return the copy"""
     kept = (ctypes.c_char * len(content)).from_buffer_copy(content) if content else None
     struct.data = ctypes.addressof(kept) if kept is not None else None
@@ -177,7 +197,7 @@ def _fill_array(struct: ValueStruct, value: Any) -> Any:
     if not hasattr(value, "__array_interface__") and hasattr(value, "__array__"):
         value = value.__array__()
     interface = getattr(value, "__array_interface__", None)
-    if interface is None:
+    if not isinstance(interface, dict):  # a class has the attribute, too
         raise TypeError(f"expected a number, text, bytes or an array, got {type(value).__name__}")
     if interface.get("strides") is not None:
         if not hasattr(value, "copy"):

@@ -154,7 +154,10 @@ std::set<std::int64_t> steps_to_keep(const std::vector<StoredCheckpoint>& found,
   const auto older = std::ranges::find_if(
       best, [&](const StoredCheckpoint& one) { return one.step < retention.best_since; });
   for (const std::span some : {std::span(best.begin(), older), std::span(older, best.end())}) {
-    std::ranges::stable_sort(some, std::greater<>(), &StoredCheckpoint::metric);
+    // Of equal ones, the earlier is better: it is the one that the run reports as its best.
+    std::ranges::sort(some, [](const StoredCheckpoint& one, const StoredCheckpoint& other) {
+      return one.metric != other.metric ? one.metric > other.metric : one.step < other.step;
+    });
     for (std::size_t i = 0; i < std::min(retention.best, some.size()); ++i) {
       kept.insert(some[i].step);
     }

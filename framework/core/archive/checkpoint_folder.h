@@ -82,6 +82,7 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 /// metric are never among the best.
 struct Retention {
   std::size_t last = 1;
+  /// Of checkpoints with equal metrics, the earlier is kept.
   std::size_t best = 0;
   /// Checkpoints of earlier steps may have values of other metrics. They are compared only with
   /// each other, even if these are values of several metrics, and the `best` ones of them are also

@@ -17,7 +17,6 @@ namespace precast {
 namespace {
 
 constexpr int kMaxDepth = 32;
-constexpr std::size_t kMaxNodes = 100'000;
 constexpr std::uint64_t kMaxFileBytes = 4U << 20;
 constexpr std::size_t kShownLength = 60;
 
@@ -52,6 +51,8 @@ std::size_t first_invalid_utf8(std::string_view text) {
 /// with a comma.
 class Survey final : public YAML::EventHandler {
  public:
+  explicit Survey(std::size_t max_values) : max_values_(max_values) {}
+
   void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { count(mark); }
@@ -76,34 +77,35 @@ class Survey final : public YAML::EventHandler {
 
  private:
   void count(const YAML::Mark& mark) {
-    // The limit is twice kMaxNodes, because keys are counted too.
-    if (++nodes_ > 2 * kMaxNodes) {
+    // The limit is twice the number of values, because keys are counted too.
+    if (++nodes_ > 2 * max_values_) {
       throw YAML::ParserException(
-          mark, fmt::format("expected at most {} keys and values, got more", 2 * kMaxNodes));
+          mark, fmt::format("expected at most {} keys and values, got more", 2 * max_values_));
     }
   }
 
+  const std::size_t max_values_;
   YAML::Mark start_;
   std::size_t nodes_ = 0;
 };
 
 /// Copies yaml-cpp's tree into ours. yaml-cpp shares aliased nodes, so a small file can describe a
-/// huge tree: the walk stops at kMaxNodes.
+/// huge tree: the walk stops at `max_values`.
 class Importer {
  public:
-  Importer(std::string source, Diagnostics& diagnostics)
-      : source_(std::move(source)), diagnostics_(diagnostics) {}
+  Importer(std::string source, Diagnostics& diagnostics, std::size_t max_values)
+      : source_(std::move(source)), diagnostics_(diagnostics), max_values_(max_values) {}
 
   /// @param path the keys that lead to this node, such as `data.order`.
   ConfigNode import(const YAML::Node& yaml, const std::string& path = {}, int depth = 0) {
     ConfigNode node;
     node.origin = origin(yaml.Mark());
-    if (depth > kMaxDepth || ++count_ > kMaxNodes) {
+    if (depth > kMaxDepth || ++count_ > max_values_) {
       if (!too_large_)
         diagnostics_.error(node.origin, "",
                            fmt::format("expected at most {} values, nested at most {} deep (each "
                                        "use of an alias counts), got more",
-                                       kMaxNodes, kMaxDepth));
+                                       max_values_, kMaxDepth));
       too_large_ = true;
       return node;
     }
@@ -163,6 +165,7 @@ class Importer {
 
   std::string source_;
   Diagnostics& diagnostics_;
+  const std::size_t max_values_;
   std::size_t count_ = 0;
   bool too_large_ = false;
 };
@@ -262,15 +265,15 @@ void Diagnostics::throw_if_errors() const {
   if (!errors_.empty()) throw ConfigError(fmt::format("{}", fmt::join(errors_, "\n")));
 }
 
-ConfigNode parse_yaml(const std::string& text, const std::string& source,
-                      Diagnostics& diagnostics) {
-  Importer importer(source, diagnostics);
+ConfigNode parse_yaml(const std::string& text, const std::string& source, Diagnostics& diagnostics,
+                      std::size_t max_values) {
+  Importer importer(source, diagnostics, max_values);
   ConfigNode top;
   top.kind = ConfigNode::Kind::map;
   top.origin = {source, 1, 1};
   if (!check_utf8(text, top.origin, diagnostics)) return top;
   try {
-    Survey survey;
+    Survey survey(max_values);
     if (has_second_document(text, survey)) {
       diagnostics.error(importer.origin(survey.start()), "",
                         "expected one YAML document, got several");
@@ -309,12 +312,12 @@ ConfigNode parse_override(const std::string& value, const Origin& origin,
     return node;
   }
   try {
-    Survey survey;
+    Survey survey(kMaxConfigValues);
     if (has_second_document(value, survey)) {
       diagnostics.error(origin, "", fmt::format("expected one list or map, got '{}'", value));
       return node;
     }
-    node = Importer(origin.source, diagnostics).import(YAML::Load(value));
+    node = Importer(origin.source, diagnostics, kMaxConfigValues).import(YAML::Load(value));
     node.origin = origin;
   } catch (const YAML::Exception& error) {
     diagnostics.error(origin, "", fmt::format("'{}' is not valid YAML: {}", value, error.msg));

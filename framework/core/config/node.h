@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -65,8 +66,8 @@ class PRECAST_API Diagnostics {
   void warning(const Origin& origin, std::string_view key, std::string_view message);
   /// A warning about a key that nothing reads; unread_keys() lists these keys.
   void unread(const Origin& origin, std::string_view key, std::string_view reason);
-  /// A warning about a key that is accepted only for compatibility with old files; ignored_keys()
-  /// lists these keys.
+  /// A warning about a key that the run does not read, although the recipe may have it;
+  /// ignored_keys() lists these keys.
   void ignored(const Origin& origin, std::string_view key, std::string_view reason);
 
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
@@ -83,12 +84,17 @@ class PRECAST_API Diagnostics {
   std::vector<UnreadKey> ignored_keys_;
 };
 
+/// Far more values than any recipe has.
+inline constexpr std::size_t kMaxConfigValues = 100'000;
+
 /// Parses one YAML document whose top level is a map (an empty document is an empty map). Duplicate
 /// keys, several documents, non-text keys, excessive nesting or aliasing, and bytes that are not
 /// UTF-8 are errors.
-/// @param source the name shown in messages.
+/// @param source the name shown in messages. @param max_values the largest number of values; each
+/// use of an alias counts.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,
-                                                Diagnostics& diagnostics);
+                                                Diagnostics& diagnostics,
+                                                std::size_t max_values = kMaxConfigValues);
 /// @throws IoError if the file cannot be read.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml_file(const std::filesystem::path& path,
                                                      Diagnostics& diagnostics);

@@ -12,7 +12,10 @@
 #include <optional>
 #include <sstream>
 
+#include "data/beton/dtype.h"
 #include "data/loader/loader.h"
+#include "data/write/blob_fields.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
@@ -278,6 +281,40 @@ TEST(ElementTypeTest, NumpyTypesAreKnown) {
   EXPECT_EQ(element_type_of("<f4"), ElementType::f32);
   EXPECT_EQ(element_type_of("|b1"), ElementType::boolean);
   EXPECT_EQ(element_type_of("<c8"), std::nullopt);
+}
+
+/// Writes a file of one sample with an array field of each type.
+void write_arrays(const std::filesystem::path& path, const std::vector<std::string>& dtypes) {
+  std::vector<FieldColumn> columns;
+  std::vector<EncodedValue> values(dtypes.size());
+  for (std::size_t i = 0; i < dtypes.size(); ++i) {
+    const ArrayFormat format{.dtype = dtypes[i], .shape = {2}};
+    ArrayField field(FieldType::ndarray, format);
+    columns.push_back({"f" + std::to_string(i), field.type(), field.arguments()});
+    field.encode(ArrayInput{format, std::vector<std::byte>(2 * dtype_bytes(dtypes[i]))}, 0,
+                 values[i]);
+  }
+  BetonWriter writer(path, std::move(columns), 1);
+  writer.add(values);
+  writer.finish();
+}
+
+TEST(OutputTypes, AListLeavesOutFieldsThatABatchCannotHold) {
+  const test::TemporaryFolder folder;
+  write_arrays(folder / "x.beton", {">f4", "<f4", "<c8", "|u1"});
+  const BetonReader reader(folder / "x.beton");
+  std::vector<std::string> names;
+  for (const Output& output : resolve_outputs(reader, {}, false)) names.push_back(output.name);
+  EXPECT_THAT(names, ElementsAre("f1", "f3"));
+  EXPECT_EQ(unusable_fields(reader), "f0 (ndarray >f4), f2 (ndarray <c8)");
+}
+
+TEST(OutputTypes, AFileOfNothingElseIsRefused) {
+  const test::TemporaryFolder folder;
+  write_arrays(folder / "x.beton", {">i8", "<U5"});
+  const BetonReader reader(folder / "x.beton");
+  EXPECT_THAT([&] { (void)resolve_outputs(reader, {}, false); },
+              testing::ThrowsMessage<ConfigError>(Names("x.beton", "f0", ">i8", "f1", "<U5")));
 }
 
 }  // namespace

@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <vector>
+
+#include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/order/order.h"
+#include "data/write/number_fields.h"
+#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
@@ -62,6 +68,31 @@ TEST(ClassNames, ClassesThatASubsetLacks) {
   const auto some = labels_of(reader, 1, choose_members(reader, {.subset = "2"}));
   EXPECT_THAT(absent_labels(all, some), ElementsAre(2, 3, 4));
   EXPECT_EQ(class_list_text({2, 3, 4}, {"a", "b", "c"}, 2), "2 (c), 3 and 1 more");
+}
+
+TEST(ClassNames, FilesOfADatasetGiveALabelTheSameName) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const char* name, const FileInfo& info) {
+    const auto path = folder / name;
+    BetonWriter writer(path, {{"label", FieldType::integer, {}}}, 1,
+                       {.checksums = true, .info = file_info_text(info)});
+    std::vector<EncodedValue> values(1);
+    IntField().encode(std::int64_t{0}, 0, values[0]);
+    writer.add(values);
+    writer.finish();
+    return path;
+  };
+  const auto dogs = write("dogs", {.classes = {{"label", {"husky", "pug"}}}, .written = {}});
+  const auto more = write("more", {.classes = {{"label", {"husky"}}}, .written = {}});
+  const auto cats = write("cats", {.classes = {{"label", {"husky", "siam"}}}, .written = {}});
+  const auto none = write("none", {});
+  using Paths = std::vector<std::filesystem::path>;
+  EXPECT_NO_THROW(check_common_classes(BetonReader(Paths{dogs, none, more}), 0));
+  EXPECT_THAT(
+      [&] {
+        check_common_classes(BetonReader(Paths{dogs, none, cats}), 0);
+      },
+      ThrowsMessage<ConfigError>(Names("label 1", "'pug'", "'siam'", "dogs", "cats")));
 }
 
 }  // namespace

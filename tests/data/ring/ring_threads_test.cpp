@@ -2,12 +2,15 @@
 // accesses of both sides, they use the same mapping.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -20,6 +23,7 @@
 #include "data/ring/ring_error.h"
 #include "data/ring/ring_reader.h"
 #include "data/ring/ring_writer.h"
+#include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/data/ring/numbered_batches.h"
 #include "tests/support/message_matchers.h"
@@ -345,6 +349,21 @@ TEST(RingTest, SixtyFourConsumersJoinAndNoMore) {
   while (ring.consumers() == 64) std::this_thread::yield();
   const RingConsumer another(ring.connect(), {});
   EXPECT_EQ(ring.consumers(), 64);
+}
+
+TEST(RingTest, AConsumerWithTooManyOpenFilesSaysSo) {
+  RingProducer ring(NumberedBatches::options(""));
+  const int connection = ring.connect();
+  const int lowest_free = ::dup(connection);
+  ASSERT_EQ(::close(lowest_free), 0);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none_free = before;
+  none_free.rlim_cur = static_cast<rlim_t>(lowest_free);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none_free), 0);
+  EXPECT_THAT([&] { const RingConsumer consumer(connection, {}); },
+              ThrowsMessage<IoError>(Names(std::strerror(EMFILE))));
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(RingTest, AConnectionThatDoesNotFollowTheProtocolIsClosed) {

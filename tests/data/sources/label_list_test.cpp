@@ -134,7 +134,7 @@ TEST_F(LabelListTest, OfWordNetsListsTheClassesOfATableAreTheFirstWords) {
   put_text(folder_ / "classes", "n01440764 tench, Tinca tinca\nn01443537 goldfish\n");
   EXPECT_THAT(read_class_list(folder_ / "classes", {"n01443537", "n01440764"}),
               ElementsAre("n01440764", "n01443537"));
-  put_text(folder_ / "list.csv", "x,label\n5,n01443537\n");
+  put_text(folder_ / "list.csv", "x,label\n0.5,n01443537\n");
   const auto source =
       open_source(folder_ / "list.csv", "auto", test::option("classes", folder_ / "classes"));
   EXPECT_THAT(source->class_names(), ElementsAre("n01440764", "n01443537"));

@@ -12,6 +12,7 @@
 #include "data/sources/npy_array.h"
 #include "data/sources/register.h"
 #include "framework/core/archive/npy.h"
+#include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/opened.h"
@@ -167,6 +168,49 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
   EXPECT_THROW((void)open_source(kGolden / "stored.npz", "auto",
                                  test::option("labels", folder / "short.npy")),
                ConfigError);
+}
+
+/// Writes a .npz. Arrays whose name contains `im` or begins with `x` have the shape of images
+/// (uint8); the others are three integers.
+void put_npz(const std::filesystem::path& path, const std::vector<std::string>& arrays) {
+  const test::TemporaryFolder folder;
+  ZipWriter zip(path);
+  for (const std::string& name : arrays) {
+    const bool image = name.find("im") != std::string::npos || name.starts_with("x");
+    put_npy(folder / "a.npy", image ? std::vector<std::int64_t>{3, 2, 2} : std::vector{3L},
+            image ? DType::u8 : DType::i64);
+    zip.add(name + ".npy", test::read_bytes(folder / "a.npy"));
+  }
+  zip.finish();
+}
+
+TEST(NumpySource, OfSeveralArraysTheBestNameIsTheImageOrTheLabel) {
+  using Fields = std::vector<std::string>;
+  const test::TemporaryFolder folder;
+  const auto fields_of = [&](const Fields& arrays) {
+    put_npz(folder / "a.npz", arrays);
+    Fields fields;
+    const auto source = open_source(folder / "a.npz");
+    for (const SourceField& field : source->fields())
+      fields.push_back(field.name + ":" + field.chosen_from);
+    return fields;
+  };
+  const std::vector<std::pair<Fields, Fields>> cases = {
+      {{"images", "pos_x", "pos_y", "labels"},
+       {"image:images", "label:labels", "pos_x:", "pos_y:"}},
+      {{"images", "target_size", "labels"}, {"image:images", "label:labels", "target_size:"}},
+      {{"images", "key_y", "y_train"}, {"image:images", "label:y_train", "key_y:"}},
+      {{"images", "label_source", "label"}, {"image:images", "label:", "label_source:"}},
+      {{"images", "y", "label"}, {"image:images", "label:", "y:"}},
+      {{"img_mask", "images", "y"}, {"image:images", "label:y", "img_mask:"}},
+      {{"images", "pos_y"}, {"image:images", "label:pos_y"}},
+      {{"x_train", "image", "Y"}, {"image:", "label:Y", "x_train:"}},
+      {{"y", "labels"}, {"label:y", "labels:"}},
+      {{"image_right", "image_left", "fine_label", "coarse_label"},
+       {"image:image_right", "label:fine_label", "image_left:", "coarse_label:"}},
+  };
+  for (const auto& [arrays, fields] : cases)
+    EXPECT_EQ(fields_of(arrays), fields) << testing::PrintToString(arrays);
 }
 
 TEST(NumpySource, ANumberWithoutPlaceInAnIntFieldIsNamedWithItsSample) {

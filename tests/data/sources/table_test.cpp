@@ -105,10 +105,12 @@ TEST(TableSource, TextsOfALabelColumnAreClasses) {
     const auto source = open_source(folder / name);
     EXPECT_THAT(source->class_names(), ElementsAre("cat", "dog")) << name;
     EXPECT_EQ(source->class_field(), "label");
-    EXPECT_EQ(source->fields()[1].type, "int");
-    EXPECT_EQ(source->fields()[2].type, "bytes");
-    for (const auto& [row, label] : {std::pair(0, 1), std::pair(1, 0), std::pair(2, 1)})
-      EXPECT_EQ(label_of(source->sample(static_cast<std::uint64_t>(row))), label);
+    EXPECT_THAT(kinds_of(*source), ElementsAre("int", "int", "bytes"));
+    for (const auto& [row, label] : {std::pair(0, 1), std::pair(1, 0), std::pair(2, 1)}) {
+      const Sample sample = source->sample(static_cast<std::uint64_t>(row));
+      EXPECT_EQ(std::get<std::int64_t>(sample.values[0]), label) << "the label precedes other ints";
+      EXPECT_EQ(std::get<std::int64_t>(sample.values[1]), 5 + row);
+    }
   }
 }
 

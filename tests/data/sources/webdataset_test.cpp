@@ -170,6 +170,25 @@ TEST_F(WebDatasetTest, ManyShardsTakeNoDescriptors) {
   EXPECT_EQ(label_of(source->sample(99)), 4);
 }
 
+TEST_F(WebDatasetTest, TheImageIsTheOneWithoutASecondDot) {
+  const auto fields_of = [&](const std::vector<std::string>& endings) {
+    std::vector<std::pair<std::string, std::string>> members;
+    for (const std::string& ending : endings) members.emplace_back("0." + ending, "7");
+    write_tar(folder_ / "images.tar", members);
+    std::vector<std::string> fields;
+    const auto source = open_source(folder_ / "images.tar");
+    for (const SourceField& field : source->fields())
+      fields.push_back(field.name + ":" + field.chosen_from);
+    return fields;
+  };
+  EXPECT_THAT(fields_of({"cls", "depth.jpg", "jpg"}),
+              ElementsAre("image:jpg", "label:cls", "depth.jpg:"));
+  EXPECT_THAT(fields_of({"a.png", "cls", "jpg", "png"}),
+              ElementsAre("image:jpg", "label:cls", "a.png:", "png:"));
+  EXPECT_THAT(fields_of({"cls", "left.png", "right.png"}),
+              ElementsAre("image:left.png", "label:cls", "right.png:"));
+}
+
 TEST_F(WebDatasetTest, ATarOfClassFoldersIsNoShard) {
   write_tar(folder_ / "classes.tar", {{"cat/1.jpg", "a"}, {"cat/2.jpg", "b"}, {"dog/1.jpg", "c"}});
   EXPECT_EQ(open_source(folder_ / "classes.tar")->fields().size(), 2U);

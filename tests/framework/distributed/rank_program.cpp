@@ -1,6 +1,7 @@
 // One rank of a small training run: `rank_program RANK WORLD PORT OUT KEY=VALUE...`. Writes
 // the losses of all steps and the evaluation to OUT.RANK as JSON, and the final weights to
-// OUT.RANK.weights as float64. With `group=1`, even a single rank has a process group.
+// OUT.RANK.weights as float64. With `group=1`, even a single rank has a process group. Exits with
+// the code of the error that ends the training.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
@@ -10,6 +11,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -17,6 +20,7 @@
 #include <sstream>
 
 #include "framework/api/single_rank.h"
+#include "framework/core/error.h"
 #include "framework/distributed/grad_sync.h"
 #include "framework/distributed/process_group.h"
 #include "framework/engine/trainer.h"
@@ -36,7 +40,10 @@ constexpr std::int64_t kClasses = 5;
 /// gradients is the gradient of the global batch.
 class PlainNet final : public ImageModel {
  public:
-  PlainNet() {
+  /// @param bias_every the bias of the linear layer is used in every bias_every-th training pass,
+  /// starting with the first; 0: never. @param sparse_after in this many passes before, always.
+  explicit PlainNet(std::int64_t bias_every, std::int64_t sparse_after = 0)
+      : bias_every_(bias_every), passes_(-sparse_after) {
     add("conv1.weight", {8, 3, 3, 3});
     add("conv2.weight", {16, 8, 3, 3});
     add("fc.weight", {kClasses, 16});
@@ -45,11 +52,13 @@ class PlainNet final : public ImageModel {
   at::Tensor classify(const at::Tensor& images) override {
     at::Tensor x = at::relu(at::conv2d(images.to(at::kDouble), weights_[0].tensor, {}, 2, 1));
     x = at::relu(at::conv2d(x, weights_[1].tensor, {}, 2, 1)).mean({2, 3});
-    return at::linear(x, weights_[2].tensor, weights_[3].tensor);
+    const std::int64_t pass = training_ ? passes_++ : -1;
+    const bool biased = pass < 0 || (bias_every_ > 0 && pass % bias_every_ == 0);
+    return at::linear(x, weights_[2].tensor, biased ? weights_[3].tensor : at::Tensor());
   }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return weights_; }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return weights_; }
-  void train(bool /*training*/) override {}
+  void train(bool training) override { training_ = training; }
   void to(at::Device /*device*/, bool /*channels_last*/) override {}
 
  private:
@@ -59,6 +68,9 @@ class PlainNet final : public ImageModel {
         {name, test::noise_tensor(stream, shape).to(at::kDouble).requires_grad_(true)});
   }
   std::vector<NamedTensor> weights_;
+  std::int64_t bias_every_;
+  std::int64_t passes_;
+  bool training_ = false;
 };
 
 class MeanCrossEntropy final : public TargetLoss {
@@ -163,7 +175,13 @@ std::vector<NamedMethod> make_methods(const Options& options) {
 }
 
 std::unique_ptr<Model> make_model(const Options& options, Communicator& ranks) {
-  if (text(options, "model") != "resnet18") return std::make_unique<PlainNet>();
+  if (text(options, "model") != "resnet18") {
+    // `bias_every=0 sparse_ranks=1`: only rank 1 never uses the bias.
+    const auto sparse = numbers(options, "sparse_ranks");
+    const bool listed = std::ranges::find(sparse, ranks.rank()) != sparse.end();
+    return std::make_unique<PlainNet>(listed ? number(options, "bias_every", 1) : 1,
+                                      number(options, "sparse_after", 0));
+  }
   ModelRegistry registry("model");
   models::register_models(registry);
   at::manual_seed(1);
@@ -196,6 +214,23 @@ std::unique_ptr<GradSync> make_sync(distributed::ProcessGroup* group, const Mode
       if (owners[i] == group->rank()) mine.push_back(all[i]);
   }
   return make_grad_sync(*group, all, sync);
+}
+
+/// Ends the process if an exception ends the training. The other ranks see this at once, because no
+/// destructor waits for them.
+engine::TrainSummary train_or_exit(engine::Trainer& trainer) {
+  ExitCode code = ExitCode::peer_failed;
+  try {
+    trainer.start();
+    return trainer.run();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    code = error.exit_code();
+  } catch (const std::exception& error) {
+    // c10d throws this in a backward pass when another rank has ended.
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  std::_Exit(static_cast<int>(code));
 }
 
 nlohmann::json run(int rank, int world, int port, const Options& options, const std::string& out) {
@@ -245,8 +280,7 @@ nlohmann::json run(int rank, int world, int port, const Options& options, const 
                            .sync = *sync,
                            .sinks = {&sink}},
                           {.log_every = 1});
-  trainer.start();
-  const engine::TrainSummary summary = trainer.run();
+  const engine::TrainSummary summary = train_or_exit(trainer);
 
   nlohmann::json result = {{"evaluations", nlohmann::json::array()}};
   const auto add = [&](const engine::EvalResult& evaluated) {

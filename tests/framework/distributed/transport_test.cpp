@@ -68,6 +68,7 @@ void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, s
     sync.begin_backward(/*last=*/part == 1);
     (network.loss(first + part * count / 2, count / 2) / 2).backward();
   }
+  sync.check_backward();
   sync.finish_backward();
 }
 

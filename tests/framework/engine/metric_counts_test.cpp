@@ -132,7 +132,8 @@ void expect_same_for_all_ranks(const Metrics& metrics, const Samples& samples) {
   }
 }
 
-/// Declares one sum. Its result has the type and the number of elements of the outputs' first row.
+/// Declares one sum, but count() returns the first row of the outputs, whatever its type and number
+/// of elements.
 class FirstRow final : public Metric {
  public:
   [[nodiscard]] std::string name() const override { return "first_row"; }

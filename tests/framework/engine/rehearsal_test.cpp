@@ -12,6 +12,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/engine/out_of_memory.h"
+#include "framework/engine/train_step.h"
 #include "tests/support/fake_parts.h"
 #include "tests/support/message_matchers.h"
 
@@ -168,6 +169,26 @@ TEST_F(RehearsalTest, AMethodThatReplacesTheStepIsTriedAtItsMost) {
     EXPECT_FALSE(parameter.tensor.grad().defined());
 }
 
+class CountedPasses final : public GradSync {
+ public:
+  void begin_backward(bool /*last*/) override { ++passes; }
+  void finish_backward() override {}
+  void finish_step() override {}
+  int passes = 0;
+};
+
+TEST_F(RehearsalTest, AStepAfterAFailedRehearsalSendsItsGradients) {
+  CountedPasses sync;
+  TrainStep step(plan_, {model_, loss_, optimizer_, methods_, *ranks_, sync}, at::kCPU,
+                 /*skip_nonfinite=*/false);
+  Batch batch = options_.train_batch(4, 8);
+  model_.most_pixels = 0;
+  EXPECT_THROW(step.rehearse(batch), c10::OutOfMemoryError);
+  model_.most_pixels = 1 << 30;
+  step.run(batch, /*lr=*/0);
+  EXPECT_EQ(sync.passes, 1);
+}
+
 TEST_F(RehearsalTest, LeavesNoTrace) {
   at::manual_seed(3);
   const at::Tensor expected_draw = at::rand({4});
@@ -204,6 +225,14 @@ TEST(OutOfMemory, IsToldByTypeOrByTheWordsOfALibrary) {
   EXPECT_TRUE(is_out_of_memory(torch("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")));
   EXPECT_FALSE(is_out_of_memory(torch("mat1 and mat2 shapes cannot be multiplied")));
   EXPECT_FALSE(is_out_of_memory(std::runtime_error("out of memory of last week")));
+}
+
+TEST(ErrorOfDevice, IsToldByTypeOrByRunningOutOfMemory) {
+  const c10::SourceLocation here = {__func__, __FILE__, __LINE__};
+  EXPECT_TRUE(is_error_of_device(c10::NotImplementedError(here, "no such kernel")));
+  EXPECT_TRUE(is_error_of_device(c10::AcceleratorError(here, /*code=*/700, "illegal access")));
+  EXPECT_TRUE(is_error_of_device(c10::Error(here, "CUDA error: out of memory")));
+  EXPECT_FALSE(is_error_of_device(c10::Error(here, "shapes cannot be multiplied")));
 }
 
 }  // namespace

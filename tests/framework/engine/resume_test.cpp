@@ -187,6 +187,7 @@ struct Outcome {
   std::vector<ReplacedSample> replaced;
   SourceTimes loader_times;
   std::int64_t images_trained = 0, process_images = 0;
+  double eval_seconds = 0, last_eval_seconds = 0;
 
   bool operator==(const Outcome& other) const {
     return std::tie(tensors, log, finished) == std::tie(other.tensors, other.log, other.finished);
@@ -215,7 +216,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
     at::manual_seed(3);
     SmallNet model(last_tensor_);
     TrainPlan plan;
-    plan.epochs = kEpochs;
+    plan.epochs = epochs_;
     plan.steps_per_epoch = kSteps * kBatch / batch_size_;
     plan.global_batch_size = batch_size_;
     plan.image_size_px = {4, 4, 8};
@@ -275,11 +276,16 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
                      .sync = *sync,
                      .sinks = {&sink},
                      .checkpointer = &checkpointer},
-                    {.log_every = 1, .on_nonfinite = policy, .best = best_});
+                    {.evaluate_each_epoch = evaluate_each_epoch_,
+                     .log_every = 1,
+                     .on_nonfinite = policy,
+                     .best = best_});
     Outcome outcome;
     trainer.start();
     const TrainSummary summary = trainer.run();
     outcome.finished = summary.final_eval.has_value();
+    if (outcome.finished) outcome.last_eval_seconds = summary.final_eval->seconds;
+    outcome.eval_seconds = summary.eval_seconds;
     outcome.replaced = summary.replaced.val;
     outcome.loader_times = summary.loader_times;
     outcome.images_trained = summary.images_trained;
@@ -305,6 +311,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   bool any_precision_ = false;
   std::int64_t batch_size_ = kBatch, val_batch_size_ = 2;
   std::int64_t every_steps_ = 0, every_epochs_ = 1;
+  std::int64_t epochs_ = kEpochs;
+  bool evaluate_each_epoch_ = true;
   bool batch_sets_order_ = false;
   int most_threads_ = 0;
   std::optional<WeightsSpec> model_spec_;
@@ -445,9 +453,36 @@ TEST_P(ResumeTest, AFinishedRunKeepsOnlyItsLastAndItsBestCheckpoint) {
   ASSERT_FALSE(kept.empty());
   EXPECT_EQ(kept[0].step, kEpochs * kSteps);
   EXPECT_LE(kept.size(), 2U);
-  if (kept.size() == 2) {
-    EXPECT_GT(*kept[1].metric, *kept[0].metric);
+  // Of epochs with equal metrics, the earliest is the best one.
+  double best = -1;
+  std::int64_t best_step = 0;
+  for (const std::string& record : sink.records) {
+    const auto parsed = nlohmann::json::parse(record);
+    if (!parsed.contains(best_.name) || parsed.at(best_.name).get<double>() <= best) continue;
+    best = parsed.at(best_.name).get<double>();
+    best_step = parsed.at("steps").get<std::int64_t>();
   }
+  EXPECT_EQ(kept.back().step, best_step);
+  EXPECT_EQ(kept.back().metric, best);
+}
+
+TEST_P(ResumeTest, TheTimeOfTheLastEvaluationIsCountedOnce) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  const double counted = run(folder.path(), sink).eval_seconds;
+  EXPECT_EQ(run(folder.path(), sink).eval_seconds, counted);
+}
+
+TEST_P(ResumeTest, TheTimeOfTheFirstEvaluationIsCountedInARunMadeShorter) {
+  evaluate_each_epoch_ = false;
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = kSteps}).finished);
+  epochs_ = 1;
+  const Outcome outcome = run(folder.path(), sink);
+  ASSERT_TRUE(outcome.finished);
+  EXPECT_GT(outcome.eval_seconds, 0);
+  EXPECT_EQ(outcome.eval_seconds, outcome.last_eval_seconds);
 }
 
 TEST_P(ResumeTest, AFinishedRunHasACheckpointOfItsEnd) {
@@ -474,6 +509,19 @@ TEST_P(ResumeTest, AFinishedRunHasACheckpointOfItsEnd) {
   test::MemorySink sink;
   EXPECT_TRUE(run(folder.path(), sink).finished);
   EXPECT_TRUE(find_checkpoints(folder.path()).empty());
+}
+
+TEST_P(ResumeTest, ACheckpointAfterTheLastStepOfAnEpochHasTheMetricOfTheEpoch) {
+  every_steps_ = kSteps;
+  every_epochs_ = 0;
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = kSteps + 1}).finished);
+  const auto saved = find_checkpoints(folder.path());
+  ASSERT_EQ(saved.size(), 2U);
+  EXPECT_FALSE(saved[0].metric);
+  EXPECT_EQ(saved[1].step, kSteps);
+  EXPECT_TRUE(saved[1].metric);
 }
 
 TEST_P(ResumeTest, CutInTheEvaluationOfAFinishedRunTheLastCheckpointKeepsItsMetric) {
@@ -810,6 +858,8 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::diverged);
+    EXPECT_THAT(error.what(), test::Names(3));
+    EXPECT_THAT(error.what(), testing::Not(test::Names("training.on_nonfinite")));
   }
   std::vector<double> rates;
   for (const std::string& record : sink.records) {
@@ -836,6 +886,20 @@ TEST_P(ResumeTest, StoppedAfterANonFiniteLossItKeepsTheHalvedRate) {
   EXPECT_EQ(position.at("restores"), 1);
   EXPECT_TRUE(run(folder.path(), sink).finished);
   EXPECT_EQ(saved_position(folder.path()).at("lr_factor"), 0.5);
+}
+
+TEST_P(ResumeTest, WithoutACheckpointToGoBackToItEndsWithoutAdviceToGoBack) {
+  const test::TemporaryFolder folder;
+  test::MemorySink sink;
+  for (const NonFinite policy : {NonFinite::stop, NonFinite::restore}) {
+    try {
+      static_cast<void>(run(folder.path(), sink, {.nan_at_step = 2}, policy));
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::diverged);
+      EXPECT_EQ(test::names(error.what(), "training.on_nonfinite"), policy == NonFinite::stop);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ResumeTest, testing::Values(Precision::fp32, Precision::fp16),

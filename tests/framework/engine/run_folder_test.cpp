@@ -37,6 +37,13 @@ TEST(RunFolderTest, HasItsOwnNameOrTheGivenOne) {
   EXPECT_EQ(RunFolder(folder / "runs", "mine", "x", false).path(), folder / "runs/mine");
 }
 
+TEST(RunFolderTest, ASlashInTheNameOfAModelMakesNoFolder) {
+  const test::TemporaryFolder folder;
+  const RunFolder run(folder / "runs", "", "timm/net", false);
+  EXPECT_EQ(run.path().parent_path(), folder / "runs");
+  EXPECT_THAT(run.path().filename().string(), Names("timm-net"));
+}
+
 TEST(RunFolderTest, DoesNotWriteIntoAnEarlierRun) {
   const test::TemporaryFolder folder;
   JsonLinesLog(RunFolder(folder.path(), "mine", "x", false) / "log").write({{"epoch", 0}});

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "framework/api/single_rank.h"
+#include "framework/api/step_strategy.h"
 #include "framework/core/error.h"
 #include "framework/engine/train_progress.h"
 #include "tests/support/fake_parts.h"
@@ -250,6 +252,37 @@ TEST_F(TrainerTest, NoEpochsMeansEvaluationAlone) {
   const TrainSummary summary = run();
   EXPECT_EQ(summary.final_eval->samples, 5);
   EXPECT_TRUE(train_.requests.empty());
+  EXPECT_TRUE(std::isnan(summary.train_loss));
+  EXPECT_EQ(summary.eval_seconds, summary.final_eval->seconds);
+}
+
+/// Runs a pass for each entry of `lasts`.
+class ListedPasses final : public Method, private StepStrategy {
+ public:
+  explicit ListedPasses(std::vector<bool> lasts) : lasts_(std::move(lasts)) {}
+  [[nodiscard]] StepStrategy* step_strategy() override { return this; }
+
+ private:
+  [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
+    at::Tensor loss = at::zeros({});
+    for (const bool last : lasts_) loss = passes.forward_backward(batch, last);
+    return loss;
+  }
+  std::vector<bool> lasts_;
+};
+
+TEST_F(TrainerTest, OnlyTheLastPassOfAStepIsTheLast) {
+  for (const std::vector<bool>& lasts :
+       {std::vector<bool>{true}, {false, true}, {}, {false}, {true, false}, {true, true}}) {
+    SCOPED_TRACE(testing::PrintToString(lasts));
+    methods_.clear();
+    methods_.push_back({"listed", std::make_unique<ListedPasses>(lasts)});
+    if (lasts == std::vector{true} || lasts == std::vector{false, true}) {
+      EXPECT_NO_THROW(run());
+    } else {
+      EXPECT_THAT([&] { run(); }, testing::ThrowsMessage<Error>(Names("listed", "last")));
+    }
+  }
 }
 
 TEST_F(TrainerTest, DivergenceIsAnErrorOfItsOwnKind) {

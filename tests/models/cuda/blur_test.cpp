@@ -76,13 +76,10 @@ struct Reference {
 };
 
 template <typename Type>
-class BlurKernelTest : public ::testing::Test {
+class BlurKernelTest : public test::DeviceTest {
  protected:
   using Memory = GuardedArray<Type>;
 
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   static Reference reference(const Size& size, bool all, bool even) {
     Reference made;
     made.size = size;

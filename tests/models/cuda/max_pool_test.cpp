@@ -69,13 +69,10 @@ struct Reference {
 };
 
 template <typename Type>
-class MaxPoolKernelTest : public ::testing::Test {
+class MaxPoolKernelTest : public test::DeviceTest {
  protected:
   using Memory = GuardedArray<Type>;
 
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   static Reference reference(const Size& size, bool forks = false) {
     Reference made;
     made.size = size;

@@ -26,12 +26,7 @@ std::vector<double> padded(const std::vector<double>& x) {
 }
 
 template <typename Type>
-class StemKernelTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-};
+class StemKernelTest : public test::DeviceTest {};
 TYPED_TEST_SUITE(StemKernelTest, ValueTypes);
 
 TYPED_TEST(StemKernelTest, AppendsAChannelOfZeros) {

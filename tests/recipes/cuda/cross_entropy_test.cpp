@@ -80,11 +80,8 @@ struct Results {
 };
 
 template <typename Type>
-class CrossEntropyKernelTest : public ::testing::Test {
+class CrossEntropyKernelTest : public test::DeviceTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   static Reference reference(const Size& size, double smoothing = 0.1, double d_loss = 1,
                              double std = 3) {
     Reference made;

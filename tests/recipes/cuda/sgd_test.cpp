@@ -116,11 +116,8 @@ test::DeviceArray<float> one_value(double value) {
 }
 
 template <typename Type>
-class SgdKernelTest : public ::testing::Test {
+class SgdKernelTest : public test::DeviceTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   static std::vector<Exact> parameters(double scale = 1) {
     std::vector<Exact> made;
     std::uint32_t seed = 1;
@@ -284,27 +281,22 @@ TYPED_TEST(GradientNormKernelTest, FindsTheOnlyInfinityOrNan) {
   }
 }
 
+using GradientNormKernelLimitsTest = GradientNormKernelTest<F32>;
 /// As in torch, an infinite norm of finite gradients clips them to 0.
-TEST(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
-  if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  struct Limits : GradientNormKernelTest<F32> {
-    void TestBody() override {
-      std::vector<Exact> exact = parameters();
-      exact[5].gradient[3] = double{std::numeric_limits<float>::max()};
-      run(exact, 1, 1, [&](const Norm& got) {
-        EXPECT_TRUE(std::isinf(got.norm));
-        EXPECT_EQ(got.clip, 0);
-        EXPECT_EQ(got.found_inf, 0);
-      });
-    }
-  };
-  Limits().TestBody();
+TEST_F(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
+  std::vector<Exact> exact = parameters();
+  exact[5].gradient[3] = double{std::numeric_limits<float>::max()};
+  run(exact, 1, 1, [&](const Norm& got) {
+    EXPECT_TRUE(std::isinf(got.norm));
+    EXPECT_EQ(got.clip, 0);
+    EXPECT_EQ(got.found_inf, 0);
+  });
 }
 
+using SgdTensorsTest = test::DeviceTest;
 /// Tests more tensors than fit into a launch, of different sizes. The gradient of each tensor has a
 /// different value.
-TEST(SgdTensorsTest, AnyNumberOfTensorsIsUpdatedAndCounted) {
-  if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
+TEST_F(SgdTensorsTest, AnyNumberOfTensorsIsUpdatedAndCounted) {
   for (const std::size_t count :
        {std::size_t{1}, kSgdMostTensors, kSgdMostTensors + 1, 2 * kSgdMostTensors + 5}) {
     std::vector<SgdTensor> tensors;
@@ -336,8 +328,7 @@ TEST(SgdTensorsTest, AnyNumberOfTensorsIsUpdatedAndCounted) {
   }
 }
 
-TEST(SgdTensorsTest, NoParametersHaveNoNorm) {
-  if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
+TEST_F(SgdTensorsTest, NoParametersHaveNoNorm) {
   sgd_step({}, {}, nullptr);
   const test::DeviceArray<float> norm(1), clip(1);
   gradient_norm({}, {.norm = norm.data(), .clip = clip.data()}, nullptr);

@@ -27,11 +27,8 @@ constexpr Size kSizes[] = {{1, 1},  {1, 2},   {3, 5},    {2, 8},    {40, 10},   
                            {3, 31}, {9, 257}, {5, 1000}, {5, 1001}, {2, 50'000}, {520, 12}};
 
 template <typename Type>
-class TopKKernelTest : public ::testing::Test {
+class TopKKernelTest : public test::DeviceTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   /// A label's position in the sorted row.
   static std::int64_t place(const std::vector<double>& logits, const Size& size, int row,
                             std::int64_t label) {

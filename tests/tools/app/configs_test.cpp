@@ -99,12 +99,17 @@ INSTANTIATE_TEST_SUITE_P(Recipes, ConfigsTest, ::testing::ValuesIn(recipes()),
                            return name;
                          });
 
+/// The options that a pipeline gives to an item; empty if it gives none.
+nlohmann::json options_of(const nlohmann::json& pipeline, const std::string& item) {
+  for (const auto& step : pipeline.at("steps")) {
+    if (step.is_object() && step.contains(item)) return step.at(item);
+  }
+  return nlohmann::json::object();
+}
+
 /// The filter of the item `resize`, or its default.
 std::string filter_of(const nlohmann::json& pipeline) {
-  for (const auto& step : pipeline.at("steps")) {
-    if (step.is_object() && step.contains("resize")) return step.at("resize").at("filter");
-  }
-  return "area";
+  return options_of(pipeline, "resize").value("filter", "area");
 }
 
 TEST(ConfigFiltersTest, ImagesAreResizedAsInTheSources) {
@@ -122,6 +127,25 @@ TEST(ConfigFiltersTest, ImagesAreResizedAsInTheSources) {
     const auto pipeline = nlohmann::json::parse(run.output).at("pipeline");
     EXPECT_EQ(filter_of(pipeline.at("train")), source.filter) << source.recipe;
     EXPECT_EQ(filter_of(pipeline.at("val")), source.filter) << source.recipe;
+  }
+}
+
+TEST(ConfigAugmentationsTest, ImagesAreMovedWithTheInterpolationOfTheSources) {
+  const nlohmann::json black = {0, 0, 0}, mean_colour = {124, 116, 104};
+  const struct {
+    const char *recipe, *transform;
+    const nlohmann::json& fill;
+  } sources[] = {{"rn50_torchvision_v2", "trivial_augment", black},
+                 {"rn50_rsb_a1", "rand_augment", mean_colour},
+                 {"rn50_rsb_a2", "rand_augment", mean_colour},
+                 {"rn50_rsb_a3", "rand_augment", mean_colour}};
+  for (const auto& source : sources) {
+    const ChildResult run = train(std::string("imagenet/") + source.recipe + ".yaml", kDryRun);
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    const auto plan = nlohmann::json::parse(run.output);
+    const auto options = options_of(plan.at("pipeline").at("train"), source.transform);
+    EXPECT_EQ(options.value("interpolation", "nearest"), "bilinear") << source.recipe;
+    EXPECT_EQ(options.value("fill", black), source.fill) << source.recipe;
   }
 }
 

@@ -140,6 +140,107 @@ TEST_F(DryRunTest, KeysThatNothingReadsAreListed) {
   EXPECT_EQ(plan.at("ignored_keys")[0].at("place"), "command line");
 }
 
+TEST_F(DryRunTest, KeysThatTheNumberOfRanksOrTheImageSizesDisableAreListed) {
+  const auto ignored = [&](const std::vector<std::string>& keys) {
+    const ChildResult run = dry_run(keys);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors, IsEmpty());
+    std::vector<std::string> found;
+    const auto plan = nlohmann::json::parse(run.output);
+    for (const auto& entry : plan.at("ignored_keys")) {
+      EXPECT_EQ(entry.at("place"), "command line");
+      found.push_back(entry.at("key"));
+    }
+    return found;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(ignored({"--dist.sync_bn=1", "--dist.world_size=2", "--resolution.end_ramp=1"}),
+              ElementsAre("dist.sync_bn", "dist.world_size", "resolution.end_ramp"));
+  EXPECT_THAT(ignored({"--dist.sync_bn=1", "--dist.nproc=2", "--resolution.min_res=128",
+                       "--resolution.end_ramp=1"}),
+              IsEmpty());
+  EXPECT_THAT(ignored({"--training.distributed=1", "--dist.world_size=2"}), IsEmpty());
+  // The keys that the documents give for one GPU.
+  EXPECT_THAT(ignored({"--training.distributed=0", "--dist.world_size=1"}), IsEmpty());
+  EXPECT_THAT(ignored({"--training.distributed=1", "--dist.world_size=3", "--dist.nproc=2"}),
+              ElementsAre("dist.world_size"));
+}
+
+TEST_F(DryRunTest, AnAssumedNumberOfSamplesIsThatOfTheSelectedOnes) {
+  const ChildResult run = dry_run({"--train-samples=100", "--data.repeats=3"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(nlohmann::json::parse(run.output).at("steps_per_epoch"), 37);
+  for (const std::string key : {"--data.subset=10", "--data.filter=label < 3"}) {
+    const ChildResult refused = dry_run({"--train-samples=100", key});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.errors, Names(key.substr(2, key.find('=') - 2), "--train-samples"));
+  }
+  const std::string producer = "zmq://127.0.0.1:9";
+  const ChildResult outside = dry_run(
+      {"--train-samples=100", "--data.train_dataset=" + producer, "--data.batches_per_epoch=3"});
+  EXPECT_EQ(outside.exit_code, 2);
+  EXPECT_THAT(outside.errors, Names("data.train_dataset", "--train-samples", producer));
+}
+
+TEST_F(DryRunTest, AnEvaluationShowsWhatItReads) {
+  const std::vector<std::string> network = {
+      "--model.arch=layers", "--model.params={image_size: 32, layers: [flatten, linear]}",
+      "--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32"};
+  const auto with = [&](std::vector<std::string> keys) {
+    keys.insert(keys.end(), network.begin(), network.end());
+    return keys;
+  };
+  const std::string folder = folder_ / "runs";
+  ASSERT_EQ(train(with({"--training.epochs=0", "--logging.run_id=r", "--logging.folder=" + folder}))
+                .exit_code,
+            0);
+  const std::string weights = folder + "/r/final_weights.safetensors";
+  const std::vector<std::string> keys =
+      with({"--training.eval_only=1", "--model.weights=" + weights, "--dry-run"});
+  std::vector<std::string> command = {
+      "/usr/bin/env", "CUDA_VISIBLE_DEVICES=",        test::bin_dir() + "/precast",
+      "train",        "--data.val_dataset=" + data(), "--training.device=cpu"};
+  command.insert(command.end(), keys.begin(), keys.end());
+  const ChildResult text = run_child(command, std::chrono::minutes(3));
+  ASSERT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, Names(weights, "32 px", data(), "top_1", "val_loss", "512 samples"));
+  EXPECT_THAT(text.output, testing::Not(testing::HasSubstr("optimiser")));
+  EXPECT_THAT(text.output, testing::Not(testing::HasSubstr("random")));
+  std::vector<std::string> ring = keys;
+  ring.emplace_back("--ring=none");
+  const ChildResult refused = train(ring);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, Names("training.eval_only", "--ring"));
+}
+
+TEST_F(DryRunTest, TheHighestRateIsThatOfThePlan) {
+  const auto plan = [&](const std::string& final_lr) {
+    std::vector<std::string> command = {"/usr/bin/env",
+                                        "CUDA_VISIBLE_DEVICES=",
+                                        test::bin_dir() + "/precast",
+                                        "train",
+                                        "--dry-run",
+                                        "--lr.lr=0.25",
+                                        "--lr.reference_batch_size=4",
+                                        "--training.device=cpu",
+                                        "--lr.lr_schedule_type=cosine",
+                                        "--lr.final_lr=" + final_lr,
+                                        "--training.epochs=2",
+                                        "--data.train_dataset=" + data(),
+                                        "--data.val_dataset=" + data(),
+                                        "--training.batch_size=8"};
+    return run_child(command, std::chrono::minutes(3));
+  };
+  const ChildResult high = plan("0.75");
+  ASSERT_EQ(high.exit_code, 0) << high.errors;
+  EXPECT_THAT(high.errors, Names("lr.lr", "0.5", "0.75"));
+  EXPECT_THAT(high.output, testing::HasSubstr("at most 0.75\n"));
+  const ChildResult scaled = plan("0");
+  ASSERT_EQ(scaled.exit_code, 0) << scaled.errors;
+  EXPECT_THAT(scaled.errors, IsEmpty());
+  EXPECT_THAT(scaled.output, testing::HasSubstr("at most 0.5 ("));
+}
+
 TEST_F(DryRunTest, TheRanksAreThoseThatTheCommandStarts) {
   const ChildResult run = dry_run({"--dist.nproc=2"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;

@@ -74,6 +74,18 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
               Names("2: r"));
 }
 
+TEST_F(KernelChoiceTest, FusedKernelsOfOtherPartsAreWarningsOnACpu) {
+  Recipe recipe;
+  recipe.resolved = {{"loss.kernels", "fused"}, {"optimizer.kernels", "auto"}};
+  EXPECT_THAT(part_kernels_warnings({.recipe = recipe, .device = at::kCPU}),
+              testing::ElementsAre(Names("loss.kernels", "CPU")));
+  recipe.resolved = {{"optimizer.kernels", "fused"}};
+  EXPECT_THAT(part_kernels_warnings({.recipe = recipe, .device = at::kCPU}),
+              testing::ElementsAre(Names("optimizer.kernels", "CPU")));
+  if (!models::detail::has_fused_kernels()) return;
+  EXPECT_THAT(part_kernels_warnings({.recipe = recipe, .device = at::kCUDA}), IsEmpty());
+}
+
 TEST_F(KernelChoiceTest, AutoCountsFusedNormsWithoutAWarning) {
   if (!models::detail::has_fused_kernels()) GTEST_SKIP() << "a build without CUDA";
   const ordered_json found = fused_by_default();

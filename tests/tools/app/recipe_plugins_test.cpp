@@ -170,9 +170,10 @@ class Answering final : public ImageModel {
 TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
   const auto refusal = [](at::Tensor output, bool has_parameters = true) -> std::string {
     Answering model(std::move(output), has_parameters);
+    TrainPlan plan;
+    plan.model = {.arch = "own", .num_classes = 3};
     try {
-      check_output(&model, {.arch = "own", .num_classes = 3},
-                   make_batch(at::zeros({2, 3, 32, 32}), at::zeros({2}, at::kLong)));
+      check_output(&model, plan, make_batch(at::zeros({2, 3, 32, 32}), at::zeros({2}, at::kLong)));
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -225,9 +226,11 @@ class Counting final : public Metric {
 TEST_F(RecipePluginsTest, WhatLossAndMetricsReturnIsCheckedAtTheirKeys) {
   Recipe recipe = load("training: {loss: cross_entropy}\nvalidation: {metrics: [top_k: {k: 2}]}\n");
   const Batch batch = make_batch(at::zeros({2, 3, 8, 8}), at::zeros({2}, at::kLong));
+  TrainPlan plan;
+  plan.model = {.arch = "resnet18", .num_classes = 3};
   const auto refusal = [&](const Loss& loss) -> std::string {
     try {
-      check_parts(nullptr, {.arch = "resnet18", .num_classes = 3}, loss, recipe, batch);
+      check_parts(nullptr, plan, loss, recipe, batch);
     } catch (const ConfigError& error) {
       return error.what();
     }

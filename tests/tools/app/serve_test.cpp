@@ -123,6 +123,7 @@ TEST_F(ServeTest, TwoTrainingRunsOnOneRingLearnWhatTheyLearnAlone) {
   EXPECT_EQ(end.at("event"), "end");
   EXPECT_EQ(end.at("samples_decoded"), kEpochs * kSteps * kBatch);
   EXPECT_EQ(end.at("samples_delivered"), 2 * kEpochs * kSteps * kBatch);
+  EXPECT_EQ(end.at("replaced_samples"), 0);
   EXPECT_EQ(test::occurrences(server->out, "\"event\":\"pass\""), kEpochs);
   // The run records the dataset's file, so that it can be repeated without the ring.
   const json params = json::parse(std::ifstream(folder_ / "runs/ring_a/params.json"));

@@ -21,6 +21,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/small_network.h"
 #include "tools/app/reserved_figures.h"
+#include "tools/experiments/grid/recipe_metric.h"
 
 namespace precast::tools {
 namespace {
@@ -113,8 +114,16 @@ TEST_F(ReservedFiguresTest, ContainEveryKeyThatARunWritesNextToItsMetrics) {
   const std::string option = "--result-json=" + (folder_ / "result.json").string();
   const ChildResult run = precast({"train", option, "--logging.every=1"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  for (const auto& line : log("r")) check(line, "log");
-  check(nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json")), "summary.json");
+  const auto lines = log("r");
+  for (const auto& line : lines) check(line, "log");
+  const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
+  check(summary, "summary.json");
+  // The last line is that of an epoch.
+  for (const auto& [key, value] : summary.items()) {
+    if (value.is_number()) {
+      EXPECT_EQ(is_of_epochs(key), lines.back().contains(key)) << key;
+    }
+  }
   check(nlohmann::json::parse(std::ifstream(folder_ / "result.json")), "result.json");
   const ChildResult evaluated =
       run_child({test::bin_dir() + "/precast", "eval", folder_ / "runs/r", "--json"},
@@ -299,13 +308,16 @@ TEST_F(TrainTest, AResumedRunWarnsOfEpochsThatItsLogLacks) {
 TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
   const auto figures = [&] {
     const auto all = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
-    return std::vector<double>{all.at("top_1"), all.at("val_loss"), all.at("train_loss")};
+    return std::vector<double>{all.at("top_1"), all.at("val_loss"), all.at("train_loss"),
+                               all.at("eval_minutes"), all.at("epochs")};
   };
   ASSERT_EQ(precast({"train"}).exit_code, 0);
   const std::vector<double> before = figures();
   EXPECT_GT(before[2], 0.5);
   // As if the run had been killed after its last checkpoint and before it wrote the summary.
   std::filesystem::remove(folder_ / "runs/r/summary.json");
+  ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
+  EXPECT_EQ(figures(), before);
   ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
   EXPECT_EQ(figures(), before);
 }

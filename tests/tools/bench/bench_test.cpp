@@ -69,6 +69,14 @@ TEST_F(BenchTest, StepReportsSpeedAndEverySetting) {
   EXPECT_EQ(settings.at("cuda_graphs"), "auto");
 }
 
+TEST_F(BenchTest, TheBatchSizeOfStepReplacesTheGlobalOneOfTheRecipe) {
+  std::ofstream(folder_ / "r.yaml") << "training: {global_batch_size: 64}\n";
+  const ChildResult run = step({folder_ / "r.yaml", "--json", "--runs", "1", "--batch-size", "3"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(json::parse(run.output).at("settings").at("batch_size"), 3);
+  EXPECT_THAT(run.errors, testing::Not(Names("training.batch_size")));
+}
+
 TEST_F(BenchTest, StepTakesTheGraphModeAndReportsReplays) {
   const ChildResult run = step({"--json", "--cuda-graphs", "off"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
@@ -109,6 +117,25 @@ TEST_F(BenchTest, StepWritesATraceThatLoads) {
   };
   EXPECT_TRUE(named("aten::convolution"));
   EXPECT_TRUE(named("aten::convolution_backward"));
+}
+
+TEST_F(BenchTest, EachMeasurementIsOfTheFirstStepsOfARun) {
+  const std::string trace = folder_ / "trace.json";
+  // A run of one epoch, in whose later steps images have full size.
+  const ChildResult run = step(
+      {"--steps", "4", "--training.epochs=1", "--model.arch=layers",
+       "--model.params={layers: [conv: {out: 4}, relu, global_avg_pool, flatten, linear]}",
+       "--methods=[batch_resize: {initial_scale: 0.5, delay_fraction: 0.1}]", "--profile", trace});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("methods", "batch_resize"));
+  const json recorded = json::parse(std::ifstream(trace));
+  int steps = 0;
+  for (const json& event : recorded.at("traceEvents")) {
+    if (event.value("name", "") != "aten::conv2d") continue;
+    EXPECT_EQ(event.at("args").at("Input Dims").at(0), json::parse("[2, 3, 16, 16]"));
+    ++steps;
+  }
+  EXPECT_EQ(steps, 3);
 }
 
 TEST_F(BenchTest, RanksAreTabledWithTheirEfficiency) {

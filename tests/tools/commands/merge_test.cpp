@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -30,29 +29,44 @@ class MergeTest : public SubsetTest {
     if (with_names) info.classes["label"] = names;
     info.written = written;
     layout.info = data::file_info_text(info);
-    data::BetonWriter writer(file, {{"label", data::FieldType::integer}}, names.size(), layout);
-    for (std::int64_t label = 0; label < static_cast<std::int64_t>(names.size()); ++label) {
-      data::EncodedValue value;
-      value.metadata.resize(sizeof label);
-      data::store(value.metadata.data(), label);
-      writer.add({&value, 1});
+    std::vector<std::vector<std::int64_t>> rows;
+    for (std::size_t i = 0; i < names.size(); ++i) rows.push_back({static_cast<std::int64_t>(i)});
+    write_ints(file, {"label"}, rows, layout);
+    return file;
+  }
+  /// A file with the fields `id` and `class`, of which only the second one has class names.
+  std::string ids_and_classes(const std::string& name,
+                              const std::vector<std::vector<std::int64_t>>& rows,
+                              const Names& names) {
+    const std::string file = (folder_ / name).string();
+    data::BetonLayout layout;
+    data::FileInfo info;
+    if (!names.empty()) info.classes["class"] = names;
+    layout.info = data::file_info_text(info);
+    write_ints(file, {"id", "class"}, rows, layout);
+    return file;
+  }
+  static void write_ints(const std::string& file, const Names& fields,
+                         const std::vector<std::vector<std::int64_t>>& rows,
+                         const data::BetonLayout& layout) {
+    std::vector<data::FieldColumn> columns;
+    for (const std::string& field : fields) columns.push_back({field, data::FieldType::integer});
+    data::BetonWriter writer(file, columns, rows.size(), layout);
+    for (const std::vector<std::int64_t>& row : rows) {
+      std::vector<data::EncodedValue> values(row.size());
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        values[i].metadata.resize(sizeof row[i]);
+        data::store(values[i].metadata.data(), row[i]);
+      }
+      writer.add(values);
     }
     writer.finish();
-    return file;
   }
   static std::vector<std::int64_t> labels_of(const std::string& file, std::size_t field = 0) {
     const data::BetonReader reader(file);
     std::vector<std::int64_t> labels;
     for (std::uint64_t i = 0; i < reader.size(); ++i) labels.push_back(reader.integer(i, field));
     return labels;
-  }
-  /// A file that `precast write` makes from a table.
-  std::string table(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / (name + ".csv")) << text;
-    const std::string file = (folder_ / (name + ".beton")).string();
-    const auto run = test::precast_run({"write", (folder_ / (name + ".csv")).string(), file});
-    EXPECT_EQ(run.code, 0) << run.err;
-    return file;
   }
   [[nodiscard]] Names names_of_merged() const {
     return data::class_names_of(data::BetonReader(out()), 0);
@@ -119,8 +133,8 @@ TEST_F(MergeTest, LabelsThatFilesNameDifferentlyAreKeptOnlyIfThatIsAskedFor) {
 }
 
 TEST_F(MergeTest, ClassesNeedNotBeInTheFirstIntField) {
-  const std::string a = table("ma", "id,class\n1,cat\n2,dog\n");
-  const std::string b = table("mb", "id,class\n3,dog\n4,fish\n");
+  const std::string a = ids_and_classes("a.beton", {{1, 0}, {2, 1}}, {"cat", "dog"});
+  const std::string b = ids_and_classes("b.beton", {{3, 0}, {4, 1}}, {"dog", "fish"});
   for (const Names& options : {Names{}, {"--label-rule", "offset", "--label-field", "id"}}) {
     Names arguments = {"merge", a, b, out()};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -145,9 +159,9 @@ TEST_F(MergeTest, ClassesNeedNotBeInTheFirstIntField) {
 }
 
 TEST_F(MergeTest, TheLabelFieldIsTheOneThatAnyFileNames) {
-  const std::string numbers = table("ma", "id,class\n1,0\n2,1\n");
-  const std::string named = table("mb", "id,class\n3,cat\n4,dog\n");
-  merge({numbers, named, out(), "--label-rule", "offset"});
+  const std::string numbers = ids_and_classes("a.beton", {{1, 0}, {2, 1}}, {});
+  const std::string names = ids_and_classes("b.beton", {{3, 0}, {4, 1}}, {"cat", "dog"});
+  merge({numbers, names, out(), "--label-rule", "offset"});
   EXPECT_THAT(labels_of(out(), 0), testing::ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(labels_of(out(), 1), testing::ElementsAre(0, 1, 2, 3));
 }

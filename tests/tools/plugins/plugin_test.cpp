@@ -66,6 +66,14 @@ class PluginTest : public testing::Test {
   data::DataParts parts_ = make_data_parts();
 };
 
+TEST_F(PluginTest, TheDigestIsThatOfItsFile) {
+  EXPECT_EQ(PluginFile(built("transform")).digest(), plugin_digest(built("transform")));
+  std::ofstream(folder_ / "a.so") << "one";
+  std::ofstream(folder_ / "b.so") << "two";
+  EXPECT_NE(plugin_digest(folder_ / "a.so"), plugin_digest(folder_ / "b.so"));
+  EXPECT_THROW(static_cast<void>(plugin_digest(folder_ / "missing.so")), IoError);
+}
+
 TEST_F(PluginTest, AddsItsPartsWithTheirOptions) {
   add(built("transform"));
   const auto transform = parts_.pipeline.transforms.create("invert");

@@ -89,6 +89,27 @@ TEST_F(ReportPageTest, TheMetricThatDecidesIsNamed) {
   EXPECT_THAT(page, Not(HasSubstr("higher_is_better")));
 }
 
+TEST_F(ReportPageTest, ARunDecidedByTopFiveShowsItsBestEpochByTopFive) {
+  // top-1 is best in the second epoch, top-5 in the first.
+  const auto run = [&](const std::string& name, const std::string& metric) {
+    write_run(folder_ / name,
+              "{\"epoch\":0,\"top_1\":0.5,\"top_5\":0.875}\n"
+              "{\"epoch\":1,\"top_1\":0.625,\"top_5\":0.75}\n");
+    write_file(folder_ / name / "run.json",
+               fmt::format(R"({{"best_metric":{{"name":"{}","higher_is_better":true}}}})", metric));
+    return load_run(folder_ / name);
+  };
+  const std::vector<RunRecord> by_top_5 = {run("a", "top_5"), run("b", "top_5")};
+  EXPECT_THAT(report_page({by_top_5[0]}, {}),
+              HasSubstr("<b>75.00 %</b><span>top-5</span><small>best 87.50 % in epoch 1"));
+  EXPECT_THAT(report_page(by_top_5, {}), HasSubstr(">top-5</th><th class=\"number\">top-1</th>"));
+  const RunRecord by_top_1 = run("c", "top_1");
+  EXPECT_THAT(report_page({by_top_1}, {}),
+              HasSubstr("<b>62.50 %</b><span>top-1</span><small>best 62.50 % in epoch 2"));
+  EXPECT_THAT(report_page({by_top_5[0], by_top_1}, {}),
+              HasSubstr(">top-1</th><th class=\"number\">top-5</th>"));
+}
+
 TEST_F(ReportPageTest, AClassifierWithAnotherMetricShowsItFirstAndThenItsAccuracy) {
   std::string log = sample_log(3);
   const std::string loss = "\"val_loss\":1.5", f1_macro = "\"f1_macro\":0.625,";

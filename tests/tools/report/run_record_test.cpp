@@ -91,6 +91,48 @@ TEST_F(RunRecordTest, TheSummaryOfARunThatWasContinuedIsLeftOut) {
   EXPECT_TRUE(load_run(folder_ / "r").finished());
 }
 
+TEST_F(RunRecordTest, ARunThatIsContinuedWithLargerBatchesHasNotFinished) {
+  // 4 epochs of 4 steps are fewer steps than the run trained before.
+  write_run(folder_ / "r", sample_log(2));
+  write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"epochs":2,"steps":20})");
+  write_file(folder_ / "r/run.json", R"({"epochs":4,"steps_per_epoch":4})");
+  const RunRecord run = load_run(folder_ / "r");
+  EXPECT_FALSE(run.finished());
+  EXPECT_DOUBLE_EQ(run.top_1(), 0.5);
+  EXPECT_THAT(run.notes, ElementsAre(Names("summary.json", 20)));
+  write_file(folder_ / "r/run.json", R"({"epochs":2,"steps_per_epoch":10})");
+  EXPECT_TRUE(load_run(folder_ / "r").finished());
+}
+
+TEST_F(RunRecordTest, StepsArePlacedByTheLengthOfTheirOwnEpoch) {
+  // Epochs of 10 steps; from the third on, batches are twice as large.
+  const std::string third =
+      R"({"step":20,"epoch":2,"epoch_step":0}
+{"step":24,"epoch":2,"epoch_step":4}
+{"epoch":2,"steps":25}
+{"step":26,"epoch":3,"epoch_step":1}
+)";
+  write_run(folder_ / "r", sample_log(2) + third);
+  write_file(folder_ / "r/run.json", R"({"epochs":4,"steps_per_epoch":5})");
+  std::vector<double> places;
+  for (const RunRow& row : load_run(folder_ / "r").steps) places.push_back(row.epochs_done);
+  EXPECT_THAT(places, ElementsAre(DoubleEq(0), DoubleEq(0.5), DoubleEq(1), DoubleEq(1.5),
+                                  DoubleEq(2), DoubleEq(2.8), DoubleEq(3.2)));
+}
+
+TEST_F(RunRecordTest, TheSpeedOfAnUnfinishedRunCountsNoStepWithoutItsTime) {
+  const std::string log = sample_log(2);
+  const auto lines = [&](int count) {
+    std::size_t end = 0;
+    while (count-- > 0) end = log.find('\n', end) + 1;
+    return load(log.substr(0, end)).images_per_second();
+  };
+  EXPECT_TRUE(std::isnan(lines(1))) << "the time of the only step is not known";
+  EXPECT_DOUBLE_EQ(lines(2), 64);
+  EXPECT_DOUBLE_EQ(lines(3), 64);
+  EXPECT_DOUBLE_EQ(lines(5), 64);
+}
+
 TEST_F(RunRecordTest, ALogCutAnywhereGivesItsWholeLines) {
   const std::string log = sample_log(2);
   for (std::size_t size = 0; size <= log.size(); ++size) {

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -102,6 +103,15 @@ void check_layout(const TrainPlan& plan) {
   throw ConfigError(
       "training.channels_last: expected true with --model-cost, whose costs are those of "
       "channels_last tensors, got false. Leave out --layout nchw or the key");
+}
+
+void check_methods(const std::vector<NamedMethod>& methods) {
+  const std::vector<std::string> names = varying_methods(methods);
+  if (names.empty()) return;
+  throw ConfigError(
+      fmt::format("methods: expected the same work in all steps of a run with --model-cost, which "
+                  "computes the cost of one step, got {}. Leave them out",
+                  fmt::join(names, ", ")));
 }
 
 /// Published speeds of the same step, and the speeds that the model projects for it.
@@ -224,6 +234,7 @@ int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t cl
   StepRig rig(run, registries, ranks, classes);
   const TrainPlan& plan = rig.plan();
   check_layout(plan);
+  check_methods(recipe.methods);
   auto methods = ordered_json::array();
   for (const NamedMethod& method : recipe.methods) methods.push_back(method.name);
   ordered_json report = {{"projection", true},

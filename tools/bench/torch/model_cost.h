@@ -9,7 +9,8 @@ namespace precast::tools {
 /// each image size of its plan. Runs the network on the CPU with very small batches; needs no GPU.
 /// @param recipe for GPUs; the function changes its device, precision and batch size.
 /// @param classes number of classes of the model. @param options --card, --json, --output
-/// @throws ConfigError if the recipe turns channels_last off, or uses bf16 and a card lacks it
+/// @throws ConfigError if the recipe turns channels_last off, uses bf16 and a card lacks it, or has
+/// a method that changes the work of a step during the run
 int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t classes,
                    const Arguments& options);
 

@@ -216,7 +216,8 @@ ordered_json describe(const ordered_json& rows, const ResolvedRun& run,
 
 void add_stage_options(po::options_description& options) {
   options.add_options()("steps", po::value<std::int64_t>()->default_value(20),
-                        "training steps per measurement")(
+                        "training steps per measurement; each measurement begins with the first "
+                        "step of a run")(
       "batches", po::value<std::int64_t>()->default_value(0),
       "batches per measurement; of the stage `read and process`; 0: the whole training set")(
       "runs", po::value<std::int64_t>()->default_value(3), kRunsHelp)(
@@ -249,6 +250,7 @@ int run_bench_stages(const std::vector<std::string>& args) {
   const ResolvedRun run = resolve_run(recipe, RankInfo{});
   RankSession ranks(recipe.config, RankInfo{}, run.device);
   Stages stages(run, registries, ranks, options);
+  warn_of_varying_steps(recipe.methods);
   const ordered_json figures =
       describe(measure(stages, options.get<std::int64_t>("runs")), run, registries, options);
   if (options.has("svg")) write_file(options.text("svg"), chart(figures));

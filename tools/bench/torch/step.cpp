@@ -40,8 +40,9 @@ void add_key_options(po::options_description& options) {
       "blurpool", "antialias strided convolutions; sets training.use_blurpool=1")(
       "image-size", text("N"), "side of the images in px; instead of resolution.*")(
       "batch-size", text("N"),
-      "samples per batch; sets training.batch_size; default without a recipe: 64")(
-      "precision", text("NAME"), "precision of the computation; fp32, fp16 or bf16")(
+      "samples per batch; sets training.batch_size, and training.global_batch_size=0; default "
+      "without a recipe: 64")("precision", text("NAME"),
+                              "precision of the computation; fp32, fp16 or bf16")(
       "cuda-graphs", text("NAME"),
       "whether steps are replayed as CUDA graphs; off, auto, on or step")(
       "layout", text("NAME"), "memory layout of the images; nhwc (channels_last) or nchw")(
@@ -57,7 +58,8 @@ void add_options(po::options_description& options) {
       "where batches come from; device: one synthetic batch that stays on the device; cpu: "
       "synthetic, drawn before each step; queue: synthetic, drawn by a second thread; FILE.beton; "
       "zmq://... or ring://NAME: images and labels that another program makes")(
-      "steps", po::value<std::int64_t>()->default_value(10), "training steps per measurement")(
+      "steps", po::value<std::int64_t>()->default_value(10),
+      "training steps per measurement; each measurement begins with the first step of a run")(
       "warmup", po::value<std::int64_t>()->default_value(5),
       "steps before the measurements; more if a CUDA graph is recorded later")(
       "runs", po::value<std::int64_t>()->default_value(5), kRunsHelp)(
@@ -108,7 +110,10 @@ std::vector<Override> option_overrides(const Arguments& options, const RankColum
   const auto set = [&](const std::string& key, const std::string& value) {
     overrides.push_back({key, parse_override(value, origin, diagnostics)});
   };
-  if (!has_recipe) set("training.batch_size", "64");
+  // Not from the command line: an override by training.global_batch_size is no mistake.
+  if (!has_recipe)
+    overrides.push_back({"training.batch_size", parse_override("64", {}, diagnostics)});
+  if (options.has("batch-size")) set("training.global_batch_size", "0");
   for (const auto& [option, key] : kOptionKeys) {
     if (options.has(option)) set(key, options.text(option));
   }
@@ -178,6 +183,7 @@ class StepBench {
 
   int run() {
     const auto steps = options_.get<std::int64_t>("steps");
+    if (ranks_.leads()) warn_of_varying_steps(run_.recipe.methods);
     // The first step allocates memory and, on GPUs, selects kernels. A later step records the CUDA
     // graph that the following steps replay.
     static_cast<void>(time_steps(*rig_, *batches_, warm_up_steps(), run_.device));

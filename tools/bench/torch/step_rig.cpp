@@ -2,12 +2,14 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include <filesystem>
 
 #include "framework/api/run_facts.h"
 #include "framework/core/error.h"
+#include "framework/core/log.h"
 #include "framework/core/system.h"
 #include "tools/app/graph_plan.h"
 #include "tools/app/images_on_gpu.h"
@@ -20,6 +22,8 @@ namespace precast::tools {
 namespace {
 
 constexpr double kLearningRate = 0.01;
+/// So many that a measurement does not leave the start of the first epoch.
+constexpr std::int64_t kStepsPerEpoch = 1'000'000'000;
 
 }  // namespace
 
@@ -38,7 +42,7 @@ StepRig::StepRig(const ResolvedRun& run, const Registries& registries, RankSessi
                            .world = all.world(),
                            .num_classes = parts_.plan().model.num_classes,
                            .epochs = parts_.plan().epochs,
-                           .steps_per_epoch = parts_.plan().steps_per_epoch});
+                           .steps_per_epoch = kStepsPerEpoch});
     method.method->on_train_begin(parts_.model());
     method.method->on_epoch_begin(0, parts_.model());
   }
@@ -65,6 +69,22 @@ at::Tensor StepRig::step(Batch batch) {
   return loss;
 }
 
+std::vector<std::string> varying_methods(const std::vector<NamedMethod>& methods) {
+  std::vector<std::string> names;
+  for (const auto& [name, method] : methods)
+    if (method->varies_between_steps()) names.push_back(name);
+  return names;
+}
+
+void warn_of_varying_steps(const std::vector<NamedMethod>& methods) {
+  const std::vector<std::string> names = varying_methods(methods);
+  if (names.empty()) return;
+  log_warning(
+      "methods: {}: the work of a step changes during the run. Only the first steps of a run are "
+      "measured",
+      fmt::join(names, ", "));
+}
+
 std::unique_ptr<BatchSource> make_step_source(const data::BetonReader& reader,
                                               const ResolvedRun& run, const Registries& registries,
                                               const TrainPlan& plan, int world) {
@@ -82,6 +102,7 @@ std::unique_ptr<BatchSource> make_step_source(const data::BetonReader& reader,
 
 StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps, at::Device device) {
   wait_for_device(device);
+  rig.restart_count();
   const std::int64_t replayed_before = rig.replayed_passes();
   const Stopwatch watch;
   at::Tensor loss;
@@ -105,6 +126,7 @@ void write_step_trace(StepRig& rig, BatchStream& batches, std::int64_t steps, at
                                                      /*report_input_shapes=*/true);
   std::set<ActivityType> activities = {ActivityType::CPU};
   if (device.is_cuda()) activities.insert(ActivityType::CUDA);
+  rig.restart_count();
   torch::autograd::profiler::prepareProfiler(config, activities);
   torch::autograd::profiler::enableProfiler(
       config, activities, {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION});

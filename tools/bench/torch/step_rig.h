@@ -19,7 +19,8 @@ namespace precast::tools {
 
 /// The training step of a recipe, built from the same parts as in `precast train`, without epochs,
 /// evaluation and run folder. The learning rate is constant and small, so that losses on synthetic
-/// data stay finite. The constructor's arguments must outlive the object.
+/// data stay finite. For the methods, all steps belong to the first epoch of a long run. The
+/// constructor's arguments must outlive the object.
 class StepRig {
  public:
   StepRig(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
@@ -31,6 +32,9 @@ class StepRig {
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
+  /// The next step has the number of the run's first one, so that sequences of steps do the same
+  /// work. Weights and the state of the optimiser are kept.
+  void restart_count() { steps_taken_ = 0; }
   /// Number of steps to run before a measurement, so that it only contains replays of CUDA graphs;
   /// 0 if nothing is recorded.
   [[nodiscard]] std::int64_t steps_to_first_replay() const { return step_.steps_to_first_replay(); }
@@ -43,6 +47,11 @@ class StepRig {
   engine::TrainStep step_;
   std::int64_t steps_taken_ = 0;
 };
+
+/// The names of the methods that change the work of a step during the run.
+[[nodiscard]] std::vector<std::string> varying_methods(const std::vector<NamedMethod>& methods);
+/// Warns if there are such methods, because only the first steps of a run are measured.
+void warn_of_varying_steps(const std::vector<NamedMethod>& methods);
 
 /// The training batches of the recipe for the steps of a StepRig with this plan. The arguments must
 /// outlive it. @throws ConfigError if the samples do not fill a batch on `world` ranks.
@@ -61,16 +70,16 @@ struct StepWindow {
   std::int64_t replayed_passes = 0;
 };
 
-/// Times `steps` steps. Waits for the device before the first and after the last step, but not
-/// between steps.
+/// Times the first `steps` steps of a run. Waits for the device before the first and after the last
+/// step, but not between steps.
 [[nodiscard]] StepWindow time_steps(StepRig& rig, BatchStream& batches, std::int64_t steps,
                                     at::Device device);
 
 /// Waits until all work queued on the device is done. Does nothing on CPUs.
 void wait_for_device(at::Device device);
 
-/// Runs `steps` steps under libtorch's profiler and writes the trace to `path`, for
-/// chrome://tracing or Perfetto. @throws IoError if the file cannot be written.
+/// Runs the first `steps` steps of a run under libtorch's profiler and writes the trace to `path`,
+/// for chrome://tracing or Perfetto. @throws IoError if the file cannot be written.
 void write_step_trace(StepRig& rig, BatchStream& batches, std::int64_t steps, at::Device device,
                       const std::string& path);
 

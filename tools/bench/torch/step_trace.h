@@ -22,7 +22,7 @@ struct StepTrace {
 /// size, so two traces determine them for `batch_size`.
 /// @param step runs one training step with a batch of this number of samples.
 /// @param unit the two batches have 2 * unit and 3 * unit samples.
-/// @throws ConfigError if the two steps do not run the same ops, as with stochastic depth.
+/// @throws ConfigError if the two steps do not run the same ops, as with mixup_or_cutmix.
 [[nodiscard]] StepTrace trace_step(const std::function<void(std::int64_t)>& step, std::int64_t unit,
                                    std::int64_t batch_size);
 

@@ -10,6 +10,7 @@
 #include "framework/core/progress.h"
 #include "tools/experiments/grid/grid_charts.h"
 #include "tools/experiments/grid/ranking.h"
+#include "tools/experiments/grid/recipe_metric.h"
 #include "tools/experiments/trial/run_log.h"
 #include "tools/report/html_page.h"
 
@@ -33,9 +34,9 @@ std::string settings_text(const ordered_json& entry) {
   return text;
 }
 
-std::string best_note(const ordered_json& best) {
+std::string best_note(const ordered_json& best, const std::string& metric) {
   const ordered_json& half = best.at("half_width_95");
-  return half.is_number() ? fmt::format("± {} over {}; {}", figure_text(half),
+  return half.is_number() ? fmt::format("± {} over {}; {}", figure_text(half, metric),
                                         format_count(best.at("count").get<std::uint64_t>(), "seed"),
                                         settings_text(best))
                           : settings_text(best);
@@ -49,8 +50,10 @@ HtmlCell trial_link(const std::string& trial) {
 void add_answer(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   const ordered_json& best = grid.at("ranking").at(0);
   std::vector<HtmlFigure> figures = {
-      {best.at("complete") ? figure_text(best.at("mean")) : "-", "best " + sweep.metric,
-       best.at("complete") ? best_note(best) : "no combination has results for all its trials yet"},
+      {best.at("complete") ? figure_text(best.at("mean"), sweep.metric) : "-",
+       "best " + sweep.metric,
+       best.at("complete") ? best_note(best, sweep.metric)
+                           : "no combination has results for all its trials yet"},
       {fmt::format("{} of {}", count_of(grid, "done"), grid.at("trials").size()), "trials done",
        statuses_text(grid.at("counts"))}};
   const double slot_time = grid.at("slot_seconds"), busy = grid.at("busy_seconds");
@@ -96,10 +99,10 @@ void add_rows(HtmlPage& page, HtmlTable table, const Rows& rows) {
   }
 }
 
-std::vector<HtmlCell> ranking_row(const ordered_json& entry, const std::string& rank) {
-  std::vector<HtmlCell> row = {{.text = rank}};
+std::vector<HtmlCell> ranking_row(const ordered_json& entry, const std::string& metric) {
+  std::vector<HtmlCell> row = {{.text = rank_text(entry)}};
   for (const auto& [key, value] : entry.at("settings").items()) row.push_back({.text = value});
-  row.push_back({.text = mean_text(entry, "±"), .bold = entry.at("complete")});
+  row.push_back({.text = mean_text(entry, metric, "±"), .bold = entry.at("complete")});
   const ordered_json& trials = entry.at("trials");
   const std::string statuses = statuses_text(entry.at("statuses"));
   row.push_back(trials.size() == 1 ? HtmlCell{statuses, trial_link(trials.at(0)).link}
@@ -113,13 +116,12 @@ void add_ranking(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   table.columns.push_back({sweep.metric, true});
   table.columns.push_back({"trials"});
   Rows rows;
-  int rank = 0;
   for (const ordered_json& entry : grid.at("ranking"))
-    rows.push_back(ranking_row(entry, entry.at("complete") ? std::to_string(++rank) : "-"));
+    rows.push_back(ranking_row(entry, sweep.metric));
   page.section("Ranking");
   page.paragraph(
-      fmt::format("By {}, {} first; ± is half of a 95 % interval over seeds. A combination has no "
-                  "rank if any of its trials has no result.",
+      fmt::format("By {}, {} first; ± is the half-width of the 95 % confidence interval over "
+                  "seeds. A combination has no rank if any of its trials has no result.",
                   sweep.metric, sweep.maximise ? "the largest" : "the smallest"));
   add_rows(page, std::move(table), rows);
   if (const std::string text = shared_loaders_text(grid); !text.empty()) page.paragraph(text);
@@ -136,13 +138,13 @@ void add_charts(HtmlPage& page, const std::string& section, const std::vector<Gr
   }
 }
 
-std::string last_figure(const ordered_json& trial) {
+std::string last_figure(const ordered_json& trial, const std::string& metric) {
   if (!trial.contains("last_epoch")) return "-";
-  return fmt::format("{} after {}", figure_text(trial.value("last_value", ordered_json())),
+  return fmt::format("{} after {}", figure_text(trial.value("last_value", ordered_json()), metric),
                      format_count(trial.at("last_epoch").get<std::uint64_t>() + 1, "epoch"));
 }
 
-void add_without_result(HtmlPage& page, const ordered_json& grid) {
+void add_without_result(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   HtmlTable table{
       .columns = {{"trial"}, {"status"}, {"reason"}, {"last figure"}, {"starts", true}}};
   Rows rows;
@@ -151,7 +153,7 @@ void add_without_result(HtmlPage& page, const ordered_json& grid) {
     rows.push_back({trial_link(trial.at("trial")),
                     {.text = trial.at("status")},
                     {.text = trial.at("reason")},
-                    {.text = last_figure(trial)},
+                    {.text = last_figure(trial, sweep.metric)},
                     {.text = std::to_string(trial.at("starts").get<int>())}});
   }
   if (rows.empty()) return;
@@ -171,7 +173,7 @@ void add_trials(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
     const bool begun = trial.at("starts") > 0;
     rows.push_back({begun ? trial_link(trial.at("trial")) : HtmlCell{.text = trial.at("trial")},
                     {.text = trial.at("status")},
-                    {.text = figure_text(trial.value("value", ordered_json()))},
+                    {.text = figure_text(trial.value("value", ordered_json()), sweep.metric)},
                     {.text = begun ? format_duration(trial.at("seconds")) : "-"},
                     {.text = begun ? format_duration(trial.at("cpu_seconds")) : "-"},
                     {.text = std::to_string(trial.at("starts").get<int>())}});
@@ -185,9 +187,7 @@ void add_trials(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
 }  // namespace
 
 std::string GridPage::curve_figure() const {
-  // These two figures exist only for a run as a whole, not for an epoch.
-  const bool logged = sweep_.metric != "images_per_second" && sweep_.metric != "train_minutes";
-  return logged ? sweep_.metric : "top_1";
+  return is_of_epochs(sweep_.metric) ? sweep_.metric : "top_1";
 }
 
 void GridPage::read_curves(const std::map<std::string, TrialState>& states) {
@@ -223,7 +223,7 @@ void GridPage::write(const std::map<std::string, TrialState>& states) {
   add_ranking(page, sweep_, grid);
   add_charts(page, "What the settings do", {grid_heat_map(grid), grid_parallel_coordinates(grid)});
   add_charts(page, "Learning", {grid_curves(grid, curve_figure(), curves_)});
-  add_without_result(page, grid);
+  add_without_result(page, sweep_, grid);
   add_trials(page, sweep_, grid);
   write_file(sweep_.folder / "grid.html", page.text());
 }

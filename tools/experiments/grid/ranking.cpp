@@ -159,7 +159,15 @@ ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, Trial
   auto ranking = ordered_json::array();
   std::vector<Group> groups = gather(sweep, trials);
   rank(groups, sweep.maximise);
-  for (const Group& group : groups) ranking.push_back(describe_group(sweep, group));
+  for (const Group& group : groups) {
+    ordered_json entry = describe_group(sweep, group);
+    entry["rank"] = nullptr;
+    if (group.is_complete()) {
+      const bool same = !ranking.empty() && ranking.back().at("mean") == entry.at("mean");
+      entry["rank"] = same ? ranking.back().at("rank") : ordered_json(ranking.size() + 1);
+    }
+    ranking.push_back(std::move(entry));
+  }
   const Occupancy slots = occupancy(read_journals(sweep.folder, /*warns=*/false));
   ordered_json grid = {{"folder", sweep.folder.string()},
                        {"metric", sweep.metric},
@@ -185,32 +193,36 @@ std::string statuses_text(const ordered_json& statuses) {
   return text;
 }
 
-std::string mean_text(const ordered_json& entry, std::string_view plus_minus) {
+std::string rank_text(const ordered_json& entry) {
+  return entry.at("rank").is_number() ? entry.at("rank").dump() : "-";
+}
+
+std::string mean_text(const ordered_json& entry, std::string_view metric,
+                      std::string_view plus_minus) {
   if (!entry.contains("mean")) return "-";
-  std::string text = figure_text(entry.at("mean"));
+  std::string text = figure_text(entry.at("mean"), metric);
   if (const ordered_json& half = entry.at("half_width_95"); half.is_number())
-    text += fmt::format(" {} {}", plus_minus, figure_text(half));
+    text += fmt::format(" {} {}", plus_minus, figure_text(half, metric));
   return text;
 }
 
-std::string figure_text(const ordered_json& value) {
-  return value.is_number() ? fmt::format("{:.4f}", value.get<double>()) : "-";
+std::string figure_text(const ordered_json& value, std::string_view metric) {
+  return value.is_number() ? format_figure(value.get<double>(), metric) : "-";
 }
 
 std::string ranking_table(const ordered_json& grid) {
   std::vector<std::vector<std::string>> rows;
-  int rank = 0;
+  const std::string metric = grid.at("metric");
   for (const ordered_json& entry : grid.at("ranking")) {
     if (rows.empty()) {
       rows.push_back({"rank"});
       for (const auto& [key, value] : entry.at("settings").items()) rows[0].push_back(key);
-      rows[0].insert(rows[0].end(), {grid.at("metric"), "trials"});
+      rows[0].insert(rows[0].end(), {metric, "trials"});
     }
-    const bool complete = entry.at("complete");
-    std::vector<std::string> row = {complete ? std::to_string(++rank) : "-"};
+    std::vector<std::string> row = {rank_text(entry)};
     for (const auto& [key, value] : entry.at("settings").items())
       row.push_back(value.get<std::string>());
-    row.insert(row.end(), {mean_text(entry, "+-"), statuses_text(entry.at("statuses"))});
+    row.insert(row.end(), {mean_text(entry, metric, "+-"), statuses_text(entry.at("statuses"))});
     rows.push_back(std::move(row));
   }
   return (rows.empty() ? "" : lay_out(rows)) + shared_loaders_text(grid);

@@ -16,8 +16,9 @@ namespace precast::tools {
 /// "trials"}`.
 ///
 /// `ranking` has one entry for each combination of axes with its mean and 95 % interval over seeds
-/// (null: fewer than two), best first. Combinations with a trial that has no result (yet) follow
-/// the `complete` ones, whatever their mean; those without any result are last. `trials` are in the
+/// (null: fewer than two), best first. Combinations with equal means have the same `rank`.
+/// Combinations with a trial that has no result (yet) have none (null) and follow the `complete`
+/// ones, whatever their mean; those without any result are last. `trials` are in the
 /// sweep's order, each with its status: a TrialStatus or `running`. Those that are not done have
 /// the figure of their last epoch and, if there is one, the reason.
 [[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
@@ -31,10 +32,13 @@ namespace precast::tools {
 
 /// `2 done, 1 failed`.
 [[nodiscard]] std::string statuses_text(const nlohmann::ordered_json& statuses);
-/// An entry of the ranking: `0.8012 ± 0.0034`, `0.8012` for a single trial, `-` without a result.
-[[nodiscard]] std::string mean_text(const nlohmann::ordered_json& entry,
+/// The rank of an entry of the ranking; `-` if it has none.
+[[nodiscard]] std::string rank_text(const nlohmann::ordered_json& entry);
+/// The mean of an entry of the ranking by `metric`: `0.8012 ± 0.0034`, `0.8012` for a single trial,
+/// `-` without a result.
+[[nodiscard]] std::string mean_text(const nlohmann::ordered_json& entry, std::string_view metric,
                                     std::string_view plus_minus);
-/// The value with four decimal places; `-` if it is not a number.
-[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value);
+/// A value of `metric`, as format_figure() writes it; `-` if it is not a number.
+[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value, std::string_view metric);
 
 }  // namespace precast::tools

@@ -85,4 +85,11 @@ std::string metric_of(const std::filesystem::path& recipe, const std::vector<Swe
   return metric_with(sections, AxisProduct(deciding, {}, ignored).settings(0));
 }
 
+bool is_of_epochs(std::string_view figure) {
+  constexpr std::string_view kOfTheRun[] = {
+      "epochs",        "eval_minutes", "images_per_second", "replaced_samples",
+      "train_minutes", "val_images",   "wait_minutes",      "world_size"};
+  return std::ranges::find(kOfTheRun, figure) == std::ranges::end(kOfTheRun);
+}
+
 }  // namespace precast::tools

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/config/node.h"
@@ -18,5 +19,8 @@ namespace precast::tools {
 /// axes with one value count. @param zip the sweep's `zip`.
 [[nodiscard]] std::string metric_of(const std::filesystem::path& recipe,
                                     const std::vector<SweepAxis>& axes, const ConfigNode& zip);
+
+/// Whether the log of a run has the figure of summary.json for each epoch, not only for the run.
+[[nodiscard]] bool is_of_epochs(std::string_view figure);
 
 }  // namespace precast::tools

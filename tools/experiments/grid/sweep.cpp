@@ -204,6 +204,21 @@ void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   }
 }
 
+void check_training(const Sweep& sweep, Diagnostics& diagnostics) {
+  const auto axis = std::ranges::find(sweep.axes, kEvalOnlyKey, &SweepAxis::key);
+  if (axis == sweep.axes.end()) {
+    Diagnostics of_recipe;  // ignored: the trials report mistakes in the recipe
+    const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
+    refuse_eval_only(value_of(kEvalOnlyKey, recipe, {}), diagnostics);
+    return;
+  }
+  for (const auto& [text, origin] : axis->values) {
+    ConfigNode value = value_of(kEvalOnlyKey, {}, {{axis->key, text}});
+    value.origin = origin;
+    refuse_eval_only(value, diagnostics);
+  }
+}
+
 void read_devices(const ConfigNode& node, SlotOptions& slots, Diagnostics& diagnostics) {
   if (node.kind == Kind::null) return;
   slots.devices.clear();
@@ -237,11 +252,6 @@ EarlyStopOptions::Rule read_rule(const ConfigNode& node, const std::string& name
 
 bool is_maximised(const std::string& metric, const std::string& direction) {
   return direction == "auto" ? !is_smaller_better(metric) : direction == "max";
-}
-
-/// Whether an epoch of a run's log has the figure.
-bool is_of_epochs(const std::string& metric) {
-  return metric != "images_per_second" && metric != "train_minutes";
 }
 
 /// @param usual the metric of the trials, which is compared if the sweep ranks by a figure that
@@ -341,6 +351,7 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   diagnostics.throw_if_errors();
   add_trials(sweep, fixed, product, diagnostics);
   check_evaluated(sweep, diagnostics);
+  check_training(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;
 }

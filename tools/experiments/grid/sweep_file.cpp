@@ -24,6 +24,7 @@ using nlohmann::ordered_json;
 constexpr const char* kRecipeHash = "recipe_hash";
 constexpr const char* kDatasetBytes = "dataset_bytes";
 constexpr const char* kDatasetNames = "dataset_names";
+constexpr const char* kPluginHashes = "plugin_hashes";
 constexpr const char* kChecked = "checked";
 constexpr const char* kCheckedWithGpu = "checked_with_gpu";
 
@@ -60,6 +61,16 @@ std::vector<Dataset> datasets_of(const Sweep& sweep) {
   return datasets;
 }
 
+/// The plug-ins of all trials, as plugin_hashes().
+ordered_json plugins_of(const Sweep& sweep) {
+  const auto axis = std::ranges::find(sweep.axes, "plugins", &SweepAxis::key);
+  if (axis == sweep.axes.end()) return plugin_hashes(sweep.recipe, {});
+  auto hashes = ordered_json::object();
+  for (const AxisValue& value : axis->values)
+    hashes.update(plugin_hashes(sweep.recipe, {{axis->key, value.text}}));
+  return hashes;
+}
+
 /// The list `checked` contains names that depend on all settings. Trial::id does not, but a key
 /// that changes no result can still be invalid.
 std::string checked_name(const Trial& trial) {
@@ -75,14 +86,15 @@ SweepFile::SweepFile(const Sweep& sweep) : sweep_(sweep), path_(sweep.folder / "
   if (file) there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (there.is_object() && there.contains(kRecipeHash)) facts_ = there;
   if (!facts_[kChecked].is_array()) facts_[kChecked] = ordered_json::array();
-  // Earlier versions recorded neither sizes nor names.
-  for (const char* key : {kDatasetBytes, kDatasetNames})
+  // Earlier versions did not record all of these.
+  for (const char* key : {kDatasetBytes, kDatasetNames, kPluginHashes})
     if (!facts_[key].is_object()) facts_[key] = ordered_json::object();
   check();
   for (const Dataset& dataset : datasets_of(sweep)) {
     facts_[kDatasetNames][dataset.name] = dataset.file_names;
     if (dataset.bytes) facts_[kDatasetBytes][dataset.name] = *dataset.bytes;
   }
+  facts_[kPluginHashes].update(plugins_of(sweep));
   is_written_ = facts_ == there;
 }
 
@@ -92,6 +104,14 @@ void SweepFile::check() const {
         fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
                     "another recipe or has changed since then. Set `folder` to another folder",
                     sweep_.path.string(), sweep_.folder.string(), sweep_.recipe.string()));
+  }
+  const ordered_json plugins = plugins_of(sweep_);
+  for (const auto& [plugin, hash] : plugins.items()) {
+    if (facts_.at(kPluginHashes).value(plugin, hash) == hash) continue;
+    throw ConfigError(fmt::format(
+        "{}: expected the plug-ins that the results in {} belong to, got another build of {}. Set "
+        "`folder` to another folder",
+        sweep_.path.string(), sweep_.folder.string(), plugin));
   }
   const ordered_json& sizes = facts_.at(kDatasetBytes);
   for (const Dataset& dataset : datasets_of(sweep_)) {

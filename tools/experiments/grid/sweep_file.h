@@ -9,19 +9,19 @@
 
 namespace precast::tools {
 
-/// The file sweep.json. It identifies the recipe and the datasets that the results in a sweep's
-/// folder belong to, and lists the trials that have passed their dry run (check_trials()). Not
-/// thread-safe.
+/// The file sweep.json. It identifies the recipe, its plug-ins and the datasets that the results in
+/// a sweep's folder belong to, and lists the trials that have passed their dry run
+/// (check_trials()). Not thread-safe.
 class SweepFile {
  public:
   /// Reads the file if it exists, and keeps a reference to `sweep`. @throws as check().
   explicit SweepFile(const Sweep& sweep);
 
-  /// Checks that the recipe and the datasets still are those of the folder or, if the file did not
-  /// exist, those that the constructor found. Each trial reads the recipe's file when it starts, so
-  /// this has to be called before every start.
-  /// @throws ConfigError if the recipe has changed, or a dataset has another name or size; IoError
-  /// if the recipe cannot be read.
+  /// Checks that the recipe, the plug-ins and the datasets still are those of the folder or, if the
+  /// file did not exist, those that the constructor found. Each trial reads the recipe's file when
+  /// it starts, so this has to be called before every start.
+  /// @throws ConfigError if the recipe or a plug-in has changed, or a dataset has another name or
+  /// size; IoError if the recipe cannot be read.
   void check() const;
 
   /// Records what the folder belongs to, if that is not recorded yet. @throws IoError

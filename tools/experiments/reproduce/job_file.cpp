@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -19,9 +20,12 @@ using nlohmann::ordered_json;
 constexpr const char* kRecipe = "recipe";
 constexpr const char* kDatasetBytes = "dataset_bytes";
 constexpr const char* kDatasetNames = "dataset_names";
+constexpr const char* kPluginHashes = "plugin_hashes";
+/// Facts about files other than the recipe. Each is an object, with a value for each file or key.
+constexpr const char* kFileFacts[] = {kDatasetBytes, kDatasetNames, kPluginHashes};
 
-bool is_about_datasets(std::string_view fact) {
-  return fact == kDatasetBytes || fact == kDatasetNames;
+bool is_about_files(std::string_view fact) {
+  return std::ranges::find(kFileFacts, fact) != std::ranges::end(kFileFacts);
 }
 
 /// Adds the names of the datasets, by key, and the sizes of those whose size is known.
@@ -43,13 +47,15 @@ ordered_json facts_of(const Trial& trial) {
     if (changes_results(setting)) facts[setting.key] = setting.value;
   }
   add_datasets(trial, facts);
+  facts[kPluginHashes] = plugin_hashes(trial.recipe, trial.settings);
   return facts;
 }
 
-/// Describes the first dataset with another name or size; empty if there is none. A file in another
-/// folder is the same dataset. Earlier versions did not record these facts.
-std::string changed_dataset(const ordered_json& before, const ordered_json& now) {
-  for (const char* fact : {kDatasetBytes, kDatasetNames}) {
+/// Describes the first dataset with another name or size, or the first plug-in with another
+/// content; empty if there is none. A file in another folder is the same dataset. Earlier versions
+/// did not record these facts.
+std::string changed_file(const ordered_json& before, const ordered_json& now) {
+  for (const char* fact : kFileFacts) {
     if (!before.contains(fact)) continue;
     for (const auto& [key, value] : now.at(fact).items()) {
       const auto old = before.at(fact).find(key);
@@ -70,13 +76,13 @@ std::string change_since(const ordered_json& before, const Trial& trial) {
   ordered_json keys = before;
   keys.update(now);
   for (const auto& [key, value] : keys.items()) {
-    if (is_about_datasets(key) || text(before, key) == text(now, key)) continue;
+    if (is_about_files(key) || text(before, key) == text(now, key)) continue;
     // Earlier versions recorded more of these keys.
     if (!changes_results({key, ""})) continue;
     if (key == kRecipe) return fmt::format("the recipe {} has changed", trial.recipe.string());
     return fmt::format("{} was {} and is now {}", key, text(before, key), text(now, key));
   }
-  return changed_dataset(before, now);
+  return changed_file(before, now);
 }
 
 }  // namespace
@@ -96,10 +102,10 @@ void JobFile::check(const Trial& trial) const {
   const auto found = trials_.find(trial.id);
   if (found == trials_.end()) return;
   if (const std::string change = change_since(*found, trial); !change.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: expected the recipe, keys and datasets with which {} was started, but {}. Give "
-        "another --folder",
-        path_.parent_path().string(), trial.id, change));
+    throw ConfigError(
+        fmt::format("{}: expected the recipe, keys, plug-ins and datasets with which {} was "
+                    "started, but {}. Give another --folder",
+                    path_.parent_path().string(), trial.id, change));
   }
 }
 
@@ -122,10 +128,10 @@ void JobFile::note(const Trial& trial) {
   if (trials_.contains(trial.id)) return;
   const ordered_json& kept = kept_.at(trial.id);
   if (const std::string change = change_since(kept, trial); !change.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: expected the recipe and datasets that {} had when this command started, but {}. Give "
-        "another --folder",
-        path_.parent_path().string(), trial.id, change));
+    throw ConfigError(
+        fmt::format("{}: expected the recipe, plug-ins and datasets that {} had when this command "
+                    "started, but {}. Give another --folder",
+                    path_.parent_path().string(), trial.id, change));
   }
   trials_[trial.id] = kept;
   write_file(path_, json_text(trials_));
@@ -136,8 +142,7 @@ std::optional<std::vector<Setting>> JobFile::settings_of(const std::string& tria
   if (found == trials_.end()) return std::nullopt;
   std::vector<Setting> settings;
   for (const auto& [key, value] : found->items()) {
-    if (key != kRecipe && !is_about_datasets(key))
-      settings.push_back({key, value.get<std::string>()});
+    if (key != kRecipe && !is_about_files(key)) settings.push_back({key, value.get<std::string>()});
   }
   return settings;
 }

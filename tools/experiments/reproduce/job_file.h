@@ -10,17 +10,18 @@
 
 namespace precast::tools {
 
-/// The file reproduce.json of a folder. It records the recipe, the keys, and the file names and
-/// sizes of the datasets with which each trial was started, so that results of different recipes,
-/// keys or datasets are never mixed. Keys that do not change results (changes_results()) may
-/// change, and datasets may be moved to another folder. Not thread-safe.
+/// The file reproduce.json of a folder. It records the recipe, the keys, hashes of the plug-ins,
+/// and the file names and sizes of the datasets with which each trial was started, so that results
+/// of different recipes, keys, plug-ins or datasets are never mixed. Keys that do not change
+/// results (changes_results()) may change, and datasets may be moved to another folder. Not
+/// thread-safe.
 class JobFile {
  public:
   /// Reads the file if it exists. @throws ConfigError if it is not a JSON object.
   explicit JobFile(const std::filesystem::path& folder);
 
   /// @throws ConfigError naming the trial and the difference if the trial was started with another
-  /// recipe, other keys, or datasets of another name or size.
+  /// recipe, other keys, other plug-ins, or datasets of another name or size.
   void check(const Trial& trial) const;
   /// Whether the trial was started with another recipe, or its recipe cannot be read any more.
   [[nodiscard]] bool has_other_recipe(const Trial& trial) const;
@@ -28,8 +29,8 @@ class JobFile {
   void keep(const std::vector<Trial>& trials);
   /// Records a trial when it is started; also call it before each further start. Each start reads
   /// the recipe's file again. @pre keep() was called with the trial. @throws ConfigError naming the
-  /// trial and the difference if its recipe or datasets have changed since keep() or an earlier
-  /// start; IoError
+  /// trial and the difference if its recipe, plug-ins or datasets have changed since keep() or an
+  /// earlier start; IoError
   void note(const Trial& trial);
   /// The keys with which a trial was started; nothing if it was not started.
   [[nodiscard]] std::optional<std::vector<Setting>> settings_of(const std::string& trial) const;

@@ -120,16 +120,17 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
       "with fused kernels. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n",
-      table.title, find_card(card).title,
+      markdown_cell(table.title), find_card(card).title,
       is_checked(find_card(card))
           ? "tools/bench/cost/README.md compares the model with published figures of this card."
           : "No published figure of this card checks the model.");
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();
     fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} |\n", row.row->id,
-                   row.row->model, row.gpus, minutes_text(std::optional(row.minutes)),
+                   markdown_cell(row.row->model), row.gpus,
+                   minutes_text(std::optional(row.minutes)),
                    minutes_text(std::optional(row.fused_minutes)), minutes_text(published.minutes),
-                   published.hardware.empty() ? kNoFigure : published.hardware);
+                   published.hardware.empty() ? kNoFigure : markdown_cell(published.hardware));
   }
   return out;
 }

@@ -16,6 +16,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_arguments.h"
+#include "tools/cli/recipe_file.h"
 #include "tools/cli/shared_options.h"
 #include "tools/experiments/reproduce/job_file.h"
 #include "tools/experiments/reproduce/projection.h"
@@ -127,6 +128,24 @@ class Reproduction {
         begun.check(make_row_trial(*row.row, static_cast<std::int64_t>(seed), settings, folder_));
       }
     }
+  }
+
+  /// read_table() has checked the settings of rows. @throws ConfigError if a row would only
+  /// evaluate because of its recipe or of the command line
+  void check_training(const std::vector<Override>& overrides) const {
+    Diagnostics diagnostics;
+    const auto given = std::find_if(overrides.rbegin(), overrides.rend(),
+                                    [](const Override& one) { return one.key == kEvalOnlyKey; });
+    if (given != overrides.rend()) {  // in all rows
+      refuse_eval_only(given->value, diagnostics);
+    } else {
+      for (const TableRow* row : chosen_) {
+        Diagnostics ignored;  // the runs report mistakes in the recipe
+        const ConfigNode recipe = read_recipe_file(row->recipe, ignored).sections;
+        refuse_eval_only(value_of(kEvalOnlyKey, recipe, row->settings), diagnostics);
+      }
+    }
+    diagnostics.throw_if_errors();
   }
 
   /// Warns if runs that the table shows were started with another recipe.
@@ -278,6 +297,7 @@ int run_reproduce(const std::vector<std::string>& args) {
     job.print_results(begun, fold_states(read_journals(job.folder())), options.has("json"));
     return 0;
   }
+  job.check_training(overrides);
   const std::filesystem::path program =
       options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
   if (options.has("project")) {

@@ -126,8 +126,10 @@ class TableReader {
       expect(node, ConfigNode::Kind::null, "a map of keys", where);
       return settings;
     }
-    for (const auto& [key, origin, value] : node.entries)
+    for (const auto& [key, origin, value] : node.entries) {
+      if (key == kEvalOnlyKey) refuse_eval_only(value, diagnostics_);
       settings.push_back({key, setting_text(value)});
+    }
     return settings;
   }
 

@@ -274,7 +274,7 @@ void add_published(HtmlPage& page, const ResultTable& table) {
 std::string table_page(const ResultTable& table, const std::vector<RowResult>& results) {
   HtmlPage page(table.title,
                 "Results of this machine and published results. Minutes include training and "
-                "evaluation; ± is half of a 95 % interval over seeds.");
+                "evaluation; ± is the half-width of the 95 % confidence interval over seeds.");
   const std::vector<std::string> models = models_of(results);
   add_answer(page, results);
   std::vector<std::string> frontiers;

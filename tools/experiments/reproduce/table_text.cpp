@@ -60,21 +60,11 @@ bool belongs_to(const TableRow& row, const Setting& setting) {
   });
 }
 
-/// Text from a table's file, escaped for a cell of a Markdown table.
-std::string cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|' || c == '\\') out += '\\';
-    out += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return out;
-}
-
 void append_row(const RowResult& result, std::string& out) {
   const PublishedFigures theirs = result.row->compared_with();
   fmt::format_to(
       std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", result.row->id,
-      cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
+      markdown_cell(result.row->model), figure_text(result.figure("top_1"), kShareDigits),
       figure_text(theirs.top_1, kShareDigits), figure_text(result.figure("top_5"), kShareDigits),
       figure_text(theirs.top_5, kShareDigits), minutes_text(result.minutes()),
       minutes_text(theirs.minutes), result.progress());
@@ -83,8 +73,8 @@ void append_row(const RowResult& result, std::string& out) {
 void append_sources(const ResultTable& table, std::string& out) {
   if (!table.sources.empty()) out += "\n## Sources\n\n";
   for (const FigureSource& source : table.sources) {
-    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", cell(source.id),
-                   cell(source.title), cell(source.date), source.url);
+    fmt::format_to(std::back_inserter(out), "- {}: {}, {} <{}>\n", markdown_cell(source.id),
+                   markdown_cell(source.title), markdown_cell(source.date), source.url);
   }
 }
 
@@ -93,10 +83,11 @@ void append_others(const ResultTable& table, std::string& out) {
   out += "\n## Other systems\n\n| system | model | top-1 | minutes | hardware | note |\n";
   out += "| --- | --- | --- | --- | --- | --- |\n";
   for (const OtherSystem& other : table.others) {
-    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n", cell(other.system),
-                   cell(other.model), figure_text(other.figures.top_1, kShareDigits),
-                   minutes_text(other.figures.minutes), cell(other.figures.hardware),
-                   cell(other.figures.note));
+    fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} |\n",
+                   markdown_cell(other.system), markdown_cell(other.model),
+                   figure_text(other.figures.top_1, kShareDigits),
+                   minutes_text(other.figures.minutes), markdown_cell(other.figures.hardware),
+                   markdown_cell(other.figures.note));
   }
 }
 
@@ -134,6 +125,15 @@ ordered_json row_json(const ResultTable& table, const RowResult& result) {
 }
 
 }  // namespace
+
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '\\') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
 
 std::string figure_text(const std::optional<MeanInterval>& figure, int digits) {
   if (!figure) return kNoFigure;
@@ -198,17 +198,17 @@ std::vector<Difference> joined_differences(const ResultTable& table,
 }
 
 std::string table_markdown(const ResultTable& table, const std::vector<RowResult>& results) {
-  std::string out = "# " + cell(table.title) + "\n\n";
+  std::string out = "# " + markdown_cell(table.title) + "\n\n";
   out +=
       "| row | model | top-1 | published | top-5 | published | minutes | published | seeds |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const RowResult& result : results) append_row(result, out);
   out +=
-      "\nMinutes include training and evaluation. `±` is half of a 95 % interval over seeds "
-      "(Student's t).\n";
+      "\nMinutes include training and evaluation. `±` is the half-width of the 95 % confidence "
+      "interval over seeds (Student's t).\n";
   std::string differing;
   for (const auto& [rows, line] : joined_differences(table, results))
-    fmt::format_to(std::back_inserter(differing), "- {}: {}\n", rows, cell(line));
+    fmt::format_to(std::back_inserter(differing), "- {}: {}\n", rows, markdown_cell(line));
   if (!differing.empty()) out += "\n## What differs from the published runs\n\n" + differing;
   append_others(table, out);
   append_sources(table, out);

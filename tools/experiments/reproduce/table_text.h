@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/experiments/reproduce/row_result.h"
@@ -10,6 +11,9 @@
 namespace precast::tools {
 
 inline constexpr const char* kNoFigure = "-";
+
+/// Text from a table's file, escaped for a cell of a Markdown table.
+[[nodiscard]] std::string markdown_cell(std::string_view text);
 
 /// `0.7376 ± 0.0012` over several seeds, `0.7376` for one seed; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<MeanInterval>& figure, int digits);

@@ -82,8 +82,8 @@ bool needs_gpu(const Finding& finding) {
 /// Keys without effect, each with its place and the reason.
 using UnreadTexts = std::map<std::string, std::string>;
 
-/// The keys of a dry run's command line that have no effect. `ignored_keys` are those of
-/// ffcv-imagenet, which a recipe's file may contain.
+/// The keys of a dry run's command line that have no effect. A recipe's file may contain
+/// `ignored_keys`.
 UnreadTexts unread_keys(const Finding& finding) {
   constexpr const char* kPlace = "command line";
   UnreadTexts unread;

@@ -41,6 +41,28 @@ std::vector<std::string> fit_terminal(std::vector<std::string> lines, std::size_
   return lines;
 }
 
+std::string pool_headline(std::span<const Trial> trials,
+                          const std::map<std::string, TrialState>& states, const PoolLoad& load) {
+  double seconds = 0;
+  int finished = 0;
+  for (const Trial& trial : trials) {
+    const auto state = states.find(trial.id);
+    if (state == states.end() || state->second.status != TrialStatus::done) continue;
+    seconds += state->second.seconds;
+    ++finished;
+  }
+  std::string text =
+      fmt::format("{}: {} done, {} running, {} waiting", format_count(trials.size(), "trial"),
+                  finished, load.running, load.waiting);
+  if (finished > 0) {
+    // Running trials are half finished on average.
+    const double left = static_cast<double>(load.waiting) + static_cast<double>(load.running) / 2;
+    text += ", about " +
+            format_duration(left * seconds / finished / static_cast<double>(load.slots)) + " left";
+  }
+  return text;
+}
+
 PoolDisplay::PoolDisplay(std::span<const Trial> trials,
                          const std::map<std::string, TrialState>& states, std::size_t slots,
                          std::string metric)
@@ -101,28 +123,10 @@ void PoolDisplay::look(const std::list<RunningTrial>& running, std::size_t waiti
   for (const RunningTrial& one : running) refresh(*one.trial);
   if (!terminal_ || std::chrono::steady_clock::now() < next_draw_) return;
   next_draw_ = std::chrono::steady_clock::now() + kRedrawEvery;
-  std::vector<std::string> lines = {headline(running.size(), waiting)};
+  std::vector<std::string> lines = {pool_headline(
+      trials_, states_, {.slots = slots_, .running = running.size(), .waiting = waiting})};
   for (const RunningTrial& one : running) lines.push_back(slot_line(one));
   draw(lines);
-}
-
-std::string PoolDisplay::headline(std::size_t running, std::size_t waiting) const {
-  double seconds = 0;
-  int finished = 0;
-  for (const auto& [id, state] : states_) {
-    if (state.status != TrialStatus::done) continue;
-    seconds += state.seconds;
-    ++finished;
-  }
-  std::string text = fmt::format("{}: {} done, {} running, {} waiting",
-                                 format_count(trials_.size(), "trial"), finished, running, waiting);
-  if (finished > 0) {
-    // Running trials are half finished on average.
-    const double left = static_cast<double>(waiting) + static_cast<double>(running) / 2;
-    text += ", about " + format_duration(left * seconds / finished / static_cast<double>(slots_)) +
-            " left";
-  }
-  return text;
 }
 
 std::string PoolDisplay::slot_line(const RunningTrial& running) {
@@ -134,7 +138,7 @@ std::string PoolDisplay::slot_line(const RunningTrial& running) {
     const std::string shown = record.contains(metric_) ? metric_ : "top_1";
     for (const std::string& key : {std::string("train_loss"), shown}) {
       if (record.contains(key) && record.at(key).is_number())
-        figures += fmt::format("  {} {:.4f}", key, record.at(key).get<double>());
+        figures += fmt::format("  {} {}", key, format_figure(record.at(key).get<double>(), key));
     }
   }
   // The name comes last, because it may be long, and lines are truncated.

@@ -20,6 +20,18 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 
+/// What a pool does at the moment.
+struct PoolLoad {
+  std::size_t slots = 1;
+  std::size_t running = 0;
+  std::size_t waiting = 0;
+};
+/// `9 trials: 3 done, 2 running, 4 waiting, about 1:05 left`. @param states may have results of
+/// other trials, such as those that are no longer in a sweep; they do not count.
+[[nodiscard]] std::string pool_headline(std::span<const Trial> trials,
+                                        const std::map<std::string, TrialState>& states,
+                                        const PoolLoad& load);
+
 /// Shows the progress of a pool on standard error: on a terminal as a headline and one line per
 /// running trial, which are redrawn; elsewhere as one line for each start and end. Not thread-safe.
 class PoolDisplay : public PoolWatcher {
@@ -42,7 +54,6 @@ class PoolDisplay : public PoolWatcher {
 
  private:
   [[nodiscard]] std::string slot_line(const RunningTrial& running);
-  [[nodiscard]] std::string headline(std::size_t running, std::size_t waiting) const;
   void draw(const std::vector<std::string>& lines);
   void clear();
 

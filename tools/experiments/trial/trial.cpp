@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -14,6 +15,9 @@
 #include "framework/core/file.h"
 #include "framework/core/rng.h"
 #include "tools/cli/neutral_keys.h"
+#include "tools/cli/recipe_arguments.h"
+#include "tools/cli/recipe_file.h"
+#include "tools/plugins/plugins.h"
 
 namespace precast::tools {
 namespace {
@@ -92,6 +96,34 @@ std::string recipe_hash(const std::filesystem::path& recipe) {
   return fmt::format("{:016x}", derived_seed(0, text));
 }
 
+nlohmann::ordered_json plugin_hashes(const std::filesystem::path& recipe,
+                                     const std::vector<Setting>& settings) {
+  Diagnostics ignored;  // the trials report mistakes
+  std::vector<Override> overrides;
+  for (const Setting& setting : settings) {
+    if (setting.key == "plugins")
+      overrides.push_back(
+          {setting.key, parse_override(setting.value, {std::string(kCommandLine), 0, 0}, ignored)});
+  }
+  const ConfigNode sections = read_recipe_file(recipe, ignored).sections;
+  auto hashes = nlohmann::ordered_json::object();
+  for (const PluginPath& plugin : plugin_paths(sections, overrides, ignored)) {
+    try {
+      hashes[plugin.name] = plugin_digest(plugin.path);
+    } catch (const IoError&) {  // the trials report it
+    }
+  }
+  return hashes;
+}
+
+void refuse_eval_only(const ConfigNode& value, Diagnostics& diagnostics) {
+  bool evaluates = false;
+  if (!read_value(value, &evaluates) || !evaluates) return;
+  diagnostics.error(value.origin, kEvalOnlyKey,
+                    "expected false, because each run must train, got true. Evaluate weights with "
+                    "`precast eval`");
+}
+
 std::filesystem::path own_program() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }
@@ -155,6 +187,12 @@ std::optional<nlohmann::ordered_json> read_summary(const std::filesystem::path& 
   if (!summary.is_object()) return std::nullopt;
   summary.erase("classes");
   return summary;
+}
+
+std::string format_figure(double value, std::string_view figure) {
+  if (figure.starts_with("top_")) return fmt::format("{:.4f}", value);
+  // From 10,000 on, four significant digits would need an exponent.
+  return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
 }  // namespace precast::tools

@@ -55,6 +55,18 @@ inline constexpr std::string_view kDatasetKeys[] = {"data.train_dataset", "data.
 /// A hash of the recipe's file, to check whether results belong to the recipe. @throws IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
+/// The plug-ins of a recipe with these settings: `{file: hash}`, with the files as the recipe names
+/// them and the hashes that runs record as plugins.xxh3. Files that cannot be read are left out:
+/// the trials report them. @throws IoError if the recipe cannot be read.
+[[nodiscard]] nlohmann::ordered_json plugin_hashes(const std::filesystem::path& recipe,
+                                                   const std::vector<Setting>& settings);
+
+/// The key with which a run only evaluates.
+inline constexpr std::string_view kEvalOnlyKey = "training.eval_only";
+/// Reports the key if it is true in a trial: an evaluation writes no results that a job can read.
+/// @param value the value of the key; its origin is that of the error.
+void refuse_eval_only(const ConfigNode& value, Diagnostics& diagnostics);
+
 /// The path of the running program, which can be called as `precast train`.
 [[nodiscard]] std::filesystem::path own_program();
 
@@ -90,5 +102,10 @@ enum class Verdict {
 /// run has not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
     const std::filesystem::path& run_folder);
+
+/// A value of a figure: an accuracy (`top_K`) with four decimal places; any other figure, such as a
+/// loss or images per second, as an integer if it is at least 1000, otherwise with four significant
+/// digits.
+[[nodiscard]] std::string format_figure(double value, std::string_view figure);
 
 }  // namespace precast::tools

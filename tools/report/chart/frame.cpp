@@ -13,6 +13,8 @@ namespace {
 // In pixels.
 constexpr double kTitle = 34, kLegendRow = 20, kSwatch = 22, kBelow = 42, kRight = 18, kEdge = 14;
 constexpr double kBetweenTicks = 44;
+/// The least height of the part between the axes.
+constexpr double kLeastPlot = 180;
 
 double widest(const std::vector<Tick>& ticks) {
   double width = 0;
@@ -51,10 +53,10 @@ Frame::Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, c
       x_label_(x.label),
       y_label_(y.label),
       width_(width),
-      height_(height),
       legend_(place(text.legend, width)),
       top_(legend_.empty() ? kTitle + 10 : legend_.back().y + 18),
-      bottom_(std::max(top_ + 20, height - kBelow)),
+      height_(std::max(height, top_ + kLeastPlot + kBelow)),
+      bottom_(height_ - kBelow),
       left_(0),
       right_(width - kRight),
       y_(y, ys, bottom_, top_, std::max(2, static_cast<int>((bottom_ - top_) / kBetweenTicks))),

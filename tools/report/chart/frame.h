@@ -25,6 +25,7 @@ class Frame {
     /// Entries of the legend, which is drawn only if there are at least two.
     std::vector<LegendEntry> legend{};
   };
+  /// @param height increased if a long legend would leave too little room for the plot.
   Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, const Extent& ys,
         double width, double height);
 
@@ -53,9 +54,9 @@ class Frame {
   std::string x_label_;
   std::string y_label_;
   double width_;
-  double height_;
   std::vector<Placed> legend_;
   double top_;
+  double height_;
   double bottom_;
   double left_;
   double right_;

@@ -74,12 +74,9 @@ struct Bf16 {
 };
 
 template <typename Type>
-class NormalizeKernelTest : public ::testing::Test {
+class NormalizeKernelTest : public test::DeviceTest {
  protected:
   using Bits = typename Type::Bits;
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   /// For each order of threads: calls check(values) with the kernel's results for these pixels.
   template <typename Check>
   void run(const std::vector<std::uint8_t>& pixels, std::size_t skipped_pixels, Check check) {

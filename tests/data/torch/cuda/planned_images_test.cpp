@@ -73,12 +73,8 @@ class Pool {
   int widest_ = 0;
 };
 
-class PlannedImagesKernelTest : public ::testing::Test {
+class PlannedImagesKernelTest : public test::DeviceTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = test::missing_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-
   static LoaderOptions options_of(const BetonReader& reader, bool planned) {
     LoaderOptions options;
     options.batch_size = 6;

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -297,6 +298,17 @@ TEST_F(ModelCostTest, WrongArgumentsEndWithCodeTwo) {
     fails({option, value}, Names(option, "--model-cost", value));
   for (const char* layout : {"--layout=nchw", "--training.channels_last=false"})
     fails({layout, "--image-size", "32"}, Names("training.channels_last", "--model-cost"));
+}
+
+TEST_F(ModelCostTest, AMethodThatChangesTheWorkDuringTheRunIsAnError) {
+  const ChildResult cost =
+      cost_run({"--card", "h100", "--image-size", "32", "--methods=[batch_resize, ema]"});
+  EXPECT_EQ(cost.exit_code, 2) << cost.errors;
+  EXPECT_THAT(cost.errors, Names("methods", "--model-cost", "batch_resize"));
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  const ChildResult projection = project({"--methods=[sam: {interval: 2}]"});
+  EXPECT_EQ(projection.exit_code, 2) << projection.errors;
+  EXPECT_THAT(projection.errors, Names("row a", "methods", "sam"));
 }
 
 TEST_F(ModelCostTest, ACardWithoutTheModelIsAnError) {

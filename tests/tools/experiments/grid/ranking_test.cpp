@@ -67,7 +67,27 @@ TEST_F(RankingTest, SmallerLossesAreBetter) {
 TEST_F(RankingTest, OneTrialHasNoInterval) {
   add("1", "0", TrialStatus::done, 0.5);
   EXPECT_TRUE(ranking().at(0).at("half_width_95").is_null());
-  EXPECT_EQ(mean_text(ranking().at(0), "±"), "0.5000");
+  EXPECT_EQ(mean_text(ranking().at(0), "top_1", "±"), "0.5000");
+}
+
+TEST_F(RankingTest, EqualMeansHaveTheSameRank) {
+  add("1", "0", TrialStatus::done, 0.5);
+  add("2", "0", TrialStatus::done, 0.75);
+  add("3", "0", TrialStatus::done, 0.5);
+  add("4", "0", TrialStatus::done, 0.25);
+  add("5", "0", TrialStatus::failed);
+  std::vector<std::string> ranks;
+  for (const ordered_json& entry : ranking())
+    ranks.push_back(entry.at("settings").at("lr.lr").get<std::string>() + ":" + rank_text(entry));
+  EXPECT_THAT(ranks, testing::ElementsAre("2:1", "1:2", "3:2", "4:4", "5:-"));
+  EXPECT_TRUE(ranking().at(4).at("rank").is_null());
+}
+
+TEST_F(RankingTest, SmallAndLargeFiguresThatAreNoAccuraciesKeepTheirDigits) {
+  EXPECT_EQ(figure_text(0.25, "top_1"), "0.2500");
+  EXPECT_EQ(figure_text(0.0000125, "mse"), "1.25e-05");
+  EXPECT_EQ(figure_text(0.03125, "eval_minutes"), "0.03125");
+  EXPECT_EQ(figure_text(nullptr, "val_loss"), "-");
 }
 
 TEST_F(RankingTest, AFigureThatWasNotFiniteIsNoResult) {

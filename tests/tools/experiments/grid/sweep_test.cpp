@@ -289,8 +289,11 @@ TEST_F(SweepTest, OnlyCombinationsOfZippedAxesDecideTheMetric) {
 
 TEST_F(SweepTest, EarlyStopsCompareTheUsualMetricIfEpochsLackTheOneToRankBy) {
   std::ofstream(folder_ / "r.yaml") << "training: {loss: mse}\n";
-  for (const char* metric : {"images_per_second", "train_minutes"}) {
-    const Sweep sweep = read("early_stop: asha\nmetric: " + std::string(metric));
+  for (const char* metric : {"images_per_second", "train_minutes", "eval_minutes", "wait_minutes",
+                             "val_images", "world_size", "replaced_samples"}) {
+    EXPECT_THAT(refused("early_stop: {median: {metric: " + std::string(metric) + "}}"),
+                Names(path() + ":2:13", "early_stop", metric));
+    const Sweep sweep = read("early_stop: asha\ndirection: max\nmetric: " + std::string(metric));
     EXPECT_EQ(sweep.metric, metric);
     EXPECT_EQ(sweep.early_stop.metric, "r2");
     EXPECT_TRUE(sweep.early_stop.maximise);
@@ -346,6 +349,18 @@ TEST_F(SweepTest, RefusesEarlyStopsByFiguresThatEpochsLack) {
   EXPECT_EQ(refused(asha + "set: {logging.log_level: 1}"), "");
   EXPECT_EQ(refused("early_stop: {median: {metric: train_loss}}"), "");
   EXPECT_EQ(refused("axes: {a.a: [1, 2]}"), "");
+}
+
+TEST_F(SweepTest, RefusesTrialsThatOnlyEvaluate) {
+  const std::string axes = "axes: {a.a: [1, 2]}\n";
+  EXPECT_THAT(refused(axes + "set: {training.eval_only: true}"),
+              Names(path() + ":3:27", "training.eval_only", "precast eval"));
+  EXPECT_THAT(refused("axes: {training.eval_only: [false, true]}"),
+              Names(path() + ":2:36", "training.eval_only"));
+  EXPECT_EQ(refused(axes + "set: {training.eval_only: false}"), "");
+  std::ofstream(folder_ / "r.yaml") << "training: {eval_only: 1}\n";
+  EXPECT_THAT(refused(axes), Names((folder_ / "r.yaml").string() + ":1:23", "training.eval_only"));
+  EXPECT_EQ(refused(axes + "set: {training.eval_only: false}"), "");
 }
 
 TEST_F(SweepTest, ReadsEverySweepOfConfigs) {

@@ -120,6 +120,21 @@ TEST_F(ReproduceTest, AMistakeInAnyRowStopsBeforeTheFirstTraining) {
   EXPECT_EQ(starts(), 0U);
 }
 
+TEST_F(ReproduceTest, AnEvaluationIsRefusedBeforeTheFirstTraining) {
+  const ChildResult given = reproduce({"--training.eval_only=true"});
+  EXPECT_EQ(given.exit_code, 2);
+  EXPECT_THAT(given.errors, Names("command line", "training.eval_only", "precast eval"));
+  const std::string on = "--training.eval_only=1", off = "--training.eval_only=0";
+  EXPECT_EQ(reproduce({off, on, "--dry-run"}).exit_code, 2);
+  EXPECT_EQ(reproduce({on, off, "--dry-run"}).exit_code, 0);
+  std::ofstream(folder_ / "r.yaml") << "training: {eval_only: true}\n";
+  EXPECT_EQ(reproduce({off, "--dry-run"}).exit_code, 0);
+  const ChildResult written = reproduce();
+  EXPECT_EQ(written.exit_code, 2);
+  EXPECT_THAT(written.errors, Names(folder_ / "r.yaml", "training.eval_only", "precast eval"));
+  EXPECT_EQ(starts(), 0U);
+}
+
 TEST_F(ReproduceTest, AKeyThatNoRowReadsStopsBeforeTheFirstTraining) {
   write_table("epochs:1");
   const ChildResult run = reproduce({"--rows", "b", "--fake.option=1"});

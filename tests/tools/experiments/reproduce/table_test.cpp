@@ -81,6 +81,14 @@ rows:
                     "rows[2].published[0].top_1", "rows[3].id", "rows[3].epoch"));
 }
 
+TEST_F(TableTest, RefusesRowsThatOnlyEvaluate) {
+  EXPECT_THAT(problems_of(R"(title: t
+rows:
+  - {id: a, model: Net, recipe: r.yaml, settings: {training.eval_only: true}}
+)"),
+              Names("table.yaml:3:72", "training.eval_only", "precast eval"));
+}
+
 TEST_F(TableTest, RefusesWhatIsNoList) {
   EXPECT_THAT(problems_of("title: t\nrows: {a: 1}\n"), Names("table.yaml:2:7", "rows", "{a: 1}"));
   EXPECT_THAT(problems_of("title: t\nrows: [3]\n"), Names("table.yaml:2:8", "rows[0]", 3));

@@ -6,6 +6,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/tools/report/sound_page.h"
+#include "tools/experiments/reproduce/projection.h"
 #include "tools/experiments/reproduce/table_page.h"
 
 namespace precast::tools {
@@ -143,6 +144,11 @@ TEST_F(TableTextTest, NamesDoNotBreakTheTableOfMarkdown) {
   EXPECT_THAT(text, HasSubstr("# A\\|B\n"));
   EXPECT_THAT(text, HasSubstr("| a | Net\\|18 wide | 0.7100"));
   EXPECT_THAT(text, HasSubstr("| X\\|\\\\ | Y | - | - | 1\\|2 | a b |"));
+  table_.rows[0].published[0].hardware = "8|A100";
+  const std::string projection = projection_markdown(
+      table_, "a100_40gb", {{.row = &table_.rows[0], .gpus = 2, .minutes = 3, .fused_minutes = 2}});
+  EXPECT_THAT(projection, HasSubstr("A\\|B\n"));
+  EXPECT_THAT(projection, HasSubstr("| a | Net\\|18 wide | 2 | 3.0 | 2.0 | 12.5 | 8\\|A100 |"));
 }
 
 TEST_F(TableTextTest, ThePageIsSoundWhateverNamesSayAndShowsWhatThereIs) {

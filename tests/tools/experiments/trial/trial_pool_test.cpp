@@ -371,6 +371,18 @@ TEST(JournalTest, CutsATornLineAndReadsAllWriters) {
   EXPECT_EQ(states.at("b").starts, 1);
 }
 
+TEST(PoolHeadlineTest, CountsOnlyTheTrialsOfThePool) {
+  std::vector<Trial> trials(3);
+  for (std::size_t i = 0; i < trials.size(); ++i) trials[i].id = std::string(1, "abc"[i]);
+  std::map<std::string, TrialState> states;
+  for (const auto& [id, seconds] : {std::pair("a", 10), std::pair("of_an_earlier_sweep", 3600)}) {
+    states[id].status = TrialStatus::done;
+    states[id].seconds = seconds;
+  }
+  EXPECT_THAT(pool_headline(trials, states, {.slots = 1, .running = 0, .waiting = 2}),
+              Names("3 trials", "1 done", "2 waiting", "20.0 s"));
+}
+
 TEST(FitTerminalTest, CutsLinesAndCountsThoseThatWouldScroll) {
   const std::vector<std::string> lines = {"head", "one", "two", "three"};
   EXPECT_EQ(fit_terminal(lines, 5, 80), lines);

@@ -17,6 +17,7 @@
 #include "tools/experiments/trial/journal.h"
 #include "tools/experiments/trial/run_log.h"
 #include "tools/experiments/trial/slot.h"
+#include "tools/plugins/plugin_file.h"
 
 namespace precast::tools {
 namespace {
@@ -73,6 +74,31 @@ TEST(TrialTest, KeysThatSayHowDataIsReadAndARunWaitsChangeNoResult) {
     EXPECT_FALSE(changes_results({key, "1"})) << key;
   for (const char* key : {"data.order", "data.verify", "logging.log_level", "training.device"})
     EXPECT_TRUE(changes_results({key, "1"})) << key;
+}
+
+TEST(TrialTest, FiguresAreShortAndHaveNoExponent) {
+  EXPECT_EQ(format_figure(0.71234, "top_1"), "0.7123");
+  EXPECT_EQ(format_figure(0.000012345, "val_loss"), "1.234e-05");
+  EXPECT_EQ(format_figure(999.96, "images_per_second"), "1000");
+  EXPECT_EQ(format_figure(12345.6, "images_per_second"), "12346");
+  EXPECT_EQ(format_figure(123456, "images_per_second"), "123456");
+  EXPECT_EQ(format_figure(-2345.6, "r2"), "-2346");
+}
+
+TEST(TrialTest, ThePluginsOfARecipeAreKnownByTheirContent) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path recipe = folder / "r.yaml";
+  std::ofstream(recipe) << "plugins: [a.so, missing.so]\n";
+  std::ofstream(folder / "a.so") << "one";
+  std::ofstream(folder / "b.so") << "one";
+  const auto before = plugin_hashes(recipe, {});
+  ASSERT_EQ(before.size(), 1U);
+  EXPECT_EQ(before.at("a.so"), plugin_digest(folder / "a.so"));
+  // The value of a setting replaces the recipe's list; its paths are not relative to the recipe.
+  const std::string other = (folder / "b.so").string();
+  EXPECT_EQ(plugin_hashes(recipe, {{"plugins", "[" + other + "]"}}).at(other), before.at("a.so"));
+  std::ofstream(folder / "a.so") << "two";
+  EXPECT_NE(plugin_hashes(recipe, {}).at("a.so"), before.at("a.so"));
 }
 
 TEST(JournalTest, FilesAreReadByTimeNotByName) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "tests/tools/report/chart/xml.h"
 #include "tools/report/chart/bar_chart.h"
@@ -130,6 +131,24 @@ TEST(LineChartTest, StepsHoldTheirValue) {
   const LineSeries series{.label = "px", .points = {{0, 128}, {1, 160}}, .steps = true};
   const std::string svg = line_chart_svg({.title = "", .series = {series}});
   EXPECT_EQ(count_of(svg.substr(svg.find("class=\"line\"")), "L"), 2);
+}
+
+TEST(LineChartTest, ALongLegendMakesTheChartHigher) {
+  const auto drawn = [](int count) {
+    LineChart chart{.title = "loss", .x = {.label = "epochs"}};
+    for (int i = 0; i < count; ++i)
+      chart.series.push_back({.label = "runs/exp/seed" + std::to_string(i), .points = {{0, 1}}});
+    return parse_xml(line_chart_svg(chart)).get_child("svg");
+  };
+  EXPECT_EQ(drawn(2).get<double>("<xmlattr>.height"), 300);
+  const auto drawing = drawn(60);
+  const double height = drawing.get<double>("<xmlattr>.height");
+  EXPECT_GT(height, 300);
+  for (const auto& [tag, element] : drawing) {
+    if (tag == "text") {
+      EXPECT_LT(element.get<double>("<xmlattr>.y", 0), height);
+    }
+  }
 }
 
 TEST(BarChartTest, LongerBarsForLargerValues) {

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "framework/api/communicator.h"
+#include "framework/api/stateful.h"
+#include "framework/engine/train_state.h"
+
+namespace precast::engine {
+
+// The state that differs between ranks, as it is saved in a checkpoint's ranks.safetensors: random
+// generators and sums of losses.
+
+/// The state of all ranks, on every rank: "<rank>.cpu_generator" ... Collective.
+[[nodiscard]] std::vector<NamedTensor> gather_rank_tensors(const TrainState& state,
+                                                           Communicator& ranks, at::Device device);
+
+/// Restores this rank's own state. A checkpoint that was saved with a different number of ranks, or
+/// on a CPU while this run uses a GPU, does not contain all of it: generators then keep their state
+/// (batches do not depend on them), and rank 0 gets the total of the losses. The sums count each
+/// finished step as this run will count the other steps of the epoch: once per rank.
+/// @param folder of the checkpoint. @param world the number of ranks that saved it. @param steps
+/// what restore_position() returned. @throws CheckpointError if a tensor is missing; IoError
+void restore_rank(const std::filesystem::path& folder, int world, double steps, Communicator& ranks,
+                  at::Device device, TrainState& state);
+
+}  // namespace precast::engine

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "framework/api/method.h"
+
+namespace precast::recipes {
+
+/// A method that has no on_backward() and no on_gradients(), and reads no gradients in
+/// on_step_end(). So a CUDA graph of the whole step may contain its hooks, and optimisers may
+/// unscale and clip the gradients themselves. The step_strategy() of such a method may read the
+/// gradients of the passes that it runs.
+class MethodWithoutGradientHooks : public Method {
+ public:
+  void on_backward(Model& /*model*/) final {}
+  void on_gradients(Model& /*model*/) final {}
+  [[nodiscard]] std::optional<double> gradient_bound() const final { return kUnbounded; }
+  [[nodiscard]] bool records_hooks(int /*world*/) const final { return true; }
+};
+
+}  // namespace precast::recipes

@@ -1,0 +1,80 @@
+// Which column of a table has the labels, and the names that columns may have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/sources/register.h"
+#include "data/sources/table.h"
+#include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "tests/data/sources/opened.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace precast::data {
+namespace {
+
+using test::Names;
+using test::refusing;
+using testing::ElementsAre;
+using testing::ThrowsMessage;
+
+std::vector<std::string> names_of(const Source& source) {
+  std::vector<std::string> names;
+  for (const SourceField& field : source.fields()) names.push_back(field.name);
+  return names;
+}
+
+TEST(TableLabels, PrecedeAllOtherInts) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "a.csv", "weight,age,note,n,label\n0.5,20,x,7,0\n1.5,21,y,8,1\n");
+  write_file(folder / "a.jsonl", R"({"weight": 0.5, "age": 20, "note": "x", "n": 7, "label": 0})"
+                                 "\n"
+                                 R"({"weight": 1.5, "age": 21, "note": "y", "n": 8, "label": 1})");
+  for (const char* name : {"a.csv", "a.jsonl"}) {
+    const auto source = open_source(folder / name);
+    EXPECT_THAT(names_of(*source), ElementsAre("weight", "label", "age", "note", "n")) << name;
+    const Sample sample = source->sample(1);
+    EXPECT_EQ(std::get<double>(sample.values[0]), 1.5);
+    EXPECT_EQ(std::get<std::int64_t>(sample.values[1]), 1);
+    EXPECT_EQ(std::get<std::int64_t>(sample.values[2]), 21);
+    EXPECT_EQ(std::get<std::string>(sample.values[3]), "y");
+    EXPECT_EQ(std::get<std::int64_t>(sample.values[4]), 8);
+  }
+}
+
+TEST(TableLabels, AreClassNamesElseTheFirstIntsWithSuchAName) {
+  const test::TemporaryFolder folder;
+  const auto fields_of = [&](const std::string& text, const TableOptions& options = {}) {
+    write_file(folder / "a.csv", text);
+    return names_of(*open_table(folder / "a.csv", options));
+  };
+  EXPECT_THAT(fields_of("id,class,label\n1,dog,3\n"), ElementsAre("label", "id", "class"));
+  EXPECT_THAT(fields_of("id,class,label\n1,dog,3\n", {.class_column = "class"}),
+              ElementsAre("class", "id", "label"));
+  EXPECT_THAT(fields_of("id,category,target\n1,2,3\n"), ElementsAre("category", "id", "target"));
+  EXPECT_THAT(fields_of("id,label\n1,0.5\n"), ElementsAre("id", "label"));
+  EXPECT_THAT(fields_of("id,label\n1,3\n", {.texts = {"label"}}), ElementsAre("id", "label"));
+}
+
+TEST(ColumnNames, ThatAFieldCannotHaveAreNamedWithTheirPlace) {
+  const test::TemporaryFolder folder;
+  const auto opening = [&](const std::string& text) {
+    write_file(folder / "a.csv", text);
+    return refusing(folder / "a.csv");
+  };
+  // As pandas writes by default, with the index.
+  EXPECT_THAT(opening(",image,label\n0,a.jpg,1\n"),
+              ThrowsMessage<DataError>(Names(folder / "a.csv", "column 1", "index=False")));
+  EXPECT_THAT(opening("image,label,\na.jpg,1,\n"),
+              ThrowsMessage<DataError>(Names(folder / "a.csv", "column 3")));
+  EXPECT_THAT(opening("image,étiquette\na.jpg,1\n"),
+              ThrowsMessage<DataError>(Names(folder / "a.csv", "column 2", "'étiquette'")));
+  write_file(folder / "a.jsonl", R"({"n": 1, "": 2})");
+  EXPECT_THAT(refusing(folder / "a.jsonl"),
+              ThrowsMessage<DataError>(Names(folder / "a.jsonl", "column 2")));
+  // Beyond the bytes that the file stores.
+  EXPECT_NO_THROW(opening("a_name_of_16_chaé\n1\n")());
+}
+
+}  // namespace
+}  // namespace precast::data

@@ -1,0 +1,62 @@
+// What ema and swa share: which tensors of a model they average.
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <utility>
+
+#include "framework/api/method.h"
+#include "framework/api/run_facts.h"
+#include "tests/recipes/make_method.h"
+
+namespace precast::test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// A weight, a mask of -inf, as attention has one, and a statistic.
+class MaskedModel final : public ImageModel {
+ public:
+  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
+  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
+    return {{"weight", weight}};
+  }
+  [[nodiscard]] std::vector<NamedTensor> state() const override {
+    return {{"weight", weight}, {"mask", mask}, {"mean", mean}};
+  }
+  void train(bool) override {}
+  void to(at::Device, bool) override {}
+
+  at::Tensor weight = at::zeros({2});
+  at::Tensor mask = at::full({2}, -kInfinity);
+  at::Tensor mean = at::zeros({2});
+};
+
+TEST(AveragedWeightsTest, BuffersThatAreNotFiniteAreCopied) {
+  for (const auto& [name, options] : {std::pair("ema", "{decay: 0.5}"), {"swa", "{start: 0}"}}) {
+    SCOPED_TRACE(name);
+    MaskedModel model;
+    const auto method = make_method(name, options);
+    method->on_run({.epochs = 3, .steps_per_epoch = 1});
+    method->on_train_begin(model);
+    method->on_step_end(model, 0);
+    model.weight.fill_(4);
+    model.mean.fill_(8);
+    method->on_step_end(model, 1);
+    {
+      const auto guard = method->eval_scope(model);
+      EXPECT_TRUE(model.weight.equal(at::full({2}, 2.0F)));
+      EXPECT_TRUE(model.mean.equal(at::full({2}, 4.0F)));
+      EXPECT_TRUE(model.mask.equal(at::full({2}, -kInfinity)));
+    }
+    EXPECT_TRUE(model.mask.equal(at::full({2}, -kInfinity)));
+    model.mask.fill_(kInfinity);
+    method->on_step_end(model, 2);
+    const auto guard = method->eval_scope(model);
+    EXPECT_TRUE(model.mask.equal(at::full({2}, kInfinity)));
+  }
+}
+
+}  // namespace
+}  // namespace precast::test

@@ -1,0 +1,80 @@
+// `precast eval RUN` and `precast predict RUN` after a plug-in of the run has changed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "framework/process/child_process.h"
+#include "tests/data/beton/golden_beton.h"
+#include "tests/support/bytes.h"
+#include "tests/support/message_matchers.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/tools/small_network.h"
+
+namespace precast::tools {
+namespace {
+
+using test::Names;
+
+class ChangedPluginTest : public ::testing::Test {
+ protected:
+  ChangedPluginTest() {
+    test::write_bytes(folder_ / "d.beton", test::golden_beton("img_prop_nette_w1"));
+    std::filesystem::copy(test::test_plugin_dir() + "/train_parts.so", plugin_);
+  }
+  static ChildResult precast(std::vector<std::string> args) {
+    args.insert(args.begin(), test::bin_dir() + "/precast");
+    return run_child(args, std::chrono::minutes(3));
+  }
+  /// The warnings of a command that works.
+  [[nodiscard]] std::string warnings(const std::string& command,
+                                     const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {command, folder_ / "runs/r"};
+    all.insert(all.end(), more.begin(), more.end());
+    const ChildResult result = precast(all);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return result.errors;
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path plugin_ = folder_ / "train_parts.so";
+};
+
+TEST_F(ChangedPluginTest, EvalAndPredictNameIt) {
+  std::vector<std::string> train = {"train",
+                                    "--plugins=[" + plugin_.string() + "]",
+                                    "--data.train_dataset=" + (folder_ / "d.beton").string(),
+                                    "--data.val_dataset=" + (folder_ / "d.beton").string(),
+                                    "--training.batch_size=8",
+                                    "--resolution.min_res=32",
+                                    "--resolution.max_res=32",
+                                    "--validation.resolution=32",
+                                    "--training.epochs=1",
+                                    "--lr.lr=0.001",
+                                    "--logging.folder=" + (folder_ / "runs").string(),
+                                    "--logging.run_id=r",
+                                    "--training.device=cpu"};
+  for (const std::string& option : test::small_network()) train.push_back(option);
+  const ChildResult trained = precast(train);
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const auto told = Names("warning", plugin_.string(), (folder_ / "runs/r").string());
+  EXPECT_THAT(warnings("eval"), testing::Not(told));
+  // The loader ignores bytes after the end of a library.
+  std::ofstream(plugin_, std::ios::app) << "changed";
+  EXPECT_THAT(warnings("eval"), told);
+  EXPECT_THAT(warnings("predict"), told);
+  // The same plug-in from another folder.
+  std::filesystem::create_directory(folder_ / "moved");
+  const std::filesystem::path moved = folder_ / "moved/train_parts.so";
+  std::filesystem::copy(plugin_, moved);
+  EXPECT_THAT(warnings("eval", {"--plugins=[" + moved.string() + "]"}),
+              Names("warning", moved.string()));
+}
+
+}  // namespace
+}  // namespace precast::tools

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "data/beton/reader.h"
+#include "framework/engine/run_folder.h"
+#include "framework/engine/trainer.h"
+#include "tools/app/assembly.h"
+#include "tools/app/resolved_run.h"
+#include "tools/app/session.h"
+
+namespace precast::tools {
+
+/// What rank 0 says and writes about a training run. Borrows everything.
+struct ReportedRun {
+  const ResolvedRun& run;
+  const Assembly& parts;
+  /// Null if another program makes the batches.
+  const data::BetonReader* train;
+  const data::BetonReader& val;
+  const TrainData& train_data;
+  /// In an epoch.
+  std::int64_t train_samples;
+  int world;
+  const engine::RunFolder& folder;
+  /// major_faults() before training. They are subtracted, because they belong to loading the
+  /// program.
+  std::int64_t faults_before;
+};
+
+/// The number of page faults of this process so far that had to read from disk.
+[[nodiscard]] std::int64_t major_faults();
+
+/// Logs what is trained, on what data, and on which device.
+void announce(const ReportedRun& training);
+/// run.json: facts about the run other than its configuration. @throws IoError
+void write_facts(const ReportedRun& training);
+/// Writes report.html. An error is only a warning.
+void write_page(const engine::RunFolder& folder);
+/// Writes summary.json and report.html, and prints the results.
+/// @param summary has a final_eval. @param steps of the run. @throws IoError
+void report_results(const ReportedRun& training, const engine::TrainSummary& summary,
+                    std::int64_t steps, bool json);
+
+}  // namespace precast::tools
