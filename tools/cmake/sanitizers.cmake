@@ -12,7 +12,8 @@ if(PRECAST_SANITIZE)
     -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${precast_sanitizers})
   if(PRECAST_FUZZ)
-    add_compile_options(-fsanitize=fuzzer-no-link)
+    # gcc, which compiles the few C sources, does not know this option.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     # g++ defines this macro itself, and so does clang from version 21 on.
