@@ -99,6 +99,20 @@ FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
       place, kMostMetadataBytes, kMostAlignment, text));
 }
 
+void add_field_layout(std::string_view text, std::string_view place,
+                      std::map<std::string, FieldLayout>& layouts) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos) {
+    throw ConfigError(
+        fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'", place, text));
+  }
+  const std::string name(text.substr(0, equals));
+  const FieldLayout layout =
+      parse_field_layout(text.substr(equals + 1), fmt::format("{} {}", place, name));
+  if (!layouts.emplace(name, layout).second)
+    throw ConfigError(fmt::format("{}: expected each field once, got '{}' twice", place, name));
+}
+
 std::string layout_text(const FieldLayout& layout) {
   return fmt::format("{}:{}{}", layout.bytes, layout.alignment,
                      layout.pointer_at ? fmt::format(":{}", *layout.pointer_at) : "");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,6 +55,11 @@ struct RecordLayout {
 /// the large value. @param place says in messages where the text comes from. @throws ConfigError
 [[nodiscard]] PRECAST_API FieldLayout parse_field_layout(std::string_view text,
                                                          std::string_view place);
+/// Parses a `NAME=LAYOUT` and adds it to `layouts`. @param place names the option or key in
+/// messages.
+/// @throws ConfigError, also for a name that already has a layout
+PRECAST_API void add_field_layout(std::string_view text, std::string_view place,
+                                  std::map<std::string, FieldLayout>& layouts);
 /// Formats a layout as text that parse_field_layout() accepts.
 [[nodiscard]] std::string layout_text(const FieldLayout& layout);
 

@@ -51,13 +51,7 @@ struct DatasetOptions {
     BetonOptions made;
     made.remote.cache = cache_dir;
     made.remote.http.retry_s = http_retry_s;
-    for (const std::string& layout : fields) {
-      const std::size_t equals = std::min(layout.find('='), layout.size());
-      const std::string name = layout.substr(0, equals);
-      const std::string text = layout.substr(std::min(equals + 1, layout.size()));
-      if (!made.layouts.emplace(name, parse_field_layout(text, "fields: '" + layout + "'")).second)
-        throw ConfigError(fmt::format("fields: expected each field once, got '{}' twice", name));
-    }
+    for (const std::string& layout : fields) add_field_layout(layout, "fields", made.layouts);
     return made;
   }
   void check(const Schema& schema, Diagnostics& diagnostics) const {

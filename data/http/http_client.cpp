@@ -254,7 +254,7 @@ void HttpClient::assume(const HttpVersion& version) {
 void HttpClient::read(std::uint64_t offset, std::span<std::byte> to) {
   require(opened_ && offset <= version_.size && to.size() <= version_.size - offset,
           "the range is inside the file");
-  fill(offset, to, answered_ ? options_.retry_s : first_retry_s());
+  fill(offset, to, responded_ ? options_.retry_s : first_retry_s());
 }
 
 void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retry_s) {
@@ -276,7 +276,7 @@ void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retr
           "{}: expected a response within {} s ({} requests), got: {}. Check the server "
           "and the network",
           place(offset + done, to.size() - done), retry_s, attempt + 1, failure);
-      if (answered_) throw IoError(message);
+      if (responded_) throw IoError(message);
       throw NoResponse(message);
     }
     if (answer.retry_after > 0)
@@ -301,7 +301,7 @@ std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, A
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &answer);
   const CURLcode code = curl_easy_perform(curl);
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-  if (answer.status > 0) answered_ = true;
+  if (answer.status > 0) responded_ = true;
   curl_off_t after = 0;
   curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
   answer.retry_after = static_cast<double>(after);

@@ -115,7 +115,7 @@ class PRECAST_API HttpClient {
   HttpVersion version_;
   bool opened_ = false;
   /// Whether there has been a response to a request.
-  std::atomic<bool> answered_{false};
+  std::atomic<bool> responded_{false};
   std::atomic<std::uint64_t> bytes_received_{0};
   std::atomic<int> interrupted_{0};
   std::mutex mutex_;

@@ -11,6 +11,7 @@
 #include "data/beton/reader.h"
 #include "data/order/order.h"
 #include "framework/core/error.h"
+#include "framework/core/shell_word.h"
 #include "framework/core/suggest.h"
 
 namespace precast::data {
@@ -131,10 +132,10 @@ void check_common_classes(const BetonReader& dataset, std::size_t field) {
   const auto [file, other, label] = *conflict;
   throw ConfigError(fmt::format(
       "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Write one file in which "
-      "classes of the same name have the same label: precast merge {}OUT.beton --label-field '{}' "
+      "classes of the same name have the same label: precast merge {}OUT.beton --label-field {} "
       "--label-rule by-name",
       named[other], label, dataset.fields()[field].name, names[file][label], named[file],
-      names[other][label], paths, dataset.fields()[field].name));
+      names[other][label], paths, shell_word(dataset.fields()[field].name)));
 }
 
 }  // namespace precast::data

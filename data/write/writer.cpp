@@ -211,8 +211,11 @@ void BetonWriter::make_room(std::uint64_t bytes) {
     throw DataError(fmt::format(
         "expected a sample that fits in one page of {} bytes, got {} bytes. {}", page_.size(),
         bytes,
-        needed > 0 ? fmt::format("Use a page size of {} or a smaller image.max_resolution", needed)
-                   : std::string("No page is large enough; use a smaller image.max_resolution")));
+        needed > 0
+            ? fmt::format(
+                  "Use --page-size {0} (Python: page_size={0}) or a smaller --image.max_resolution",
+                  needed)
+            : std::string("No page is large enough; use a smaller --image.max_resolution")));
   }
   flush_page(page_.size());
 }

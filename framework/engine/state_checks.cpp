@@ -83,7 +83,7 @@ bool StateChecks::finite(const at::Tensor& loss_sum) const {
 void StateChecks::check_unchanged() const {
   each_part(parts_, [&](const std::string& name, const State& state) {
     const auto before = layouts_.find(name);
-    if (before == layouts_.end()) return;
+    if (before == layouts_.end()) return;  // start() was not called
     const std::set<std::string> now = layout_of(state);
     if (now == before->second) return;
     const std::vector<std::string> missing = only_in(before->second, now);

@@ -26,7 +26,8 @@ class PRECAST_API StateChecks {
   /// Whether the sum of the losses and all weights and buffers are finite, except for buffers that
   /// were not finite in start(). Waits for the device.
   [[nodiscard]] bool finite(const at::Tensor& loss_sum) const;
-  /// @throws Error naming a part whose tensors have other names, shapes or types than in start()
+  /// Does nothing without start(). @throws Error naming a part whose tensors have other names,
+  /// shapes or types than in start()
   void check_unchanged() const;
   /// On rank 0, warns about methods whose state differs between the ranks: a checkpoint contains
   /// only rank 0's. Does not compare the state of methods that evaluate averages, because it

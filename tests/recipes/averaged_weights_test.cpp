@@ -1,6 +1,5 @@
 // What ema and swa share: which tensors of a model they average.
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,29 +8,12 @@
 #include "framework/api/method.h"
 #include "framework/api/run_facts.h"
 #include "tests/recipes/make_method.h"
+#include "tests/support/masked_model.h"
 
 namespace precast::test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-/// A weight, a mask of -inf, as attention has one, and a statistic.
-class MaskedModel final : public ImageModel {
- public:
-  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
-  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
-    return {{"weight", weight}};
-  }
-  [[nodiscard]] std::vector<NamedTensor> state() const override {
-    return {{"weight", weight}, {"mask", mask}, {"mean", mean}};
-  }
-  void train(bool) override {}
-  void to(at::Device, bool) override {}
-
-  at::Tensor weight = at::zeros({2});
-  at::Tensor mask = at::full({2}, -kInfinity);
-  at::Tensor mean = at::zeros({2});
-};
 
 TEST(AveragedWeightsTest, BuffersThatAreNotFiniteAreCopied) {
   for (const auto& [name, options] : {std::pair("ema", "{decay: 0.5}"), {"swa", "{start: 0}"}}) {
@@ -41,7 +23,7 @@ TEST(AveragedWeightsTest, BuffersThatAreNotFiniteAreCopied) {
     method->on_run({.epochs = 3, .steps_per_epoch = 1});
     method->on_train_begin(model);
     method->on_step_end(model, 0);
-    model.weight.fill_(4);
+    model.weight.detach().fill_(4);
     model.mean.fill_(8);
     method->on_step_end(model, 1);
     {

@@ -18,6 +18,13 @@ inline std::vector<std::string> small_network() {
   return {"--model.arch=layers", std::string("--model.params=") + kSmallNetwork};
 }
 
+/// Options of a run of one epoch, called `r`, on images of 32 px. @param folder of runs
+inline std::vector<std::string> short_run(const std::string& folder) {
+  return {"--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32",
+          "--training.epochs=1",     "--lr.lr=0.001",           "--logging.folder=" + folder,
+          "--logging.run_id=r"};
+}
+
 /// The small network as a line of a recipe.
 inline std::string small_network_line() {
   return std::string("model: {arch: layers, params: ") + kSmallNetwork + "}\n";

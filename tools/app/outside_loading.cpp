@@ -12,6 +12,7 @@
 #include "data/torch/outside_source.h"
 #include "framework/core/error.h"
 #include "framework/process/stop_signals.h"
+#include "tools/app/recipe_parts.h"
 #include "tools/app/session.h"
 
 namespace precast::tools {
@@ -55,11 +56,8 @@ data::ClassRange classes_of(const Recipe& recipe, const TrainPlan& plan) {
   const bool has_masks = recipe.targets == TargetKind::class_mask;
   if (!has_masks && recipe.targets != TargetKind::class_index) return classes;
   classes.count = plan.model.num_classes;
-  const auto ignored = recipe.resolved.find("loss.ignore_index");
   // -1 means that no class is ignored.
-  if (has_masks && ignored != recipe.resolved.end() && ignored->is_number_integer() &&
-      *ignored != -1)
-    classes.ignored = ignored->get<std::int64_t>();
+  if (has_masks && ignored_class(recipe) != -1) classes.ignored = ignored_class(recipe);
   return classes;
 }
 

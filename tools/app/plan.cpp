@@ -75,9 +75,9 @@ void check_target_threshold(const TrainPlan& plan) {
       single(threshold) < single(off) ? 1 : 0));
 }
 
-/// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if
-/// the number of steps is known, those of the first and the last step of each epoch. `call()` is
-/// the text of the call that returned the rate.
+/// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if the
+/// number of steps is known, those of the first and the last step of each epoch. `call()` is the
+/// text of the call that returned the rate.
 template <typename Visit>
 void visit_rates(const TrainPlan& plan, const Visit& visit) {
   for (std::int64_t epoch = 0; epoch <= plan.epochs; ++epoch)

@@ -353,7 +353,7 @@ Override dataset_override(const std::string& path) {
   ConfigNode node;
   node.kind = ConfigNode::Kind::scalar;
   node.scalar = path;
-  node.origin.source = "command line";
+  node.origin.source = kCommandLine;
   return {"data.val_dataset", node};
 }
 

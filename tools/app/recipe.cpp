@@ -129,7 +129,7 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
 std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
                                                      const std::string& path) {
   std::map<std::string, Origin, std::less<>> places = {
-      {"", {path.empty() ? "command line" : path, 0, 0}}};
+      {"", {path.empty() ? kCommandLine : path, 0, 0}}};
   for (const std::string& key : schema.names())
     if (schema.given(key)) places[key] = schema.origin(key);
   return places;
@@ -154,7 +154,7 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
 std::vector<NamedDataset> named_datasets(const Recipe& recipe, const Schema& schema,
                                          const std::string& path) {
   const TrainConfig& config = recipe.config;
-  const Origin nowhere{path.empty() ? "command line" : path, 0, 0};
+  const Origin nowhere{path.empty() ? kCommandLine : path, 0, 0};
   std::vector<NamedDataset> datasets;
   const auto add = [&](const char* key, std::vector<std::string> files) {
     if (files.empty()) files.emplace_back();

@@ -15,6 +15,7 @@
 #include "tools/app/session.h"
 #include "tools/app/task.h"
 #include "tools/app/weights_check.h"
+#include "tools/cli/recipe_arguments.h"
 
 namespace precast::tools {
 namespace {
@@ -87,7 +88,7 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
 
 void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
                const std::string& path, Diagnostics& diagnostics) {
-  const Origin origin{path.empty() ? "command line" : path, 0, 0};
+  const Origin origin{path.empty() ? kCommandLine : path, 0, 0};
   const bool evaluates = use == RecipeUse::evaluate || recipe.config.training.eval_only;
   std::unique_ptr<data::BetonReader> samples;
   std::int64_t outputs = std::max<std::int64_t>(recipe.config.model.num_classes, 1);

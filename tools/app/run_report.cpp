@@ -136,6 +136,7 @@ void write_page(const engine::RunFolder& folder) {
 void report_results(const ReportedRun& training, const engine::TrainSummary& summary,
                     std::int64_t steps, bool json) {
   const engine::EvalResult& eval = *summary.final_eval;
+  const DataFacts data = data_facts(training, summary);
   ordered_json figures = {{"run_folder", training.folder.path().string()}};
   figures.update(eval_figures(eval));
   figures.update(ordered_json{{"val_images", eval.samples},
@@ -147,7 +148,7 @@ void report_results(const ReportedRun& training, const engine::TrainSummary& sum
                               {"world_size", training.world},
                               {"epochs", training.parts.plan().epochs},
                               {"steps", steps},
-                              {"replaced_samples", data_facts(training, summary).replaced.size()}});
+                              {"replaced_samples", data.replaced.size()}});
   figures["best_metric"] = best_json(training.run.recipe.best);
   figures["classes"] = class_figures(eval, training.val, training.run.recipe);
   training.folder.write_json(engine::kSummaryFile, figures);
@@ -160,7 +161,7 @@ void report_results(const ReportedRun& training, const engine::TrainSummary& sum
   print_results({.summary = summary,
                  .images = images,
                  .flip_tta = images && training.run.config().validation.lr_tta,
-                 .data = describe_data(data_facts(training, summary)),
+                 .data = describe_data(data),
                  .folder = training.folder.path()});
 }
 

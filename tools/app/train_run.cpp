@@ -14,6 +14,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/rng.h"
+#include "framework/core/shell_word.h"
 #include "framework/engine/stop_request.h"
 #include "framework/engine/weights.h"
 #include "framework/process/stop_signals.h"
@@ -23,7 +24,6 @@
 #include "tools/app/plan.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/task.h"
-#include "tools/cli/shell_word.h"
 #include "tools/report/event_sink.h"
 #include "tools/report/run_record.h"
 

@@ -7,7 +7,7 @@
 
 #include "framework/core/archive/manifest.h"
 #include "framework/core/archive/weights_spec.h"
-#include "tools/cli/shell_word.h"
+#include "framework/core/shell_word.h"
 
 namespace precast::tools {
 

@@ -24,13 +24,7 @@ bool is_field_layout(std::string_view value) {
 data::BetonOptions take_layouts(std::vector<std::string>& values, const std::string& place) {
   data::BetonOptions options;
   for (const std::string& value : values) {
-    if (!is_field_layout(value)) continue;
-    const std::size_t equals = value.find('=');
-    const std::string name = value.substr(0, equals);
-    const data::FieldLayout layout = data::parse_field_layout(
-        std::string_view(value).substr(equals + 1), fmt::format("{} {}", place, name));
-    if (!options.layouts.emplace(name, layout).second)
-      throw ConfigError(fmt::format("{}: expected each field once, got '{}' twice", place, name));
+    if (is_field_layout(value)) data::add_field_layout(value, place, options.layouts);
   }
   std::erase_if(values, is_field_layout);
   return options;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "tools/cli/recipe_arguments.h"
 
 namespace precast::tools {
 namespace {
@@ -83,7 +84,7 @@ data::FieldOptions field_options(const Arguments& arguments, const data::FieldRe
     ConfigNode value;
     value.kind = ConfigNode::Kind::scalar;
     value.scalar = arguments.text(option.name());
-    value.origin = {"command line", 0, 0};
+    value.origin = {kCommandLine, 0, 0};
     part.entries.push_back({option.key.name, {}, std::move(value)});
   }
   // Reports wrong options before a large source is listed.

@@ -57,7 +57,7 @@ bool is_path(const std::string& word) {
 }
 
 std::vector<Override> take_overrides(std::vector<std::string>& args, Words& words) {
-  const Origin origin{std::string(kCommandLine), 0, 0};
+  const Origin origin{kCommandLine, 0, 0};
   std::vector<Override> overrides;
   std::vector<std::string> rest;
   Diagnostics diagnostics;
@@ -144,7 +144,7 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
   if (!arguments_.parse(own)) return false;
   if (names_dataset()) {
     Diagnostics diagnostics;
-    const Origin origin{std::string(kCommandLine), 0, 0};
+    const Origin origin{kCommandLine, 0, 0};
     overrides_.push_back(
         {"data.train_dataset", parse_override(arguments_.text(name_), origin, diagnostics)});
     diagnostics.throw_if_errors();

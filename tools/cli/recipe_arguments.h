@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "framework/core/config/schema.h"
@@ -10,7 +9,7 @@
 namespace precast::tools {
 
 /// Origin::source of the values that a command line gives.
-inline constexpr std::string_view kCommandLine = "command line";
+inline constexpr const char* kCommandLine = "command line";
 
 /// The command line of a command that accepts a recipe: `CONFIG.yaml [--section.key=value ...]
 /// [options]`.

@@ -4,8 +4,7 @@ target_include_directories(precast_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/precast>)
 target_compile_features(precast_options INTERFACE cxx_std_20)
 
-# Builds with sanitizers turn off warnings: they use clang, which would also warn about
-# libstdc++ 12's std::stable_sort.
+# Builds with sanitizers turn off warnings: they use clang, which would also warn about libstdc++ 12's std::stable_sort.
 # -Wno-maybe-uninitialized: gcc 12 wrongly reports std::string members of temporaries as uninitialised (GCC bug 105562).
 add_library(precast_warnings INTERFACE)
 if(PRECAST_SANITIZE)

@@ -9,7 +9,7 @@
 #include "data/beton/file_info.h"
 #include "data/order/class_names.h"
 #include "framework/core/error.h"
-#include "tools/cli/shell_word.h"
+#include "framework/core/shell_word.h"
 
 namespace precast::tools {
 namespace {

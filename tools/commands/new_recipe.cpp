@@ -18,8 +18,8 @@
 #include "framework/core/file.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
+#include "framework/core/shell_word.h"
 #include "tools/cli/arguments.h"
-#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {

@@ -16,8 +16,8 @@
 #include "data/order/labels.h"
 #include "data/order/subset.h"
 #include "framework/core/error.h"
+#include "framework/core/shell_word.h"
 #include "tools/cli/shared_options.h"
-#include "tools/cli/shell_word.h"
 
 namespace precast::tools {
 namespace {

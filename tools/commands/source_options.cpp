@@ -11,7 +11,8 @@
 #include "data/sources/beton.h"
 #include "framework/core/config/value.h"
 #include "framework/core/error.h"
-#include "tools/cli/shell_word.h"
+#include "framework/core/shell_word.h"
+#include "tools/cli/recipe_arguments.h"
 #include "tools/plugins/parts_list.h"
 
 namespace precast::tools {
@@ -45,7 +46,7 @@ std::vector<SourceOption> all_options(const data::SourceRegistry& sources) {
 
 /// @throws ConfigError for a list that is not YAML.
 ConfigNode value_of(const SourceOption& option, const Arguments& arguments) {
-  const Origin origin{"command line", 0, 0};
+  const Origin origin{kCommandLine, 0, 0};
   const std::string text = arguments.text(option.name());
   if (option.key.type.starts_with("list of ")) {
     Diagnostics diagnostics;

@@ -151,7 +151,7 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
         return _fill_bytes(struct, TEXT, value.encode("utf-8", "surrogateescape"))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _fill_bytes(struct, BYTES, bytes(value))
-    # A scalar or array of one value of NumPy or torch as a number of Python.
+    # Scalars and 0-dimensional arrays of NumPy and torch become numbers of Python.
     if hasattr(value, "item") and not getattr(value, "shape", None):
         value = value.item()
     if hasattr(value, "__index__") and not getattr(value, "shape", ()):

@@ -2,7 +2,10 @@
 
 #include <vector>
 
+#include "data/write/image_field.h"
+#include "data/write/number_fields.h"
 #include "data/write/writer.h"
+#include "tests/data/sources/sample_images.h"
 
 namespace precast::test {
 
@@ -38,6 +41,25 @@ void write_made_beton(const std::filesystem::path& path, const MadeBeton& made) 
     store(values[1].metadata.data(),
           static_cast<std::int64_t>(made.sorted ? i * classes / made.samples : i % classes));
     store(values[2].metadata.data(), static_cast<double>(i));
+    writer.add(values);
+  }
+  writer.finish();
+}
+
+void write_int_beton(const std::filesystem::path& path, const IntBeton& made) {
+  const std::size_t first = made.images ? 1 : 0;
+  std::vector<data::FieldColumn> columns;
+  if (made.images) columns.push_back({"image", data::FieldType::image});
+  for (const std::string& field : made.fields) columns.push_back({field, data::FieldType::integer});
+  data::BetonWriter writer(path, columns, made.rows.size(),
+                           {.info = data::file_info_text(made.info)});
+  data::ImageField image({.mode = data::ImageWriteMode::raw});
+  data::IntField number;
+  std::vector<data::EncodedValue> values(columns.size());
+  for (std::uint64_t row = 0; row < made.rows.size(); ++row) {
+    if (made.images) image.encode(data::ImageInput{{}, gradient(8, 8)}, row, values[0]);
+    for (std::size_t i = 0; i < made.fields.size(); ++i)
+      number.encode(made.rows[row].at(i), row, values[first + i]);
     writer.add(values);
   }
   writer.finish();

@@ -2,6 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/beton/file_info.h"
 
 namespace precast::test {
 
@@ -22,5 +26,17 @@ struct MadeBeton {
 };
 
 void write_made_beton(const std::filesystem::path& path, const MadeBeton& made);
+
+/// A `.beton` file of int fields, written by precast's writer.
+struct IntBeton {
+  std::vector<std::string> fields;
+  /// One value per field for each sample.
+  std::vector<std::vector<std::int64_t>> rows = {};
+  data::FileInfo info = {};
+  /// Whether each sample also has an `image` of 8 x 8 px, as its first field.
+  bool images = false;
+};
+
+void write_int_beton(const std::filesystem::path& path, const IntBeton& made);
 
 }  // namespace precast::test

@@ -9,8 +9,6 @@
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/order/order.h"
-#include "data/write/number_fields.h"
-#include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
@@ -73,14 +71,8 @@ TEST(ClassNames, ClassesThatASubsetLacks) {
 TEST(ClassNames, FilesOfADatasetGiveALabelTheSameName) {
   const test::TemporaryFolder folder;
   const auto write = [&](const char* name, const FileInfo& info) {
-    const auto path = folder / name;
-    BetonWriter writer(path, {{"label", FieldType::integer, {}}}, 1,
-                       {.checksums = true, .info = file_info_text(info)});
-    std::vector<EncodedValue> values(1);
-    IntField().encode(std::int64_t{0}, 0, values[0]);
-    writer.add(values);
-    writer.finish();
-    return path;
+    test::write_int_beton(folder / name, {.fields = {"label"}, .rows = {{0}}, .info = info});
+    return folder / name;
   };
   const auto dogs = write("dogs", {.classes = {{"label", {"husky", "pug"}}}, .written = {}});
   const auto more = write("more", {.classes = {{"label", {"husky"}}}, .written = {}});

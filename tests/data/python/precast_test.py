@@ -23,23 +23,7 @@ import threading
 import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-SKIPPED = 77
-if len(sys.argv) < 2:
-    sys.exit(__doc__)
-os.environ["PRECAST_DATA_LIBRARY"] = str(pathlib.Path(sys.argv.pop(1)).resolve())
-os.environ["PYTHONPATH"] = str(ROOT / "data/python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
-try:
-    import numpy as np
-except ImportError:
-    print("skipped: NumPy is not installed; tools/setup installs it into .venv")
-    sys.exit(SKIPPED)
-try:
-    import torch
-except ImportError:
-    torch = None
-import precast  # noqa: E402
+from library import ROOT, np, precast, torch
 
 SAMPLES, SIDE = 60, 16
 

@@ -177,7 +177,7 @@ TEST(BetonWriter, ASampleLargerThanAPageIsRefusedWithThePageThatWouldDo) {
     BetonWriter writer(folder / "a.beton", {{"image", FieldType::image}}, 1,
                        {.page_bytes = kMinPageBytes});
     EXPECT_THAT([&] { writer.add(raw_image(kMinPageBytes + 1)); },
-                ThrowsMessage<DataError>(Names(2097152, 2097153, 4194304)));
+                ThrowsMessage<DataError>(Names(2097152, 2097153, "--page-size 4194304")));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
@@ -392,7 +392,7 @@ TEST_F(DatasetTest, ASampleLargerThanAPageIsNamed) {
     return Sample{"large.jpg", {ImageInput{{}, test::gradient(1000, 1000)}, std::int64_t{0}}};
   };
   EXPECT_THAT([&] { write(options(2), {.mode = ImageWriteMode::raw}, provider); },
-              ThrowsMessage<Error>(Names("sample 12", "large.jpg", 4194304)));
+              ThrowsMessage<Error>(Names("sample 12", "large.jpg", "--page-size 4194304")));
   EXPECT_TRUE(nothing_left());
 }
 

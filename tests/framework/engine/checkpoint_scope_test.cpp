@@ -18,6 +18,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/engine/state_archive.h"
+#include "tests/support/fake_parts.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -26,15 +27,6 @@ namespace {
 
 using test::Names;
 using testing::ThrowsMessage;
-
-class EvaluatedModel final : public ImageModel {
- public:
-  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
-  [[nodiscard]] std::vector<NamedTensor> parameters() const override { return {}; }
-  [[nodiscard]] std::vector<NamedTensor> state() const override { return {}; }
-  void train(bool /*training*/) override {}
-  void to(at::Device /*device*/, bool /*channels_last*/) override {}
-};
 
 class CountingMethod final : public Method {
  public:
@@ -56,7 +48,7 @@ class CheckpointScopeTest : public testing::Test {
     const StateCopy tensors({{"counting/mean", at::full({2}, 3.F)}});
     write_safetensors(folder_ / kMethodsFile, tensors.records(), {});
     write_file(folder_ / kStateFile, state);
-    EvaluatedModel model;
+    test::LinearModel model(2);
     static_cast<void>(enter_checkpoint_scope(model, methods_, folder_.path()));
   }
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -16,6 +15,7 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "tests/support/masked_model.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -24,24 +24,6 @@ namespace {
 
 using test::Names;
 using testing::ThrowsMessage;
-
-/// A weight, a statistic and a mask of -inf, as attention has one.
-class MaskedModel final : public ImageModel {
- public:
-  [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }
-  [[nodiscard]] std::vector<NamedTensor> parameters() const override {
-    return {{"weight", weight}};
-  }
-  [[nodiscard]] std::vector<NamedTensor> state() const override {
-    return {{"weight", weight}, {"mean", mean}, {"mask", mask}};
-  }
-  void train(bool /*training*/) override {}
-  void to(at::Device /*device*/, bool /*channels_last*/) override {}
-
-  at::Tensor weight = at::zeros({3}).requires_grad_(true);
-  at::Tensor mean = at::zeros({3});
-  at::Tensor mask = at::full({3, 3}, -std::numeric_limits<float>::infinity());
-};
 
 /// An optimiser or a method with any state.
 template <typename Part>
@@ -85,7 +67,7 @@ class StateChecksTest : public ::testing::Test {
   }
 
   const test::TemporaryFolder folder_;
-  MaskedModel model_;
+  test::MaskedModel model_;
   OptimizerWithState optimizer_;
   std::vector<NamedMethod> methods_;
   MethodWithState* method_ = nullptr;

@@ -51,15 +51,9 @@ TEST_F(ChangedPluginTest, EvalAndPredictNameIt) {
                                     "--data.train_dataset=" + (folder_ / "d.beton").string(),
                                     "--data.val_dataset=" + (folder_ / "d.beton").string(),
                                     "--training.batch_size=8",
-                                    "--resolution.min_res=32",
-                                    "--resolution.max_res=32",
-                                    "--validation.resolution=32",
-                                    "--training.epochs=1",
-                                    "--lr.lr=0.001",
-                                    "--logging.folder=" + (folder_ / "runs").string(),
-                                    "--logging.run_id=r",
                                     "--training.device=cpu"};
-  for (const std::string& option : test::small_network()) train.push_back(option);
+  for (const auto& options : {test::short_run(folder_ / "runs"), test::small_network()})
+    train.insert(train.end(), options.begin(), options.end());
   const ChildResult trained = precast(train);
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const auto told = Names("warning", plugin_.string(), (folder_ / "runs/r").string());

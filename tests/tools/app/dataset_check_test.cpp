@@ -164,9 +164,9 @@ TEST_F(SeveralDatasetsTest, TheErrorForOtherFieldsAndClassesNamesTheKeysPlace) {
               ThrowsMessage<DataError>(Names("r.yaml:3:18", "data.train_dataset", "a.beton",
                                              "floats.beton", "'label' int", "'weight' float")));
   EXPECT_THAT([&] { open("b.beton"); },
-              ThrowsMessage<ConfigError>(Names(
-                  "r.yaml:3:18", "data.train_dataset", "a.beton", "b.beton", "label 1", "'bee'",
-                  "'cat'", "precast merge", "--label-field 'label'", "--label-rule")));
+              ThrowsMessage<ConfigError>(
+                  Names("r.yaml:3:18", "data.train_dataset", "a.beton", "b.beton", "label 1",
+                        "'bee'", "'cat'", "precast merge", "--label-field label", "--label-rule")));
   EXPECT_THAT([&] { open("nameless.beton, " + (folder_ / "b.beton").string()); },
               ThrowsMessage<ConfigError>(Names("a.beton", "b.beton", "label 1")));
   EXPECT_NO_THROW(open("nameless.beton"));

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/process/child_process.h"
@@ -15,12 +16,15 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tools/small_network.h"
 
 namespace precast::tools {
 namespace {
 
 using test::Names;
 using ::testing::IsEmpty;
+
+constexpr const char* kLinearNetwork = "--model.params={image_size: 32, layers: [flatten, linear]}";
 
 /// Dry runs on 24 images.
 class DryRunTest : public ::testing::Test {
@@ -31,15 +35,19 @@ class DryRunTest : public ::testing::Test {
     return train(keys);
   }
   [[nodiscard]] ChildResult train(std::vector<std::string> keys) const {
+    keys.emplace_back("--json");
+    return train_as_text(std::move(keys));
+  }
+  [[nodiscard]] ChildResult train_as_text(std::vector<std::string> keys) const {
     keys.insert(keys.begin(), {"--data.val_dataset=" + data(), "--training.batch_size=8",
                                "--training.device=cpu"});
     return precast(keys);
   }
-  /// `precast train --json --data.train_dataset=FILE options...`, without visible GPUs.
+  /// `precast train --data.train_dataset=FILE options...`, without visible GPUs.
   [[nodiscard]] ChildResult precast(const std::vector<std::string>& options) const {
-    std::vector<std::string> all = {
-        "/usr/bin/env", "CUDA_VISIBLE_DEVICES=",         test::bin_dir() + "/precast", "train",
-        "--json",       "--data.train_dataset=" + data()};
+    std::vector<std::string> all = {"/usr/bin/env",
+                                    "CUDA_VISIBLE_DEVICES=", test::bin_dir() + "/precast", "train",
+                                    "--data.train_dataset=" + data()};
     all.insert(all.end(), options.begin(), options.end());
     return run_child(all, std::chrono::minutes(3));
   }
@@ -183,25 +191,12 @@ TEST_F(DryRunTest, AnAssumedNumberOfSamplesIsThatOfTheSelectedOnes) {
 }
 
 TEST_F(DryRunTest, AnEvaluationShowsWhatItReads) {
-  const std::vector<std::string> network = {
-      "--model.arch=layers", "--model.params={image_size: 32, layers: [flatten, linear]}",
-      "--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32"};
-  const auto with = [&](std::vector<std::string> keys) {
-    keys.insert(keys.end(), network.begin(), network.end());
-    return keys;
-  };
-  const std::string folder = folder_ / "runs";
-  ASSERT_EQ(train(with({"--training.epochs=0", "--logging.run_id=r", "--logging.folder=" + folder}))
-                .exit_code,
-            0);
-  const std::string weights = folder + "/r/final_weights.safetensors";
-  const std::vector<std::string> keys =
-      with({"--training.eval_only=1", "--model.weights=" + weights, "--dry-run"});
-  std::vector<std::string> command = {
-      "/usr/bin/env", "CUDA_VISIBLE_DEVICES=",        test::bin_dir() + "/precast",
-      "train",        "--data.val_dataset=" + data(), "--training.device=cpu"};
-  command.insert(command.end(), keys.begin(), keys.end());
-  const ChildResult text = run_child(command, std::chrono::minutes(3));
+  std::vector<std::string> keys = test::short_run(folder_ / "runs");
+  keys.insert(keys.end(), {"--model.arch=layers", kLinearNetwork, "--training.epochs=0"});
+  ASSERT_EQ(train(keys).exit_code, 0);
+  const std::string weights = folder_ / "runs/r/final_weights.safetensors";
+  keys.insert(keys.end(), {"--training.eval_only=1", "--model.weights=" + weights, "--dry-run"});
+  const ChildResult text = train_as_text(keys);
   ASSERT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, Names(weights, "32 px", data(), "top_1", "val_loss", "512 samples"));
   EXPECT_THAT(text.output, testing::Not(testing::HasSubstr("optimiser")));
@@ -215,21 +210,9 @@ TEST_F(DryRunTest, AnEvaluationShowsWhatItReads) {
 
 TEST_F(DryRunTest, TheHighestRateIsThatOfThePlan) {
   const auto plan = [&](const std::string& final_lr) {
-    std::vector<std::string> command = {"/usr/bin/env",
-                                        "CUDA_VISIBLE_DEVICES=",
-                                        test::bin_dir() + "/precast",
-                                        "train",
-                                        "--dry-run",
-                                        "--lr.lr=0.25",
-                                        "--lr.reference_batch_size=4",
-                                        "--training.device=cpu",
-                                        "--lr.lr_schedule_type=cosine",
-                                        "--lr.final_lr=" + final_lr,
-                                        "--training.epochs=2",
-                                        "--data.train_dataset=" + data(),
-                                        "--data.val_dataset=" + data(),
-                                        "--training.batch_size=8"};
-    return run_child(command, std::chrono::minutes(3));
+    return train_as_text({"--dry-run", "--lr.lr=0.25", "--lr.reference_batch_size=4",
+                          "--lr.lr_schedule_type=cosine", "--lr.final_lr=" + final_lr,
+                          "--training.epochs=2"});
   };
   const ChildResult high = plan("0.75");
   ASSERT_EQ(high.exit_code, 0) << high.errors;
@@ -299,16 +282,8 @@ TEST_F(DryRunTest, LayersAreCheckedWithTheNumberOfClassesOfTheDataset) {
 }
 
 TEST_F(DryRunTest, AnEvaluationEndsWithTheSameCodeAsItsDryRun) {
-  const std::vector<std::string> common = {
-      "--model.arch=layers",
-      "--model.params={image_size: 32, layers: [flatten, linear]}",
-      "--resolution.min_res=32",
-      "--resolution.max_res=32",
-      "--validation.resolution=32",
-      "--training.epochs=1",
-      "--lr.lr=0.001",
-      "--logging.folder=" + (folder_ / "runs").string(),
-      "--logging.run_id=r"};
+  std::vector<std::string> common = test::short_run(folder_ / "runs");
+  common.insert(common.end(), {"--model.arch=layers", kLinearNetwork});
   ASSERT_EQ(train(common).exit_code, 0);
   const std::string absent = folder_ / "absent.beton";
   const struct {

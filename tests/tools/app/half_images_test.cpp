@@ -41,16 +41,9 @@ class HalfImagesTest : public ::testing::Test {
                                     "--data.val_dataset=" + file,
                                     "--pipeline.train=" + steps,
                                     "--pipeline.val=" + steps,
-                                    "--training.batch_size=8",
-                                    "--resolution.min_res=32",
-                                    "--resolution.max_res=32",
-                                    "--validation.resolution=32",
-                                    "--training.epochs=1",
-                                    "--lr.lr=0.001",
-                                    "--logging.folder=" + (folder_ / "runs").string(),
-                                    "--logging.run_id=r"};
-    for (const std::string& option : test::small_network()) all.push_back(option);
-    all.insert(all.end(), more.begin(), more.end());
+                                    "--training.batch_size=8"};
+    for (const auto& options : {test::short_run(folder_ / "runs"), test::small_network(), more})
+      all.insert(all.end(), options.begin(), options.end());
     return run_child(all, std::chrono::minutes(3));
   }
   [[nodiscard]] ChildResult with_run(const std::string& command, const std::string& option) const {

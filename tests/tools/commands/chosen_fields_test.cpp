@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "data/beton/file_info.h"
-#include "data/beton/format.h"
 #include "data/beton/reader.h"
 #include "data/order/labels.h"
-#include "data/write/writer.h"
+#include "tests/data/beton/made_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -37,14 +36,9 @@ class ChosenFieldsTest : public testing::Test {
   /// A file with the int fields `id` and `animal`, of which only the second one has class names.
   [[nodiscard]] std::string ids_and_animals() const {
     const std::string file = (folder_ / "in.beton").string();
-    data::BetonLayout layout;
-    layout.info = data::file_info_text({.classes = {{"animal", {"ant", "bee"}}}, .written = {}});
-    data::BetonWriter writer(
-        file, {{"id", data::FieldType::integer}, {"animal", data::FieldType::integer}}, 1, layout);
-    std::vector<data::EncodedValue> values(2);
-    for (data::EncodedValue& value : values) value.metadata.resize(8);
-    writer.add(values);
-    writer.finish();
+    test::write_int_beton(file, {.fields = {"id", "animal"},
+                                 .rows = {{0, 0}},
+                                 .info = {.classes = {{"animal", {"ant", "bee"}}}, .written = {}}});
     return file;
   }
 

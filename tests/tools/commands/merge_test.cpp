@@ -7,7 +7,7 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
-#include "data/write/writer.h"
+#include "tests/data/beton/made_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/tools/commands/subset_test.h"
 
@@ -23,44 +23,22 @@ class MergeTest : public SubsetTest {
   std::string named(const std::string& name, const Names& names,
                     const std::map<std::string, std::string>& written = {},
                     bool with_names = true) {
-    const std::string file = (folder_ / name).string();
-    data::BetonLayout layout;
-    data::FileInfo info;
-    if (with_names) info.classes["label"] = names;
-    info.written = written;
-    layout.info = data::file_info_text(info);
-    std::vector<std::vector<std::int64_t>> rows;
-    for (std::size_t i = 0; i < names.size(); ++i) rows.push_back({static_cast<std::int64_t>(i)});
-    write_ints(file, {"label"}, rows, layout);
-    return file;
+    test::IntBeton made{.fields = {"label"}};
+    if (with_names) made.info.classes["label"] = names;
+    made.info.written = written;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      made.rows.push_back({static_cast<std::int64_t>(i)});
+    test::write_int_beton(folder_ / name, made);
+    return (folder_ / name).string();
   }
   /// A file with the fields `id` and `class`, of which only the second one has class names.
   std::string ids_and_classes(const std::string& name,
                               const std::vector<std::vector<std::int64_t>>& rows,
                               const Names& names) {
-    const std::string file = (folder_ / name).string();
-    data::BetonLayout layout;
-    data::FileInfo info;
-    if (!names.empty()) info.classes["class"] = names;
-    layout.info = data::file_info_text(info);
-    write_ints(file, {"id", "class"}, rows, layout);
-    return file;
-  }
-  static void write_ints(const std::string& file, const Names& fields,
-                         const std::vector<std::vector<std::int64_t>>& rows,
-                         const data::BetonLayout& layout) {
-    std::vector<data::FieldColumn> columns;
-    for (const std::string& field : fields) columns.push_back({field, data::FieldType::integer});
-    data::BetonWriter writer(file, columns, rows.size(), layout);
-    for (const std::vector<std::int64_t>& row : rows) {
-      std::vector<data::EncodedValue> values(row.size());
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        values[i].metadata.resize(sizeof row[i]);
-        data::store(values[i].metadata.data(), row[i]);
-      }
-      writer.add(values);
-    }
-    writer.finish();
+    test::IntBeton made{.fields = {"id", "class"}, .rows = rows};
+    if (!names.empty()) made.info.classes["class"] = names;
+    test::write_int_beton(folder_ / name, made);
+    return (folder_ / name).string();
   }
   static std::vector<std::int64_t> labels_of(const std::string& file, std::size_t field = 0) {
     const data::BetonReader reader(file);

@@ -2,16 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "data/beton/file_info.h"
-#include "data/beton/format.h"
 #include "data/image/image_file.h"
 #include "data/order/order.h"
-#include "data/write/writer.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/beton/made_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -68,28 +65,10 @@ TEST(PreviewTest, APictureHasCaptionsAndAnArrayHasNot) {
 TEST(PreviewTest, LabelsAreThoseOfTheFieldWithClassNames) {
   const test::TemporaryFolder folder;
   const std::string file = (folder / "d.beton").string();
-  data::BetonLayout layout;
-  layout.info = data::file_info_text({.classes = {{"class", {"cat", "dog"}}}, .written = {}});
-  data::BetonWriter writer(file,
-                           {{"image", data::FieldType::image},
-                            {"id", data::FieldType::integer},
-                            {"class", data::FieldType::integer}},
-                           2, layout);
-  for (const auto& [id, label] : {std::pair<std::int64_t, std::int64_t>(7, 1), {8, 0}}) {
-    std::vector<data::EncodedValue> values(3);
-    values[0].metadata.resize(data::kImageMetadataBytes);
-    values[0].metadata[0] = std::byte{1};
-    data::store(values[0].metadata.data() + data::kImageWidthAt, std::uint16_t{8});
-    data::store(values[0].metadata.data() + data::kImageHeightAt, std::uint16_t{8});
-    values[0].blob.resize(std::size_t{8} * 8 * 3);
-    for (const auto& [field, number] : {std::pair(1, id), {2, label}}) {
-      auto& metadata = values[static_cast<std::size_t>(field)].metadata;
-      metadata.resize(sizeof number);
-      data::store(metadata.data(), number);
-    }
-    writer.add(values);
-  }
-  writer.finish();
+  test::write_int_beton(file, {.fields = {"id", "class"},
+                               .rows = {{7, 1}, {8, 0}},
+                               .info = {.classes = {{"class", {"cat", "dog"}}}, .written = {}},
+                               .images = true});
   const test::PrecastRun run =
       test::precast_run({"preview", file, "-o", (folder / "x.png").string(), "--json"});
   ASSERT_EQ(run.code, 0) << run.err;

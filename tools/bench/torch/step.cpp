@@ -104,7 +104,7 @@ bool is_file(const std::string& data) {
 /// The recipe keys set by the options. @param column the values of --data and --variable-update.
 std::vector<Override> option_overrides(const Arguments& options, const RankColumn& column,
                                        bool has_recipe) {
-  const Origin origin{"command line", 0, 0};
+  const Origin origin{kCommandLine, 0, 0};
   Diagnostics diagnostics;
   std::vector<Override> overrides;
   const auto set = [&](const std::string& key, const std::string& value) {

@@ -22,7 +22,7 @@ namespace precast::tools {
 namespace {
 
 constexpr double kLearningRate = 0.01;
-/// So many that a measurement does not leave the start of the first epoch.
+/// Large enough that no measurement leaves the start of the first epoch.
 constexpr std::int64_t kStepsPerEpoch = 1'000'000'000;
 
 }  // namespace

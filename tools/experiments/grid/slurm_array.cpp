@@ -5,7 +5,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "tools/cli/shell_word.h"
+#include "framework/core/shell_word.h"
 
 namespace precast::tools {
 namespace {

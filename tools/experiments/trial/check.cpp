@@ -20,6 +20,7 @@
 #include "framework/core/log.h"
 #include "framework/process/child_process.h"
 #include "framework/process/stop_signals.h"
+#include "tools/cli/recipe_arguments.h"
 
 namespace precast::tools {
 namespace {
@@ -85,14 +86,13 @@ using UnreadTexts = std::map<std::string, std::string>;
 /// The keys of a dry run's command line that have no effect. A recipe's file may contain
 /// `ignored_keys`.
 UnreadTexts unread_keys(const Finding& finding) {
-  constexpr const char* kPlace = "command line";
   UnreadTexts unread;
   for (const char* list : {"unread_keys", "ignored_keys"}) {
     if (!finding.plan.contains(list)) continue;
     for (const ordered_json& entry : finding.plan.at(list)) {
-      if (!entry.is_object() || entry.value("place", "") != kPlace) continue;
+      if (!entry.is_object() || entry.value("place", "") != kCommandLine) continue;
       const std::string key = entry.value("key", "");
-      unread.emplace(key, fmt::format("{}: {}: {}", kPlace, key, entry.value("reason", "")));
+      unread.emplace(key, fmt::format("{}: {}: {}", kCommandLine, key, entry.value("reason", "")));
     }
   }
   return unread;

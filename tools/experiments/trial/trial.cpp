@@ -103,7 +103,7 @@ nlohmann::ordered_json plugin_hashes(const std::filesystem::path& recipe,
   for (const Setting& setting : settings) {
     if (setting.key == "plugins")
       overrides.push_back(
-          {setting.key, parse_override(setting.value, {std::string(kCommandLine), 0, 0}, ignored)});
+          {setting.key, parse_override(setting.value, {kCommandLine, 0, 0}, ignored)});
   }
   const ConfigNode sections = read_recipe_file(recipe, ignored).sections;
   auto hashes = nlohmann::ordered_json::object();

@@ -1,8 +1,8 @@
-#include "tools/cli/shell_word.h"
+#include "framework/core/shell_word.h"
 
 #include <string_view>
 
-namespace precast::tools {
+namespace precast {
 
 std::string shell_quoted(const std::string& text) {
   std::string result = "'";
@@ -17,4 +17,4 @@ std::string shell_word(const std::string& text) {
   return plain ? text : shell_quoted(text);
 }
 
-}  // namespace precast::tools
+}  // namespace precast
