@@ -1,6 +1,6 @@
 #include "tools/commands/sample_choice.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>

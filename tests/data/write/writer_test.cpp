@@ -184,7 +184,7 @@ TEST(BetonWriter, ASampleLargerThanAPageIsRefusedWithThePageThatWouldDo) {
 
 TEST(BetonWriter, RefusesWrongNamesPagesAndCounts) {
   const test::TemporaryFolder folder;
-  const auto write = [&](std::vector<FieldColumn> columns, std::uint64_t samples,
+  const auto write = [&](const std::vector<FieldColumn>& columns, std::uint64_t samples,
                          std::uint64_t page) {
     return
         [=, &folder] { BetonWriter(folder / "a.beton", columns, samples, {.page_bytes = page}); };
